@@ -1,0 +1,5 @@
+"""The bundled controllers, one folder each, written on the public API of the package alone.
+
+Belongs here: a controller's reconciler, manifests and example, and the explicit list of them below.
+Does not belong here: anything that a user's own controller could not import.
+"""

@@ -1,0 +1,185 @@
+"""What observers get: frozen values that say what one run of a controller did, in the order it happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kubectl_ctrl.model.cause import Cause, Request
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.resources import Resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call to the API server, or one that was not needed; bodies are by reference and never in a repr."""
+
+    id: str  # `r7f3-12.3`: attempt and number; what the server was sent as Audit-ID
+    verb: str  # get, list, create, update, patch, apply, delete
+    resource: Resource | None
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    started: float  # wall time
+    took: float = 0.0
+    code: int | None = None  # None: no answer came, or the call is still on its way
+    reason: str = ""
+    error: str = ""  # one line, without bodies and credentials
+    sends: int = 1  # how often the request was sent, retries included
+    dry_run: bool = False
+    uid: str = ""  # of the object answered
+    old_version: str = ""  # what the writer knew before, "" when nothing
+    new_version: str = ""  # of the object answered
+    sent: Obj | list[Obj] | None = field(default=None, repr=False)
+    answer: Obj | None = field(default=None, repr=False)
+
+    @property
+    def write(self) -> bool:
+        return self.verb in WRITES and not self.dry_run
+
+
+WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One read through the reader's door: what was asked, and which versions answered it."""
+
+    verb: str  # get, list, live
+    resource: Resource
+    query: str  # `default/example-foo`, `default app=nginx`, `default index owner=uid`
+    found: tuple[tuple[str, str], ...]  # (UID, resourceVersion) of each object returned
+
+
+class Outcome(StrEnum):
+    DONE = "done"
+    AFTER = "after"  # done, and the reconciler asked to be called again after a delay
+    AGAIN = "again"  # done, and the reconciler asked for another pass at once
+    WAITING = "waiting"  # not an error: something outside has to happen first
+    RETRY = "retry"  # failed, will be tried again after a backoff
+    TERMINAL = "terminal"  # failed, only a new cause runs it again
+    DROPPED = "dropped"  # cut by shutdown or a lost lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What follows an attempt; made by `runtime/verdict` alone."""
+
+    outcome: Outcome
+    delay: float = 0.0
+    message: str = ""  # one line: what it waits for, or the error
+    error_id: str = ""
+    where: str = ""  # file:line of the raise in the reconciler's own code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """An attempt began."""
+
+    id: str  # `r7f3-12`
+    controller: str
+    request: Request
+    causes: tuple[Cause, ...]
+    causes_total: int  # all that were counted, also those not kept
+    queued_at: float  # wall time of the first cause
+    started: float
+    waited: float  # from the moment it could have run
+    try_no: int  # 1, or 1 + failures in a row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """A call left (`call.code` is None and it is not answered) or was answered."""
+
+    attempt: str
+    call: Call
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """An event that an attempt asked to be sent; the sending is a background call that carries the attempt's id."""
+
+    type: str
+    reason: str
+    message: str
+    about: Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One reconcile, whole."""
+
+    start: Started
+    took: float
+    verdict: Verdict
+    calls: tuple[Call, ...]
+    reads: tuple[Read, ...]
+    intents: tuple[Intent, ...] = ()
+    echoes: int = 0  # events of this attempt's own writes that were dropped while it ran
+    skipped: tuple[str, ...] = ()  # writes that were asked for and not needed
+    traceback: str = field(default="", repr=False)
+
+    @property
+    def id(self) -> str:
+        return self.start.id
+
+    @property
+    def writes(self) -> tuple[Call, ...]:
+        return tuple(call for call in self.calls if call.write)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Echoed:
+    """An event of an own write arrived after its attempt had ended and was dropped."""
+
+    attempt: str
+    request: Request
+    uid: str
+    version: str
+    after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """A call that no attempt waits for: events, leases; `attempt` is "" when none asked for it."""
+
+    attempt: str
+    call: Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What was watched and came to nothing, and how far the store got."""
+
+    controller: str
+    at: float
+    filtered: tuple[tuple[str, int], ...]  # (predicate, how many changes it held back)
+    versions: tuple[tuple[Resource, str], ...]  # store versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """One entry of the queue, for `queue` and the list of what was not done."""
+
+    request: Request
+    state: str  # ready, running, backoff, timer
+    since: float  # wall time
+    due: float | None = None
+    failures: int = 0
+    causes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A controller's queue and health at one moment; doubles as heartbeat."""
+
+    controller: str
+    at: float
+    leading: bool
+    synced: bool
+    entries: tuple[Waiting, ...]
+    message: str = ""  # why it does not run, when it does not
+
+
+Observed = Started | Called | Attempt | Echoed | Background | Tally | State

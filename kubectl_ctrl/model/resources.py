@@ -1,0 +1,72 @@
+"""Resource types and references to objects: enough to make a path, without asking a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from kubectl_ctrl.model.objects import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource type as served: what a path is made of. Equality ignores kind and scope, which follow from the rest."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str = field(compare=False)
+    namespaced: bool = field(default=True, compare=False)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def full_name(self) -> str:
+        """`deployments.apps`, `pods`: as kubectl prints resource types."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def root(self) -> str:
+        """`/apis/apps/v1`, `/api/v1`."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def ref(self, name: str, namespace: str = "") -> ObjectRef:
+        return ObjectRef(self, name, namespace if self.namespaced else "")
+
+    def __str__(self) -> str:
+        return self.full_name
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """One object, or one subresource of it, by name."""
+
+    resource: Resource
+    name: str
+    namespace: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+    def sub(self, subresource: str) -> ObjectRef:
+        return replace(self, subresource=subresource)
+
+    def __str__(self) -> str:
+        """`deployments.apps default/web/status`: for messages and logs."""
+        tail = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.resource} {self.key}{tail}"
+
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+PODS = Resource("", "v1", "pods", "Pod")
+EVENTS = Resource("", "v1", "events", "Event")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+STATEFULSETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
+HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
