@@ -1,4 +1,4 @@
-"""The public test kit: a virtual-time event loop, a fake clock, a scripted API server behind the transport seam, fixtures.
+"""The public test kit: a virtual-time event loop, a fake clock, a scripted API server behind the transport seam.
 
 Belongs here: what people who write controllers need to test them without a cluster and without sleeping.
 Does not belong here: tests, and anything the product needs at run time.
