@@ -1,0 +1,221 @@
+"""Makes one Python environment for a checkout: `environment.py --home H --key K --uv UV CHECKOUT LOCK...` prints its folder.
+
+Called by environment.sh when no complete environment is there. Runs on any Python >= 3.11 with the standard library alone.
+An environment cannot be moved, so it is built in its place: it counts only once its file `ready` is there, which is written
+last, and builders take turns by a file lock that ends with its process. What a killed builder left is removed by the next.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+REPEAT = "repeat the command."
+
+
+class SetupError(Exception):
+    """The environment cannot be made; shown as three lines."""
+
+    def __init__(self, name: str, sentence: str, *, tried: str, next_step: str) -> None:
+        super().__init__(sentence)
+        self.lines = f"error[CTRL-SETUP-{name}]: {sentence}\ntried: {tried}\nnext: {next_step}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be made, and where."""
+
+    checkout: Path
+    locks: tuple[str, ...]
+    folder: Path
+    uv: str
+
+    @property
+    def log(self) -> Path:
+        return self.folder.with_name(self.folder.name + ".log")
+
+    @property
+    def ready(self) -> Path:
+        return self.folder / "ready"
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    def is_complete(self) -> bool:
+        return self.ready.is_file() and os.access(self.python, os.X_OK)
+
+
+def main() -> int:
+    plan = parse(sys.argv[1:])
+    try:
+        provide(plan)
+    except SetupError as failed:
+        print(failed.lines, file=sys.stderr)
+        return 5
+    except KeyboardInterrupt:
+        return 130
+    print(plan.folder)
+    return 0
+
+
+def parse(arguments: list[str]) -> Plan:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--key", required=True)
+    parser.add_argument("--uv", default="", help="make the environment with this uv instead of venv and pip")
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("locks", nargs="+")
+    given = parser.parse_args(arguments)
+    folder = given.home / f"{given.key}-{sys.implementation.cache_tag}"
+    return Plan(checkout=given.checkout, locks=tuple(given.locks), folder=folder, uv=given.uv)
+
+
+def provide(plan: Plan) -> None:
+    """Make the environment unless somebody else does so first."""
+    try:
+        plan.folder.parent.mkdir(parents=True, exist_ok=True)
+        with turn(plan):
+            if not plan.is_complete():
+                build(plan)
+    except OSError as failed:
+        raise explain(plan, failed) from failed
+
+
+@contextmanager
+def turn(plan: Plan) -> Iterator[None]:
+    """Hold the lock of the environment's folder, saying so when that means waiting."""
+    with plan.folder.with_name(plan.folder.name + ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            say(f"making the Python environment of this checkout in {plan.folder.parent} (once, about 20 s)")
+        except BlockingIOError:
+            say(f"waiting for another call that makes the Python environment in {plan.folder.parent}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def say(sentence: str) -> None:
+    print(f"kubectl-ctrl: {sentence}", file=sys.stderr, flush=True)
+
+
+def build(plan: Plan) -> None:
+    try:
+        if plan.folder.exists():
+            shutil.rmtree(plan.folder)
+        install(plan)
+        link(plan)
+    except BaseException:
+        # Half an environment is of no use to anybody, and on a full disk its space is.
+        shutil.rmtree(plan.folder, ignore_errors=True)
+        raise
+    draft = plan.ready.with_suffix(".new")
+    draft.write_text(f"{plan.checkout} with {' and '.join(plan.locks)} on Python {sys.version}\n")
+    draft.replace(plan.ready)
+
+
+def install(plan: Plan) -> None:
+    # The interpreter behind every link, and not a virtual environment that happens to be active: when an upgrade removes it, the
+    # environment's own link dangles, which is seen; a link to plain `python3` would go on with another version's packages.
+    base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    if plan.uv:
+        run(plan, [plan.uv, "venv", "--quiet", "--no-project", "--python", base, str(plan.folder)])
+        tool = [plan.uv, "pip", "install", "--quiet", "--python", str(plan.python), "--compile-bytecode"]
+    else:
+        run(plan, [base, "-I", "-m", "venv", str(plan.folder)])
+        tool = [str(plan.python), "-I", "-m", "pip", "install", "--quiet", "--no-input", "--progress-bar", "off", "--no-user"]
+    requirements = [word for lock in plan.locks for word in ("--requirement", str(plan.checkout / lock))]
+    run(plan, [*tool, "--require-hashes", *requirements])
+
+
+def link(plan: Plan) -> None:
+    """What installing the checkout itself would do, without a build: its folder on sys.path, and its two commands."""
+    # A .pth file reaches this interpreter alone; PYTHONPATH would reach every credential plugin that it starts.
+    packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": str(plan.folder)}))
+    (packages / "kubectl_ctrl_checkout.pth").write_bytes(os.fsencode(plan.checkout) + b"\n")
+    project = tomllib.loads((plan.checkout / "pyproject.toml").read_text())["project"]
+    for command, target in project["scripts"].items():
+        module, function = target.split(":")
+        script = f"import sys\n\nfrom {module} import {function}\n\nsys.exit({function}())\n"
+        (plan.folder / "bin" / command).write_text(script)
+
+
+def run(plan: Plan, command: list[str]) -> None:
+    """Run one step with its output in the log; a failure becomes our error."""
+    # The user's own settings of pip and uv hold (mirrors, proxies, certificates); a dead network is noticed a little sooner.
+    environment = {"PIP_RETRIES": "2", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **os.environ}
+    with plan.log.open("wb") as log:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=plan.folder.parent, env=environment, check=False
+        )
+    if done.returncode:
+        raise explain_output(plan, command, plan.log.read_text(errors="replace"))
+
+
+def explain(plan: Plan, failed: OSError) -> SetupError:
+    """The folder or the disk is in the way."""
+    if failed.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return disk_full(plan)
+    return SetupError(
+        "FOLDER",
+        f"The Python environment cannot be made in {str(plan.folder.parent)!r}.",
+        tried=f"{failed.strerror} ({failed.filename or plan.folder})",
+        next_step=f"Make that folder writable, or name another in XDG_CACHE_HOME; then {REPEAT}",
+    )
+
+
+def explain_output(plan: Plan, command: list[str], output: str) -> SetupError:
+    """Why pip, uv or venv failed, as far as their words tell."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")] or lines
+    step = f"{Path(command[0]).name} {' '.join(command[1:4])} ...: {(errors or ['no output'])[-1][:200]}"
+    if mentions(output, "No space left on device", "Disk quota exceeded"):
+        return disk_full(plan)
+    if mentions(output, "DO NOT MATCH THE HASHES", "Hash mismatch"):
+        return SetupError(
+            "HASHES",
+            "A downloaded package is not the one that the lock file names.",
+            tried=step,
+            next_step=f"Find out what stands between you and the package index; {plan.log} has the details.",
+        )
+    if mentions(output, "connection broken", "Connection refused", "dns error", "Failed to fetch", "client error", "timed out"):
+        return SetupError(
+            "NETWORK",
+            "The Python packages could not be downloaded.",
+            tried=step,
+            next_step=f"Check the network (HTTPS_PROXY, PIP_INDEX_URL, PIP_CERT; all output: {plan.log}); then {REPEAT}",
+        )
+    return SetupError(
+        "PACKAGES",
+        "The Python packages could not be installed.",
+        tried=step,
+        next_step=f"Read {plan.log}; with that mended, {REPEAT}",
+    )
+
+
+def mentions(output: str, *words: str) -> bool:
+    return any(word.lower() in output.lower() for word in words)
+
+
+def disk_full(plan: Plan) -> SetupError:
+    return SetupError(
+        "DISK",
+        f"The disk is full: the Python environment needs about 250 MB in {str(plan.folder.parent)!r}.",
+        tried="making it, and removed the half that was there",
+        next_step=f"Free some space, or name a folder on another disk in XDG_CACHE_HOME; then {REPEAT}",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
