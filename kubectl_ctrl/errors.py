@@ -1,36 +1,36 @@
 """Every error that this package raises on purpose, as one tree.
 
-CtrlError                          exit  1  CTRL-ERROR
-|-- UsageError                     exit  2  CTRL-USAGE              wrong words on the command line or wrong values in a call
-|-- ConfigError                    exit  3  CTRL-KUBECONFIG         kubeconfig missing, unreadable or contradictory
-|   `-- CredentialsError           exit  3  CTRL-CREDENTIALS        an exec plugin, OIDC or token file gave no credentials
-|-- CallError                      exit  1  CTRL-API                one call to a cluster failed; knows verb and object
-|   |-- Unreachable                exit  3  CTRL-UNREACHABLE        no answer: refused, reset, TLS, name lookup
-|   |-- DeadlinePassed             exit  3  CTRL-DEADLINE           no answer in time
-|   |-- OutcomeUnknown             exit  1  CTRL-OUTCOME-UNKNOWN    a write was sent, no answer came, and no read could tell
-|   |-- NotLeading                 exit  1  CTRL-NOT-LEADING        the call was not sent: the lease may have passed
-|   |-- BadAnswer                  exit  1  CTRL-BAD-ANSWER         the server answered something that is not Kubernetes
-|   `-- ApiError                   exit  1  CTRL-API                the server said no; has code, reason, causes
-|       |-- BadRequest             400
-|       |-- Unauthorized           401  exit 3  CTRL-UNAUTHORIZED
-|       |-- Forbidden              403  exit 7  CTRL-FORBIDDEN
+CtrlError                   exit  1  CTRL-ERROR
+|-- UsageError              exit  2  CTRL-USAGE              wrong words on the command line or wrong values in a call
+|-- ConfigError             exit  3  CTRL-KUBECONFIG         kubeconfig missing, unreadable or contradictory
+|   `-- CredentialsError    exit  3  CTRL-CREDENTIALS        an exec plugin, OIDC or token file gave no credentials
+|-- CallError               exit  1  CTRL-API                one call to a cluster failed; knows verb and object
+|   |-- Unreachable         exit  3  CTRL-UNREACHABLE        no answer: refused, reset, TLS, name lookup
+|   |-- DeadlinePassed      exit  3  CTRL-DEADLINE           no answer in time
+|   |-- OutcomeUnknown      exit  1  CTRL-OUTCOME-UNKNOWN    a write was sent, no answer came, and no read could tell
+|   |-- NotLeading          exit  1  CTRL-NOT-LEADING        the call was not sent: the lease may have passed
+|   |-- BadAnswer           exit  1  CTRL-BAD-ANSWER         the server answered something that is not Kubernetes
+|   `-- ApiError            exit  1  CTRL-API                the server said no; has code, reason, causes
+|       |-- BadRequest      400
+|       |-- Unauthorized    401  exit 3  CTRL-UNAUTHORIZED
+|       |-- Forbidden       403  exit 7  CTRL-FORBIDDEN
 |       |   `-- NamespaceTerminating
-|       |-- NotFound               404  exit 4  CTRL-NOT-FOUND
-|       |-- MethodNotAllowed       405
-|       |-- Conflict               409
+|       |-- NotFound        404  exit 4  CTRL-NOT-FOUND
+|       |-- MethodNotAllowed405
+|       |-- Conflict        409
 |       |   `-- AlreadyExists
-|       |-- Expired                410
-|       |-- Invalid                422
-|       |-- TooManyRequests        429
-|       `-- ServerError            5xx
-|-- PrerequisiteMissing            exit  5  CTRL-PREREQUISITE       a program or file that the verb needs is not there
-|-- Refused                        exit  6  CTRL-REFUSED            the guard, a second runner, destruction without --yes
-|-- NotInstalled                   exit  8  CTRL-NOT-INSTALLED      the controller's CRD is not in the cluster
-|-- TimedOut                       exit 124 CTRL-TIMEOUT            a wait ended before its condition held
-|-- ControllerError                exit  1  CTRL-CONTROLLER         a controller is declared or used wrongly
-`-- TerminalError                  exit  1  CTRL-TERMINAL           raised by reconcilers: do not retry this until something changes
+|       |-- Expired         410
+|       |-- Invalid         422
+|       |-- TooManyRequests 429
+|       `-- ServerError     5xx
+|-- PrerequisiteMissing     exit  5  CTRL-PREREQUISITE       a program or file that the verb needs is not there
+|-- Refused                 exit  6  CTRL-REFUSED            the guard, a second runner, destruction without --yes
+|-- NotInstalled            exit  8  CTRL-NOT-INSTALLED      the controller's CRD is not in the cluster
+|-- TimedOut                exit 124 CTRL-TIMEOUT            a wait ended before its condition held
+|-- ControllerError         exit  1  CTRL-CONTROLLER         a controller is declared or used wrongly
+`-- TerminalError           exit  1  CTRL-TERMINAL           raised by reconcilers: no retry until something changes
 
-Messages are sentences: what failed, the value, and `next` says what to do about it.
+Messages are sentences: what failed, the value, and `next_step` says what to do about it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """One thing that woke a request. `old` and `new` are held by reference; their difference is made when it is asked for."""
+    """One thing that woke a request; `old` and `new` are by reference, and compared only when somebody asks."""
 
     kind: CauseKind
     at: float  # wall time

@@ -9,7 +9,7 @@ from kubectl_ctrl.model.objects import Key
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource type as served: what a path is made of. Equality ignores kind and scope, which follow from the rest."""
+    """One resource type as served: what a path is made of. Equality ignores what follows from the rest."""
 
     group: str
     version: str

@@ -1,0 +1,79 @@
+"""Status conditions: metav1.Condition and the rule for its transition time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.model.objects import Obj
+
+_LONGEST_MESSAGE = 32 * 1024
+_CUT = "..."
+_STATUSES = ("True", "False", "Unknown")
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition as a controller states it; the times and the generation are added where it is merged."""
+
+    type: str
+    status: str
+    _: KW_ONLY
+    reason: str
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in _STATUSES:
+            raise ControllerError(
+                f"The condition {self.type!r} has status {self.status!r}, which is none of {_STATUSES}."
+            )
+        if not _REASON.fullmatch(self.reason):
+            raise ControllerError(
+                f"The condition {self.type!r} needs one CamelCase word as reason, not {self.reason!r}."
+            )
+
+
+def merged(conditions: Sequence[Obj], *new: Condition, now: str, generation: int) -> list[Obj]:
+    """The list after stating `new`: known types stay in their place, others follow in the order given.
+
+    The transition time moves only when the status does. The input is not changed.
+    """
+    stated = {condition.type: condition for condition in new}
+    result = [
+        _stated(stated.pop(old["type"]), old, now, generation) if old.get("type") in stated else old
+        for old in conditions
+    ]
+    return result + [_stated(condition, {}, now, generation) for condition in stated.values()]
+
+
+def find(obj: Obj, kind: str) -> Obj | None:
+    """The condition of that type in the object's status."""
+    conditions: list[Obj] = (obj.get("status") or {}).get("conditions") or []
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
+
+
+def is_true(obj: Obj, kind: str) -> bool:
+    condition = find(obj, kind)
+    return condition is not None and condition.get("status") == "True"
+
+
+def _stated(condition: Condition, old: Obj, now: str, generation: int) -> Obj:
+    same = old.get("status") == condition.status
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "observedGeneration": generation,
+        "lastTransitionTime": (same and old.get("lastTransitionTime")) or now,
+        "reason": condition.reason,
+        "message": _cut(condition.message),
+    }
+
+
+def _cut(message: str) -> str:
+    raw = message.encode()
+    if len(raw) <= _LONGEST_MESSAGE:
+        return message
+    return raw[: _LONGEST_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT

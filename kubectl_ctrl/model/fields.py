@@ -1,0 +1,221 @@
+"""managedFields: what a manager owns, and who wrote a version, as far as the server's notes prove it.
+
+The notes are coarse. Times are whole seconds, a removal is noted for nobody, and a write can shrink the entries of
+managers that did nothing. So every answer here is either proven by the entries or says that it is not known.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.patches import same
+
+# Names that the server itself puts on entries, when it invents one for the past or merges old ones to save space.
+_INVENTED = frozenset({"before-first-apply", "ancient-changes"})
+
+# What an apply may say without owning it.
+_UNOWNED = frozenset({"apiVersion", "kind"})
+_UNOWNED_METADATA = frozenset(
+    {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
+)
+_KEY_DEFAULTS = {"protocol": "TCP"}
+
+_Slot = tuple[str, str, str]  # manager, operation, subresource
+
+
+def entries(obj: Obj) -> list[Obj]:
+    return obj["metadata"].get("managedFields") or []
+
+
+def own_entry(obj: Obj, manager: str, operation: str, subresource: str = "") -> Obj | None:
+    """The entry of that manager, operation (`Apply`, `Update`) and subresource."""
+    for entry in entries(obj):
+        if _slot(entry) == (manager, operation, subresource):
+            return entry
+    return None
+
+
+def fields_set(fields: Obj) -> frozenset[tuple[str, ...]]:
+    """The paths of a fieldsV1 tree, each as its elements: `("f:spec", "f:replicas")`."""
+    return frozenset(_paths(fields, ()))
+
+
+def _paths(fields: Obj, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name, inner in fields.items():
+        if name == ".":
+            yield above
+            continue
+        path = (*above, name)
+        if inner:
+            yield from _paths(inner, path)
+        else:
+            yield path
+
+
+def owns_exactly(entry: Obj | None, desired: Obj) -> bool:
+    """Whether applying `desired` would leave the entry's set of fields as it is: nothing to take, nothing to give up.
+
+    False may also mean "cannot be told"; True is certain up to fields that are owned as a whole.
+    """
+    if entry is None or "fieldsV1" not in entry:
+        return False
+    stripped: Obj = {key: value for key, value in desired.items() if key not in _UNOWNED}
+    metadata = {key: value for key, value in (desired.get("metadata") or {}).items() if key not in _UNOWNED_METADATA}
+    stripped["metadata"] = metadata or None
+    return _owns(entry["fieldsV1"], stripped)
+
+
+def owned_values(obj: Obj, entry: Obj) -> Any:
+    """The part of `obj` that lies at the entry's fields: two equal results mean that nobody changed what is owned."""
+    return _picked(entry.get("fieldsV1") or {}, obj)
+
+
+def reduce(obj: Obj, managers: frozenset[str]) -> Obj:
+    """Cut a fresh object's managedFields in place: our entries stay whole, of others only who and when."""
+    meta = obj["metadata"]
+    noted = meta.get("managedFields")
+    if noted:
+        meta["managedFields"] = [entry if entry.get("manager") in managers else _who_and_when(entry) for entry in noted]
+    return obj
+
+
+def writer(old: Obj | None, new: Obj) -> tuple[str, ...]:
+    """Who made the step from `old` to `new`: one name is proven, several are candidates, none means unknown.
+
+    It holds for one step between two versions that follow each other. Without `old`, for an object just created.
+    """
+    if old is None:
+        return _creator(new)
+    return tuple(sorted(_wrote(old, new)))
+
+
+def made_by(old: Obj | None, new: Obj, manager: str) -> bool:
+    """Whether the step from `old` to `new` provably is a write of `manager`; False may also mean "cannot be told"."""
+    if old is None:
+        return _creator(new) == (manager,)
+    return manager in _wrote(old, new)
+
+
+def _slot(entry: Obj) -> _Slot:
+    return entry.get("manager") or "", entry.get("operation") or "", entry.get("subresource") or ""
+
+
+def _who_and_when(entry: Obj) -> Obj:
+    # The same few strings come back in every object of a cache, so they are shared.
+    return {key: sys.intern(entry[key]) for key in ("manager", "operation", "subresource", "time") if key in entry}
+
+
+def _creator(obj: Obj) -> tuple[str, ...]:
+    """The only manager that ever left a note, if it did so when the object was created."""
+    noted = entries(obj)
+    names = {entry.get("manager") or "" for entry in noted}
+    created = obj["metadata"].get("creationTimestamp")
+    if len(names) != 1 or not names.isdisjoint(_INVENTED | {""}) or not created:
+        return ()
+    born = parse_rfc3339(created)
+    # Both stamps are taken within one request, though perhaps on both sides of a full second.
+    if any(not entry.get("time") or abs(parse_rfc3339(entry["time"]) - born) > 1 for entry in noted):
+        return ()
+    return tuple(names)
+
+
+def _wrote(old: Obj, new: Obj) -> set[str]:
+    """Managers with a sign that only their own write leaves: an entry that is new, has another time, or owns more.
+
+    An entry that owns less proves nothing: its manager may have given the field up, or have been robbed of it.
+    """
+    before, after = _stamps(old), _stamps(new)
+    found: set[str] = set()
+    for slot, times in after.items():
+        fresh = times - before.get(slot, Counter())
+        if any(not _renamed(slot, time, before, after) for time in fresh) or (not fresh and _grew(slot, old, new)):
+            found.add(slot[0])
+    return found - _INVENTED - {""}
+
+
+def _stamps(obj: Obj) -> dict[_Slot, Counter[str]]:
+    """The times of each slot's entries; a slot has several when they differ in apiVersion, which is not kept."""
+    stamps: dict[_Slot, Counter[str]] = {}
+    for entry in entries(obj):
+        stamps.setdefault(_slot(entry), Counter())[entry.get("time") or ""] += 1
+    return stamps
+
+
+def _renamed(slot: _Slot, time: str, before: dict[_Slot, Counter[str]], after: dict[_Slot, Counter[str]]) -> bool:
+    """Whether another manager lost an entry of this time: then a third party may have changed the name on it."""
+    return any(
+        other[0] != slot[0] and (times - after.get(other, Counter()))[time] > 0 for other, times in before.items()
+    )
+
+
+def _grew(slot: _Slot, old: Obj, new: Obj) -> bool:
+    before = [entry.get("fieldsV1") for entry in entries(old) if _slot(entry) == slot]
+    after = [entry.get("fieldsV1") for entry in entries(new) if _slot(entry) == slot]
+    if before == after or None in before or None in after:
+        return False
+    return bool(_union(after) - _union(before))
+
+
+def _union(sets: list[Any]) -> frozenset[tuple[str, ...]]:
+    return frozenset().union(*map(fields_set, sets))
+
+
+def _owns(fields: Obj, value: Any) -> bool:
+    children = [name for name in fields if name != "."]
+    if not children:
+        # Without a dot the field is a scalar or owned as a whole; with one, an object of which nothing is owned.
+        return "." not in fields or value in ({}, [])
+    if isinstance(value, dict):
+        asked = {f"f:{key}" for key, inner in value.items() if inner is not None}
+        return asked == set(children) and all(_owns(fields[name], value[name[2:]]) for name in children)
+    if isinstance(value, list):
+        return len(children) == len(value) and all(_owns_item(name, fields[name], value) for name in children)
+    return False
+
+
+def _owns_item(name: str, fields: Obj, items: list[Any]) -> bool:
+    if name.startswith("v:"):
+        return any(same(json.loads(name[2:]), item) for item in items)
+    item = _item(name, items)
+    if item is None:
+        return False
+    # A key field that the item leaves to its default may still be noted as owned.
+    keys = {f"f:{key}" for key in json.loads(name[2:]) if key not in item}
+    return _owns({name: inner for name, inner in fields.items() if name not in keys}, item)
+
+
+def _item(name: str, items: list[Any]) -> Obj | None:
+    """The one item that a `k:{...}` element names; None when there is none or it cannot be told."""
+    if not name.startswith("k:"):
+        return None
+    keys = json.loads(name[2:])
+    found = [item for item in items if isinstance(item, dict) and _has_keys(item, keys)]
+    return found[0] if len(found) == 1 else None
+
+
+def _has_keys(item: Obj, keys: Obj) -> bool:
+    return all(same(item.get(key, _KEY_DEFAULTS.get(key)), value) for key, value in keys.items())
+
+
+def _picked(fields: Obj, value: Any) -> Any:
+    children = [name for name in fields if name != "."]
+    if not children:
+        return value if "." not in fields else None
+    if isinstance(value, dict):
+        return {name: _picked(fields[name], value[name[2:]]) for name in children if name[2:] in value}
+    if not isinstance(value, list):
+        return value
+    return {name: _picked_item(name, fields[name], value) for name in children}
+
+
+def _picked_item(name: str, fields: Obj, items: list[Any]) -> Any:
+    if name.startswith("v:"):
+        return any(same(json.loads(name[2:]), item) for item in items)
+    item = _item(name, items)
+    return None if item is None else _picked(fields, item)

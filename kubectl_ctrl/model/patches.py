@@ -1,0 +1,176 @@
+"""JSON merge patches (RFC 7386) and JSON patches (RFC 6902), made and applied.
+
+Nothing here changes its input. Results share the parts that did not change with it, so treat them as read-only too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.objects import Obj
+
+
+def merge_patch(old: Obj, new: Obj) -> Obj:
+    """The smallest merge patch that turns `old` into `new`; empty when they are the same.
+
+    A merge patch cannot say null, so a null in `new` counts as absent.
+    """
+    patch: Obj = {key: None for key in old if new.get(key) is None and old[key] is not None}
+    for key, value in new.items():
+        before = old.get(key)
+        if value is None:
+            continue
+        if isinstance(value, dict) and isinstance(before, dict):
+            if inner := merge_patch(before, value):
+                patch[key] = inner
+        elif not same(before, value):
+            patch[key] = value
+    return patch
+
+
+def apply_merge(obj: Any, patch: Any) -> Any:
+    """`obj` after a merge patch."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(obj) if isinstance(obj, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = apply_merge(result.get(key), value)
+    return result
+
+
+def json_pointer(path: Sequence[str | int]) -> str:
+    """`("metadata", "labels", "a/b")` as `/metadata/labels/a~1b`."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def apply_json(obj: Any, patch: Sequence[Obj]) -> Any:
+    """`obj` after a JSON patch; raises UsageError at the first operation that cannot be done, with its number."""
+    for number, operation in enumerate(patch):
+        try:
+            obj = _apply_one(obj, operation)
+        except (KeyError, IndexError, ValueError, TypeError) as exc:
+            what = f"{operation.get('op')} {operation.get('path')}"
+            raise UsageError(f"Operation {number} of the JSON patch ({what!r}) cannot be applied: {exc}.") from exc
+    return obj
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality of JSON values: 1 and 1.0 are the same number, but true is not 1."""
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(same, a, b))
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+_Edit = Callable[[Any, str], Any]  # (container, last part of the pointer) -> the container afterwards
+
+
+def _apply_one(obj: Any, operation: Obj) -> Any:
+    path = _parts(operation["path"])
+    match operation["op"]:
+        case "add":
+            return _changed(obj, path, _adder(operation["value"]))
+        case "replace":
+            return _changed(obj, path, _setter(operation["value"]))
+        case "remove":
+            return _changed(obj, path, _remove)
+        case "copy":
+            return _changed(obj, path, _adder(_at(obj, _parts(operation["from"]))))
+        case "move":
+            return _moved(obj, _parts(operation["from"]), path)
+        case "test":
+            if not same(_at(obj, path), operation["value"]):
+                raise ValueError("the value there is another one")
+            return obj
+    raise ValueError("there is no such operation")
+
+
+def _parts(pointer: str) -> list[str]:
+    if pointer and not pointer.startswith("/"):
+        raise ValueError("a pointer starts with '/'")
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def _at(node: Any, path: list[str]) -> Any:
+    for part in path:
+        node = node[_index(node, part)] if isinstance(node, list) else _entry(node, part)
+    return node
+
+
+def _entry(node: Any, part: str) -> Any:
+    if not isinstance(node, dict) or part not in node:
+        raise ValueError(f"there is no {part!r}")
+    return node[part]
+
+
+def _index(node: list[Any], part: str, *, end: bool = False) -> int:
+    """The place that a pointer names in a list; `end` also allows the place behind the last."""
+    if end and part == "-":
+        return len(node)
+    if not (part.isascii() and part.isdecimal()) or (part[0] == "0" and part != "0"):
+        raise ValueError(f"{part!r} is not a place in a list")
+    if int(part) >= len(node) + end:
+        raise ValueError(f"the list has no place {part}")
+    return int(part)
+
+
+def _changed(obj: Any, path: list[str], edit: _Edit) -> Any:
+    """`obj` with the container of the path's end edited; the document itself lies in a container too, under no name."""
+    return _edited({"": obj}, ["", *path], edit).get("")
+
+
+def _edited(node: Any, path: list[str], edit: _Edit) -> Any:
+    """Copies only what lies on the way."""
+    head, *rest = path
+    if not rest:
+        return edit(node, head)
+    inner = _edited(_at(node, [head]), rest, edit)
+    return _with(node, head, inner)
+
+
+def _with(node: Any, part: str, value: Any) -> Any:
+    if isinstance(node, list):
+        place = _index(node, part)
+        return [*node[:place], value, *node[place + 1 :]]
+    return {**node, part: value}
+
+
+def _adder(value: Any) -> _Edit:
+    def add(container: Any, part: str) -> Any:
+        if isinstance(container, list):
+            place = _index(container, part, end=True)
+            return [*container[:place], value, *container[place:]]
+        if not isinstance(container, dict):
+            raise ValueError(f"{part!r} would lie in something that is neither object nor list")
+        return {**container, part: value}
+
+    return add
+
+
+def _setter(value: Any) -> _Edit:
+    def replace(container: Any, part: str) -> Any:
+        _at(container, [part])
+        return _with(container, part, value)
+
+    return replace
+
+
+def _remove(container: Any, part: str) -> Any:
+    if isinstance(container, list):
+        place = _index(container, part)
+        return [*container[:place], *container[place + 1 :]]
+    _entry(container, part)
+    return {key: value for key, value in container.items() if key != part}
+
+
+def _moved(obj: Any, source: list[str], target: list[str]) -> Any:
+    if target[: len(source)] == source and target != source:
+        raise ValueError("a value cannot move into itself")
+    value = _at(obj, source)
+    return _changed(_changed(obj, source, _remove), target, _adder(value))
