@@ -1,8 +1,9 @@
-"""Makes one Python environment for a checkout: `environment.py --home H --key K --uv UV CHECKOUT LOCK...` prints its folder.
+"""Makes one Python environment: `environment.py --home H --key K --uv UV CHECKOUT LOCK...` prints its folder.
 
-Called by environment.sh when no complete environment is there. Runs on any Python >= 3.11 with the standard library alone.
-An environment cannot be moved, so it is built in its place: it counts only once its file `ready` is there, which is written
-last, and builders take turns by a file lock that ends with its process. What a killed builder left is removed by the next.
+Called by environment.sh when no complete environment is there. Runs on any Python >= 3.11, standard library alone.
+An environment cannot be moved, so it is built in its place: it counts only once its file `ready` is there, which is
+written last, and builders take turns by a file lock that ends with its process. What a killed builder left is removed
+by the next one.
 """
 
 from __future__ import annotations
@@ -126,15 +127,15 @@ def build(plan: Plan) -> None:
 
 
 def install(plan: Plan) -> None:
-    # The interpreter behind every link, and not a virtual environment that happens to be active: when an upgrade removes it, the
-    # environment's own link dangles, which is seen; a link to plain `python3` would go on with another version's packages.
+    # The interpreter behind every link, not a virtual environment that happens to be active: when an upgrade removes
+    # it, the environment's own link dangles, which is seen; a link to plain `python3` would find no packages any more.
     base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     if plan.uv:
         run(plan, [plan.uv, "venv", "--quiet", "--no-project", "--python", base, str(plan.folder)])
         tool = [plan.uv, "pip", "install", "--quiet", "--python", str(plan.python), "--compile-bytecode"]
     else:
         run(plan, [base, "-I", "-m", "venv", str(plan.folder)])
-        tool = [str(plan.python), "-I", "-m", "pip", "install", "--quiet", "--no-input", "--progress-bar", "off", "--no-user"]
+        tool = [str(plan.python), "-I", "-m", "pip", "install", "--quiet", "--no-input", "--no-user"]
     requirements = [word for lock in plan.locks for word in ("--requirement", str(plan.checkout / lock))]
     run(plan, [*tool, "--require-hashes", *requirements])
 
@@ -153,12 +154,11 @@ def link(plan: Plan) -> None:
 
 def run(plan: Plan, command: list[str]) -> None:
     """Run one step with its output in the log; a failure becomes our error."""
-    # The user's own settings of pip and uv hold (mirrors, proxies, certificates); a dead network is noticed a little sooner.
+    # The user's own settings of pip and uv hold (mirrors, proxies, certificates); a dead network is noticed sooner.
     environment = {"PIP_RETRIES": "2", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **os.environ}
+    home = plan.folder.parent
     with plan.log.open("wb") as log:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=plan.folder.parent, env=environment, check=False
-        )
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=home, env=environment)
     if done.returncode:
         raise explain_output(plan, command, plan.log.read_text(errors="replace"))
 
@@ -189,12 +189,12 @@ def explain_output(plan: Plan, command: list[str], output: str) -> SetupError:
             tried=step,
             next_step=f"Find out what stands between you and the package index; {plan.log} has the details.",
         )
-    if mentions(output, "connection broken", "Connection refused", "dns error", "Failed to fetch", "client error", "timed out"):
+    if mentions(output, "connection broken", "connection refused", "dns error", "failed to fetch", "timed out"):
         return SetupError(
             "NETWORK",
             "The Python packages could not be downloaded.",
             tried=step,
-            next_step=f"Check the network (HTTPS_PROXY, PIP_INDEX_URL, PIP_CERT; all output: {plan.log}); then {REPEAT}",
+            next_step=f"Check the network (also HTTPS_PROXY, PIP_INDEX_URL, PIP_CERT; log: {plan.log}); then {REPEAT}",
         )
     return SetupError(
         "PACKAGES",

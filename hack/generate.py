@@ -1,4 +1,4 @@
-"""Files that are written from other files: `generate.py update` writes them, `generate.py verify [NAME...]` tells which differ."""
+"""Files written from others: `generate.py update` writes them, `generate.py verify [NAME...]` compares them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def lock(source: str, path: str, *, upgrade: bool) -> str:
     """The lock file at `path` for what `source` asks for; versions that are pinned there stay, if they can and may."""
+    uv = str(Path(sys.executable).parent / "uv")
+    constraint = ["--constraint", "requirements.lock"] if path != "requirements.lock" else []
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "requirements.lock"
         if not upgrade and (ROOT / path).exists():
             shutil.copy(ROOT / path, answer)
-        command = [str(Path(sys.executable).parent / "uv"), "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"]
-        command += ["--generate-hashes", "--no-emit-index-url", "--no-header", "--output-file", str(answer), source]
-        if source != "pyproject.toml":
-            command += ["--constraint", "requirements.lock"]
+        command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
+        command += ["--no-emit-index-url", "--no-header", *constraint, "--output-file", str(answer), source]
         subprocess.run(command, cwd=ROOT, check=True)
         body = answer.read_text()
     return f"# key: {key(body)}\n{body}"
@@ -35,31 +35,37 @@ def key(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
-# In this order: the tools' lock is made under the constraint of the program's.
-PRODUCTS: Mapping[str, Callable[[bool], tuple[str, str]]] = {
-    "lock": lambda upgrade: ("requirements.lock", lock("pyproject.toml", "requirements.lock", upgrade=upgrade)),
-    "hack-lock": lambda upgrade: ("hack/requirements.lock", lock("hack/requirements.in", "hack/requirements.lock", upgrade=upgrade)),
+# Name -> file and how to make it. In this order: the tools' lock is made under the constraint of the program's.
+PRODUCTS: Mapping[str, tuple[str, Callable[[bool], str]]] = {
+    "lock": ("requirements.lock", lambda upgrade: lock("pyproject.toml", "requirements.lock", upgrade=upgrade)),
+    "hack-lock": (
+        "hack/requirements.lock",
+        lambda upgrade: lock("hack/requirements.in", "hack/requirements.lock", upgrade=upgrade),
+    ),
 }
 
 
+def current(path: str) -> str:
+    file = ROOT / path
+    return file.read_text() if file.exists() else ""
+
+
 def update(*, upgrade: bool) -> int:
-    for make in PRODUCTS.values():
-        path, text = make(upgrade)
-        old = (ROOT / path).read_text() if (ROOT / path).exists() else ""
+    for path, make in PRODUCTS.values():
+        text = make(upgrade)
+        print(f"{path}: {'unchanged' if text == current(path) else 'written'}")
         (ROOT / path).write_text(text)
-        print(f"{path}: {'unchanged' if old == text else 'written'}")
     return 0
 
 
 def verify(names: list[str]) -> int:
     stale = False
-    for name in names or PRODUCTS:
-        path, text = PRODUCTS[name](False)
-        old = (ROOT / path).read_text() if (ROOT / path).exists() else ""
-        stale |= old != text
-        sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), path, f"{path} (generated)"))
+    for path, make in (PRODUCTS[name] for name in names or PRODUCTS):
+        old, new = current(path).splitlines(keepends=True), make(False).splitlines(keepends=True)
+        stale |= old != new
+        sys.stdout.writelines(difflib.unified_diff(old, new, path, f"{path} (generated)"))
     if stale:
-        print("Generated files differ from their sources; run hack/update.")
+        print("A generated file differs from its sources; run hack/update.")
     return int(stale)
 
 

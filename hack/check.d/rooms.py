@@ -1,0 +1,53 @@
+"""Every room says what belongs there and what does not, and exports nothing: `rooms.py ROOT`."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = "kubectl_ctrl"
+SAYS = ("Belongs here:", "Does not belong here:")
+# The list of the bundled controllers stands in this room's __init__, and each controller's spec in its folder's.
+WITH_CODE = "controllers"
+
+
+def problems(root: Path) -> Iterator[str]:
+    package = root / PACKAGE
+    folders = sorted({file.parent for file in package.rglob("*.py")} - {package})
+    for folder in folders:
+        file = folder / "__init__.py"
+        name = file.relative_to(root).as_posix()
+        if not file.exists():
+            yield f"{name}: is missing, so the folder is not a package."
+            continue
+        yield from (
+            f"{name}: {sentence}" for sentence in judged(ast.parse(file.read_text()), folder.relative_to(package))
+        )
+
+
+def judged(module: ast.Module, folder: Path) -> Iterator[str]:
+    docstring = ast.get_docstring(module) or ""
+    if not docstring:
+        yield "has no docstring."
+    elif len(folder.parts) == 1:
+        yield from (f"its docstring lacks {words!r}." for words in SAYS if words not in docstring)
+    if folder.parts[0] != WITH_CODE and (code := [node for node in module.body if not is_prose(node)]):
+        yield f"line {code[0].lineno}: holds code; import from the file that has the name instead."
+
+
+def is_prose(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "__future__"
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def main() -> int:
+    found = list(problems(Path(sys.argv[1])))
+    print("\n".join(found))
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
