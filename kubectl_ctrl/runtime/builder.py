@@ -1,0 +1,224 @@
+"""A controller said as a sentence: `controller("foo", reconcile).for_(FOOS).owns(DEPLOYMENTS)`.
+
+Each step returns a new frozen value and refuses at once what cannot be meant.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.runtime.contract import Indexer, Mapper, Reconciler
+from kubectl_ctrl.runtime.predicates import Predicate
+
+# The name becomes part of a Lease's and a field manager's name, and a label's value.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+
+When = Predicate | Sequence[Predicate]
+
+
+class Via(Enum):
+    """How a watched object leads to requests."""
+
+    SELF = "for_"
+    OWNER = "owns"
+    MAPPING = "watches"
+    NOTHING = "reads"  # cached, wakes nobody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One clause of the sentence."""
+
+    resource: Resource
+    via: Via
+    through: tuple[Resource, ...] = ()  # OWNER: the links between, from the child upward
+    to: Mapper | None = None  # MAPPING
+    when: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """A named way to find cached objects of one resource."""
+
+    resource: Resource
+    name: str
+    values: Indexer = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSpec:
+    """A controller as declared; what the manager needs to run it."""
+
+    name: str
+    reconcile: Reconciler = field(repr=False)
+    sources: tuple[Source, ...] = ()
+    indexes: tuple[Index, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ControllerError(
+                f"Controller name {self.name!r} cannot be used.",
+                next_step="Use at most 40 lower-case letters, digits and dashes, a letter or digit at both ends.",
+            )
+        if not _is_async(self.reconcile):
+            raise self._error(
+                f"got {_name_of(self.reconcile)}, which is not async.",
+                "Write `async def reconcile(ctx, request)`; blocking code goes through `await ctx.in_thread(...)`.",
+            )
+        _check_takes(self.reconcile, "(ctx, request)", self._error)
+
+    def for_(self, resource: Resource, *, when: When = ()) -> ControllerSpec:
+        """The resource that requests are about; exactly one."""
+        if self._primaries:
+            raise self._error(
+                f"says .for_() twice, of {self._primaries[0].full_name} and of {resource.full_name}.",
+                "Keep the one that requests are about, and use .watches(..., to=...) for the other.",
+            )
+        return self._with(Source(resource=_checked(resource), via=Via.SELF, when=self._predicates(when)))
+
+    def owns(self, resource: Resource, *, through: Sequence[Resource] = (), when: When = ()) -> ControllerSpec:
+        """A resource whose objects wake the primary that controls them, directly or through a chain of controllers.
+
+        `.owns(PODS, through=(REPLICASETS, DEPLOYMENTS))`: a Pod of a ReplicaSet of a Deployment of the primary. Every
+        link is watched, and each wakes the primary as well; `when` speaks of the last in the chain alone.
+        """
+        primary = self.primary
+        chain = tuple(_checked(link) for link in through)
+        if primary.namespaced and (outside := [one for one in (resource, *chain) if not one.namespaced]):
+            raise self._error(
+                f"cannot own {outside[0].full_name}: {primary.kind} has a namespace and it has none.",
+                "Find the objects by a label with .watches(..., to=...), and delete them through a finalizer.",
+            )
+        if any(source.resource == resource and source.through == chain for source in self._via(Via.OWNER)):
+            raise self._error(f"says .owns({resource.full_name}) twice.", "Leave one out, or combine their predicates.")
+        source = Source(resource=_checked(resource), via=Via.OWNER, through=chain, when=self._predicates(when))
+        return self._with(source)
+
+    def watches(self, resource: Resource, *, to: Mapper, when: When = ()) -> ControllerSpec:
+        """A resource whose objects wake the requests that `to(obj, cached)` returns, for the old and the new state."""
+        _ = self.primary
+        self._check_plain(to, "to", "(obj, cached)")
+        return self._with(Source(resource=_checked(resource), via=Via.MAPPING, to=to, when=self._predicates(when)))
+
+    def reads(self, resource: Resource) -> ControllerSpec:
+        """A resource that `ctx.read` may look up in the cache, and that wakes nobody."""
+        _ = self.primary
+        return self._with(Source(resource=_checked(resource), via=Via.NOTHING))
+
+    def index(self, resource: Resource, name: str, values: Indexer) -> ControllerSpec:
+        """Let `indexed(resource, name, value)` find the cached objects for which `values(obj)` gives that value."""
+        self._check_plain(values, "values", "(obj)")
+        if resource not in self.resources:
+            raise self._error(
+                f"indexes {resource.full_name} and does not watch or read it.", "Declare it before .index()."
+            )
+        if any(index.resource == resource and index.name == name for index in self.indexes):
+            raise self._error(f"has two indexes {name!r} of {resource.full_name}.", "Give one another name.")
+        return replace(self, indexes=(*self.indexes, Index(resource=resource, name=name, values=values)))
+
+    @property
+    def primary(self) -> Resource:
+        """The resource that requests are about."""
+        if not self._primaries:
+            raise self._error("does not say what it is for.", "Begin with .for_(RESOURCE).")
+        return self._primaries[0]
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Everything it needs a cache of, each once: the primary first, then as declared."""
+        found: dict[Resource, None] = {}
+        for source in self.sources:
+            found.update(dict.fromkeys((source.resource, *source.through)))
+        return tuple(found)
+
+    @property
+    def field_manager(self) -> str:
+        return f"kubectl-ctrl-{self.name}"
+
+    @property
+    def _primaries(self) -> list[Resource]:
+        return [source.resource for source in self._via(Via.SELF)]
+
+    def _via(self, via: Via) -> list[Source]:
+        return [source for source in self.sources if source.via is via]
+
+    def _with(self, source: Source) -> ControllerSpec:
+        return replace(self, sources=(*self.sources, source))
+
+    def _predicates(self, when: When) -> tuple[Predicate, ...]:
+        predicates = (when,) if isinstance(when, Predicate) else tuple(when)
+        for predicate in predicates:
+            if not isinstance(predicate, Predicate):
+                raise self._error(
+                    f"got {predicate!r} as a predicate.",
+                    "Give it a name: named('image changed', function); the name is what explain shows.",
+                )
+        return predicates
+
+    def _check_plain(self, function: Callable[..., Any], what: str, expected: str) -> None:
+        if _is_async(function):
+            raise self._error(
+                f"got the async function {_name_of(function)} as `{what}`.", "It is called without waiting."
+            )
+        _check_takes(function, expected, self._error)
+
+    def _error(self, problem: str, next_step: str) -> ControllerError:
+        return ControllerError(f"Controller {self.name!r} {problem}", next_step=next_step)
+
+
+def controller(name: str, reconcile: Reconciler) -> ControllerSpec:
+    """Begin a controller: its name, and what is called for each request."""
+    return ControllerSpec(name=name, reconcile=reconcile)
+
+
+def check_together(specs: Iterable[ControllerSpec]) -> None:
+    """Refuse controllers that cannot run in one process; raises also for one that is not finished."""
+    seen: set[str] = set()
+    for spec in specs:
+        _ = spec.primary
+        if spec.name in seen:
+            raise ControllerError(
+                f"Two controllers are named {spec.name!r}.",
+                next_step="Rename one: the name tells their writes, leases and recordings apart.",
+            )
+        seen.add(spec.name)
+
+
+def _checked(resource: Resource) -> Resource:
+    if not isinstance(resource, Resource):
+        raise ControllerError(
+            f"Expected a Resource, got {resource!r}.",
+            next_step='Write Resource("apps", "v1", "deployments", "Deployment"), or a constant such as DEPLOYMENTS.',
+        )
+    return resource
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _check_takes(function: Callable[..., Any], expected: str, error: Callable[[str, str], ControllerError]) -> None:
+    wanted = expected.count(",") + 1
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # not callable, or a built-in that hides its parameters
+        if callable(function):
+            return
+        raise error(
+            f"got {function!r}, which cannot be called.", f"Expected a function that takes {expected}."
+        ) from None
+    try:
+        signature.bind(*[None] * wanted)
+    except TypeError:
+        raise error(f"got {_name_of(function)}{signature}.", f"Expected a function that takes {expected}.") from None
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)

@@ -1,0 +1,85 @@
+"""Recognises the events of own writes, so that a reconcile does not run because of what it did itself.
+
+An event is an echo only for the request whose attempt made the write, and only when all of this holds:
+- its (UID, resourceVersion) is the one that the server answered to that write;
+- it is one step of a watch, not found by a later list: then versions in between may have gone unseen;
+- the step is provably a write of ours. A write that changed nothing answers whatever version is there, and that may be
+  somebody else's, which the reconcile has not seen yet.
+Everything else is news. An event that comes while the attempt runs is decided when it is done, because events
+usually overtake answers; one that comes later is decided when it comes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from kubectl_ctrl.model.cause import Cause, CauseKind, Request
+from kubectl_ctrl.model.fields import made_by
+from kubectl_ctrl.model.resources import Resource
+
+# An event that takes longer than this runs its request once more, which is harmless.
+_KEPT_FOR = 600.0
+_MOST_KEPT = 20_000
+
+_STEPS = (CauseKind.ADDED, CauseKind.MODIFIED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """One answered write that may come back as an event."""
+
+    request: Request
+    attempt: str
+    resource: Resource
+    uid: str
+    version: str
+    at: float  # elapsed time of the answer
+    certain: bool  # the answer alone proves that this version is ours: a POST, or a patch that was tied to a version
+
+
+_Mark = tuple[Request, str, str]  # request, UID, resourceVersion
+
+
+class Echoes:
+    """The writes of one controller whose events are still to come."""
+
+    def __init__(self, manager: str) -> None:
+        self._manager = manager
+        self._written: OrderedDict[_Mark, Written] = OrderedDict()  # oldest first
+
+    def wrote(self, written: Written) -> None:
+        mark = (written.request, written.uid, written.version)
+        # A second write that changed nothing answers the first one's version: the first one's proof stands.
+        if mark not in self._written:
+            self._written[mark] = written
+        self._drop_old(written.at)
+
+    def match(self, request: Request, cause: Cause) -> Written | None:
+        """The write whose echo this cause is for this request, if it is one; the write is forgotten with it."""
+        if cause.kind not in _STEPS or cause.relisted or not cause.uid or not cause.new_version or cause.new is None:
+            return None
+        mark = (request, cause.uid, cause.new_version)
+        written = self._written.get(mark)
+        if written is None or not (written.certain or made_by(cause.old, cause.new, self._manager)):
+            return None
+        del self._written[mark]
+        return written
+
+    def new_epoch(self, resource: Resource) -> None:
+        """A completed list replaced the store: versions from before may come back with another meaning."""
+        for mark in [mark for mark, written in self._written.items() if written.resource == resource]:
+            del self._written[mark]
+
+    def _drop_old(self, now: float) -> None:
+        while self._written:
+            oldest = next(iter(self._written.values()))
+            if len(self._written) <= _MOST_KEPT and now - oldest.at <= _KEPT_FOR:
+                return
+            self._written.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+    def __repr__(self) -> str:
+        return f"Echoes({self._manager}, awaited={len(self)})"

@@ -1,0 +1,40 @@
+"""Whoever wants to know what runs: plain functions that get frozen values, in order, and may never hurt the run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from kubectl_ctrl.model.attempt import Observed
+
+_log = logging.getLogger(__name__)
+
+# Called on the loop, between two of its steps; one that has something slow to do hands it to a thread of its own.
+Observer = Callable[[Observed], None]
+
+
+class Observers:
+    """Tells each value to each observer; one that raises hears nothing more."""
+
+    def __init__(self, observers: Iterable[Observer] = ()) -> None:
+        self._observers = list(observers)
+        self._removed = 0
+
+    def tell(self, value: Observed) -> None:
+        for observer in tuple(self._observers):
+            try:
+                observer(value)
+            except Exception:  # noqa: BLE001  # whatever is wrong with it, the controller goes on
+                self._remove(observer, value)
+
+    def _remove(self, observer: Observer, value: Observed) -> None:
+        self._removed += 1
+        # By identity: two observers may be equal, and it may have removed itself by telling something else.
+        self._observers = [other for other in self._observers if other is not observer]
+        _log.exception(
+            "An observer raised and was removed; what it would have seen from here on is lost to it.",
+            extra={"action": "observer.removed", "observer": repr(observer), "value": type(value).__name__},
+        )
+
+    def __repr__(self) -> str:
+        return f"Observers({len(self._observers)}, removed={self._removed})"

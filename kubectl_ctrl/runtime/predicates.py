@@ -1,0 +1,65 @@
+"""Which changes are worth a reconcile. A change that a predicate holds back is counted under the predicate's name.
+
+The predicates that compare old and new speak of modifications alone: whatever appears, disappears, is replaced by
+another of its name, begins to be deleted or is told again by a resync passes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.model.change import Change, ChangeKind
+from kubectl_ctrl.model.objects import Obj, annotations_of, generation_of, is_deleting, labels_of, uid_of
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A named question about a change."""
+
+    name: str
+    passes: Callable[[Change], bool] = field(repr=False)
+
+
+def named(name: str, passes: Callable[[Change], bool]) -> Predicate:
+    """A predicate of your own; the name is what `explain` shows for a change that it held back."""
+    if not name.strip():
+        raise ControllerError("A predicate needs a name: it is what `explain` shows for a change that was held back.")
+    return Predicate(name, passes)
+
+
+def any_of(*predicates: Predicate) -> Predicate:
+    return Predicate(_listed("any of", predicates), lambda change: any(one.passes(change) for one in predicates))
+
+
+def all_of(*predicates: Predicate) -> Predicate:
+    return Predicate(_listed("all of", predicates), lambda change: all(one.passes(change) for one in predicates))
+
+
+def not_(predicate: Predicate) -> Predicate:
+    return Predicate(f"not {predicate.name}", lambda change: not predicate.passes(change))
+
+
+def _listed(word: str, predicates: tuple[Predicate, ...]) -> str:
+    return f"{word} ({', '.join(one.name for one in predicates)})"
+
+
+def _when_modified(name: str, differ: Callable[[Obj, Obj], bool]) -> Predicate:
+    def passes(change: Change) -> bool:
+        old, new = change.old, change.new
+        if change.kind is not ChangeKind.MODIFIED or old is None or new is None:
+            return True
+        return uid_of(old) != uid_of(new) or is_deleting(old) != is_deleting(new) or differ(old, new)
+
+    return Predicate(name, passes)
+
+
+def _generations_differ(old: Obj, new: Obj) -> bool:
+    # Some kinds have no generation; holding back all of their changes is never what was meant.
+    return not generation_of(new) or generation_of(old) != generation_of(new)
+
+
+generation_changed = _when_modified("generation changed", _generations_differ)
+labels_changed = _when_modified("labels changed", lambda old, new: labels_of(old) != labels_of(new))
+annotations_changed = _when_modified("annotations changed", lambda old, new: annotations_of(old) != annotations_of(new))

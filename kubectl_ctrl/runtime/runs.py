@@ -1,0 +1,77 @@
+"""Names of runs and attempts, and the log context that carries them.
+
+A run is one process at work, `r7f3`; its attempts are numbered over all objects and controllers, `r7f3-12`; the client
+numbers an attempt's calls, `r7f3-12.3`. The same text stands in logs, Audit-IDs, recordings and on the command line.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from logging import Logger, LoggerAdapter
+from random import Random
+
+_ATTEMPT: ContextVar[str] = ContextVar("kubectl_ctrl_attempt", default="")
+
+
+def new_run(rng: Random, taken: Container[str] = frozenset()) -> str:
+    """A run id that is not among those known already; past 4,096 runs it grows instead of repeating one."""
+    digits = 3
+    while True:
+        for _ in range(16):
+            run = f"r{rng.getrandbits(4 * digits):0{digits}x}"
+            if run not in taken:
+                return run
+        digits += 1
+
+
+class AttemptIds:
+    """Numbers the attempts of one run."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self._numbers = count(1)
+        self._last = 0
+
+    def next(self) -> str:
+        self._last = next(self._numbers)
+        return f"{self.run}-{self._last}"
+
+    def __repr__(self) -> str:
+        return f"AttemptIds({self.run}, given={self._last})"
+
+
+def current_attempt() -> str:
+    """The attempt in whose context this code runs, "" outside of any."""
+    return _ATTEMPT.get()
+
+
+@contextmanager
+def attempt_context(attempt: str) -> Iterator[None]:
+    """Everything that runs inside, and every task that is started inside, logs as part of this attempt."""
+    token = _ATTEMPT.set(attempt)
+    try:
+        yield
+    finally:
+        _ATTEMPT.reset(token)
+
+
+def stamp_records(factory: Callable[..., logging.LogRecord]) -> Callable[..., logging.LogRecord]:
+    """A log record factory that adds the attempt id to whatever `factory` makes, for `logging.setLogRecordFactory`."""
+
+    def make(*args: object, **kwargs: object) -> logging.LogRecord:
+        record = factory(*args, **kwargs)
+        record.__dict__.setdefault("attempt", _ATTEMPT.get())
+        return record
+
+    return make
+
+
+def attempt_log(controller: str, attempt: str, request: object) -> LoggerAdapter[Logger]:
+    """The logger that a reconciler is given."""
+    logger = logging.getLogger(f"kubectl_ctrl.controller.{controller}")
+    extra = {"controller": controller, "attempt": attempt, "request": str(request)}
+    return LoggerAdapter(logger, extra)

@@ -1,0 +1,158 @@
+"""What follows an attempt. Pure, and the only place that decides: retry, wait, come back later, or leave it.
+
+| what happened                                     | outcome                                              |
+|---------------------------------------------------|------------------------------------------------------|
+| None, Result()                                    | done                                                 |
+| Result(again=True)                                | again, at once                                       |
+| Result(after), without or with waiting_for        | after that time; or waiting, looked at again then    |
+| Result(waiting_for)                               | waiting, until something changes                     |
+| TerminalError, ControllerError, Invalid (422)     | terminal: any new cause runs it, no backoff does     |
+| NamespaceTerminating, NotInstalled                | waiting: not an error                                |
+| Forbidden: quota, admission, RBAC                 | retry, slowly                                        |
+| 429 and 5xx that name a time                      | retry, not before that time                          |
+| attempt timeout, every other error                | retry with backoff                                   |
+| NotLeading, cancelled by shutdown or a lost lease | dropped                                              |
+"""
+
+from __future__ import annotations
+
+import inspect
+from asyncio import CancelledError
+from collections.abc import Iterator
+from pathlib import PurePath
+from types import TracebackType
+from typing import Any
+
+from kubectl_ctrl.errors import (
+    CallError,
+    ControllerError,
+    CtrlError,
+    Forbidden,
+    Invalid,
+    NamespaceTerminating,
+    NotInstalled,
+    NotLeading,
+    TerminalError,
+)
+from kubectl_ctrl.model.attempt import Outcome, Verdict
+from kubectl_ctrl.runtime.contract import Reconciler, Result
+
+# Until an administrator lifts a quota or a rule, asking more often only makes noise.
+SLOW_RETRY = 30.0
+# A CRD that the controller finds too old is looked at again after this time; nothing tells us when it is replaced.
+NOT_INSTALLED_RETRY = 30.0
+
+_LONGEST_MESSAGE = 1000
+
+
+class AttemptTimeout(Exception):
+    """The attempt took longer than it may; made by the loop, never by reconcilers."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The attempt was cut after {seconds:g} s, its timeout.")
+
+
+def judge_result(result: object) -> Verdict:
+    """The verdict on a reconcile that returned."""
+    if result is None:
+        return Verdict(outcome=Outcome.DONE)
+    if not isinstance(result, Result):
+        return judge_error(ControllerError(f"The reconciler returned {result!r}; expected a Result or None."))
+    if result.again:
+        return Verdict(outcome=Outcome.AGAIN)
+    if result.waiting_for:
+        return Verdict(outcome=Outcome.WAITING, delay=result.seconds or 0.0, message=_one_line(result.waiting_for))
+    if result.seconds is not None:
+        return Verdict(outcome=Outcome.AFTER, delay=result.seconds)
+    return Verdict(outcome=Outcome.DONE)
+
+
+def judge_error(error: BaseException, where: str = "") -> Verdict:
+    """The verdict on a reconcile that raised; the delay of a retry is the least that the error asks for."""
+    if isinstance(error, BaseExceptionGroup):
+        return _judge_group(error, where)
+    outcome, delay = _fate(error)
+    return Verdict(
+        outcome=outcome,
+        delay=delay,
+        message=_one_line(describe(error)),
+        error_id=error.id if isinstance(error, CtrlError) else type(error).__name__,
+        where=where,
+    )
+
+
+def is_failure(verdict: Verdict) -> bool:
+    """Whether the attempt went wrong, as against having to wait or being cut from outside."""
+    return verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL)
+
+
+def describe(error: BaseException) -> str:
+    """One error for people: ours are sentences already, of others the type says half."""
+    if isinstance(error, (CtrlError, AttemptTimeout)):
+        return str(error)
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def where_raised(error: BaseException, reconciler: Reconciler) -> str:
+    """`folder/file.py:line` of the innermost line of the reconciler's own code that the error passed, "" if none."""
+    code = getattr(inspect.unwrap(reconciler), "__code__", None) or getattr(type(reconciler).__call__, "__code__", None)
+    if code is None:  # a partial of something odd: the traceback has it all the same
+        return ""
+    home = PurePath(code.co_filename).parent
+    spot = ""
+    for path, line in _frames(error.__traceback__):
+        if path.is_relative_to(home):
+            spot = f"{path.parent.name}/{path.name}:{line}"
+    return spot
+
+
+def _fate(error: BaseException) -> tuple[Outcome, float]:
+    match error:
+        case CancelledError() | NotLeading():
+            return Outcome.DROPPED, 0.0
+        case TerminalError() | ControllerError() | Invalid():
+            return Outcome.TERMINAL, 0.0
+        case NamespaceTerminating():
+            return Outcome.WAITING, 0.0
+        case NotInstalled():
+            return Outcome.WAITING, NOT_INSTALLED_RETRY
+        case Forbidden():
+            return Outcome.RETRY, max(SLOW_RETRY, error.retry_after or 0.0)
+        case CallError():
+            return Outcome.RETRY, error.retry_after or 0.0
+    return Outcome.RETRY, 0.0
+
+
+# Of several errors at once the most hopeful decides: a retry finds out about the rest.
+_HOPE = (Outcome.DROPPED, Outcome.RETRY, Outcome.WAITING, Outcome.TERMINAL)
+
+
+def _judge_group(group: BaseExceptionGroup[Any], where: str) -> Verdict:
+    verdicts = [judge_error(error, where) for error in _leaves(group)]
+    chosen = min(verdicts, key=lambda verdict: (_HOPE.index(verdict.outcome), -verdict.delay))
+    if len(verdicts) == 1:
+        return chosen
+    message = _one_line(f"{chosen.message} (and {len(verdicts) - 1} more)")
+    return Verdict(
+        outcome=chosen.outcome, delay=chosen.delay, message=message, error_id=chosen.error_id, where=chosen.where
+    )
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[PurePath, int]]:
+    while traceback is not None:
+        yield PurePath(traceback.tb_frame.f_code.co_filename), traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 3] + "..."
