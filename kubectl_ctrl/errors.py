@@ -16,7 +16,9 @@ CtrlError                   exit  1  CTRL-ERROR
 |       |-- Forbidden       403  exit 7  CTRL-FORBIDDEN
 |       |   `-- NamespaceTerminating
 |       |-- NotFound        404  exit 4  CTRL-NOT-FOUND
-|       |-- MethodNotAllowed405
+|       |   |-- NotServed
+|       |   `-- Replaced
+|       |-- MethodNotAllowed 405
 |       |-- Conflict        409
 |       |   `-- AlreadyExists
 |       |-- Expired         410
@@ -220,6 +222,14 @@ class NotFound(ApiError):
 
     id = "CTRL-NOT-FOUND"
     exit_code = 4
+
+
+class NotServed(NotFound):
+    """404: the server does not serve this resource type, or not any more."""
+
+
+class Replaced(NotFound):
+    """409 or 422: the object of that UID is gone; its name belongs to another one, or to nobody."""
 
 
 class MethodNotAllowed(ApiError):
