@@ -1,0 +1,220 @@
+"""kubeconfig files as they lie on disk: which are read, in what order, and how several become one.
+
+The rules are kubectl's: `--kubeconfig` alone, or each file of KUBECONFIG, or ~/.kube/config; files that are not there
+are skipped; the first file that has an entry, or a current-context, wins, and entries are never mixed.
+Fields are read one by one through Entry, so an error names file, entry and field, and never a value.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubectl_ctrl.errors import ConfigError
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    """YAML as kubectl takes it: no dates and no numbers in base 60, so an unquoted 2026-01-01 or 12:30 stays text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "bool", "merge")]
+    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
+    list("-+0123456789."),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One context, cluster or user, and where it stands; its fields may be secret and are not shown."""
+
+    kind: str
+    name: str
+    fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    file: Path | None = None
+
+    def text(self, key: str) -> str:
+        """A string field, "" when it is absent or null."""
+        value = self.fields.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise self.wrong(key, f"must be a string, not {_kind_of(value)}")
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self.fields.get(key)
+        if value is None:
+            return False
+        if not isinstance(value, bool):
+            raise self.wrong(key, f"must be true or false, not {_kind_of(value)}")
+        return value
+
+    def data(self, key: str) -> bytes:
+        """A base64 field, decoded; b"" when it is absent."""
+        text = self.text(key)
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise self.wrong(key, "is not valid base64") from None
+
+    def path(self, key: str) -> str:
+        """A file name, made absolute against the folder of the file that it is written in."""
+        return self.beside(self.text(key))
+
+    def beside(self, name: str) -> str:
+        if not name or self.file is None or Path(name).is_absolute():
+            return name
+        return os.path.normpath(Path.cwd() / self.file.parent / name)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self.fields.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.wrong(key, "must be a list of strings")
+        return tuple(value)
+
+    def part(self, key: str) -> Entry | None:
+        """A mapping inside the entry, to be read in the same way."""
+        value = self.fields.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self.wrong(key, f"must be a mapping, not {_kind_of(value)}")
+        return Entry(kind=self.kind, name=self.name, fields=value, file=self.file)
+
+    def parts(self, key: str) -> tuple[Entry, ...]:
+        """A list of mappings inside the entry."""
+        value = self.fields.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self.wrong(key, "must be a list of mappings")
+        return tuple(Entry(kind=self.kind, name=self.name, fields=item, file=self.file) for item in value)
+
+    def wrong(self, key: str, why: str) -> ConfigError:
+        return ConfigError(f"{key!r} of {self} {why}.")
+
+    def __str__(self) -> str:
+        where = f" in {str(self.file)!r}" if self.file else ""
+        return f"{self.kind} {self.name!r}{where}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """All files together."""
+
+    current_context: str = ""
+    contexts: Mapping[str, Entry] = field(default_factory=dict)
+    clusters: Mapping[str, Entry] = field(default_factory=dict)
+    users: Mapping[str, Entry] = field(default_factory=dict)
+    read: tuple[Path, ...] = ()
+    order: str = ""  # for people: what was looked for, and what was not there
+
+
+def read(explicit: str, environ: Mapping[str, str], home: Path) -> Merged:
+    """Everything that the files say; raises ConfigError for one that is there and cannot be used."""
+    files, order = _candidates(explicit, environ, home)
+    found = [(file, content) for file in files if (content := _content(file, must_exist=bool(explicit))) is not None]
+    absent = [str(file) for file in files if file not in {file for file, _ in found}]
+    return Merged(
+        current_context=next((name for file, content in found if (name := _current(file, content))), ""),
+        contexts=_entries(found, "contexts", "context"),
+        clusters=_entries(found, "clusters", "cluster"),
+        users=_entries(found, "users", "user"),
+        read=tuple(file for file, _ in found),
+        order=order + (f" (not found: {', '.join(absent)})" if absent else ""),
+    )
+
+
+def _candidates(explicit: str, environ: Mapping[str, str], home: Path) -> tuple[list[Path], str]:
+    if explicit:
+        return [Path(explicit)], f"--kubeconfig {explicit}"
+    if listed := environ.get("KUBECONFIG"):
+        names = dict.fromkeys(name for name in listed.split(os.pathsep) if name)
+        return [Path(name) for name in names], f"KUBECONFIG={listed}"
+    default = home / ".kube" / "config"
+    return [default], str(default)
+
+
+def _content(file: Path, *, must_exist: bool) -> dict[str, Any] | None:
+    try:
+        raw = file.read_bytes()
+    except FileNotFoundError as error:
+        if not must_exist:
+            return None
+        raise ConfigError(f"The kubeconfig {str(file)!r} does not exist.", next_step="check --kubeconfig") from error
+    except OSError as error:
+        raise ConfigError(f"The kubeconfig {str(file)!r} cannot be read: {error.strerror}.") from error
+    content = parse(raw, f"The kubeconfig {str(file)!r}")
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"The kubeconfig {str(file)!r} holds {_kind_of(content)} where a mapping must be.")
+    version, kind = content.get("apiVersion") or "v1", content.get("kind") or "Config"
+    if (version, kind) != ("v1", "Config"):
+        raise ConfigError(f"{str(file)!r} is not a kubeconfig: it says apiVersion {version!r}, kind {kind!r}.")
+    return content
+
+
+def parse(raw: bytes, what: str) -> Any:
+    """YAML or JSON text as plain values; the error has line and column, and none of the text, which may be secret."""
+    try:
+        return yaml.load(raw.decode(), Loader=_Loader)  # noqa: S506 - built on the safe loader
+    except UnicodeDecodeError:
+        raise ConfigError(f"{what} is not UTF-8 text.") from None
+    except RecursionError:
+        raise ConfigError(f"{what} is nested too deeply.") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        # Some problems quote what they found; only the words before the quote are safe to repeat.
+        problem = (error.problem or "").split("'")[0].split('"')[0].strip() or "unreadable"
+        raise ConfigError(f"{what} is not valid YAML{where}: {problem}.") from None
+    except (yaml.YAMLError, ValueError):
+        raise ConfigError(f"{what} is not valid YAML.") from None
+
+
+def _current(file: Path, content: dict[str, Any]) -> str:
+    return Entry(kind="kubeconfig", name=str(file), fields=content).text("current-context")
+
+
+def _entries(found: Iterable[tuple[Path, dict[str, Any]]], plural: str, kind: str) -> dict[str, Entry]:
+    merged: dict[str, Entry] = {}
+    for file, content in found:
+        for name, entry in _entries_of(file, content, plural, kind).items():
+            merged.setdefault(name, entry)
+    return merged
+
+
+def _entries_of(file: Path, content: dict[str, Any], plural: str, kind: str) -> dict[str, Entry]:
+    entries: dict[str, Entry] = {}
+    whole = Entry(kind="kubeconfig", name=str(file), fields=content)
+    for item in whole.parts(plural):
+        name = item.text("name")
+        if name in entries:
+            raise ConfigError(f"The kubeconfig {str(file)!r} has two {plural} of the name {name!r}.")
+        fields = Entry(kind=kind, name=name, fields=item.fields, file=file).part(kind)
+        entries[name] = Entry(kind=kind, name=name, fields=fields.fields if fields else {}, file=file)
+    return entries
+
+
+def _kind_of(value: object) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
+    return names.get(type(value), type(value).__name__)
