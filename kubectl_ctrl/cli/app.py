@@ -1,0 +1,81 @@
+"""The process seen from a verb: streams, environment, clock and how wide and colourful the terminal is."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from kubectl_ctrl.clock import Clock, SystemClock
+
+
+@dataclass(slots=True, kw_only=True)
+class App:
+    """What a verb may touch of the outside; made once in `main`, and by tests."""
+
+    out: TextIO
+    err: TextIO
+    environ: Mapping[str, str]
+    clock: Clock = field(default_factory=SystemClock)
+    rng: random.Random = field(default_factory=random.SystemRandom)
+    color_flag: str = "auto"
+    verbosity: int = 0
+
+    @classmethod
+    def of_this_process(cls) -> App:
+        return cls(out=sys.stdout, err=sys.stderr, environ=os.environ)
+
+    def answer(self, text: str) -> None:
+        """What was asked for."""
+        print(text, file=self.out, flush=True)
+
+    def narrate(self, text: str) -> None:
+        """What is worth knowing beside the answer."""
+        print(text, file=self.err, flush=True)
+
+    @property
+    def home(self) -> Path:
+        return Path(self.environ.get("HOME") or Path.home())
+
+    @property
+    def terminal(self) -> bool:
+        return self.out.isatty()
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal; None when lines must not be cut."""
+        if not self.terminal:
+            return None
+        try:
+            return os.get_terminal_size(self.out.fileno()).columns
+        except OSError:
+            return 80
+
+    @property
+    def color(self) -> bool:
+        """As cli-runtime decides: a terminal, TERM not dumb, NO_COLOR absent; the flag overrides."""
+        if self.color_flag != "auto":
+            return self.color_flag == "always"
+        return self.terminal and self.environ.get("TERM", "") not in ("", "dumb") and "NO_COLOR" not in self.environ
+
+    @property
+    def unicode(self) -> bool:
+        encoding = (self.out.encoding or "").lower().replace("-", "")
+        return encoding == "utf8" and self.environ.get("TERM") != "dumb"
+
+    @property
+    def state_dir(self) -> Path:
+        """Where locks and recordings of this user live."""
+        from platformdirs import user_state_path
+
+        return user_state_path("kubectl-ctrl")
+
+    @property
+    def config_file(self) -> Path:
+        from platformdirs import user_config_path
+
+        return user_config_path("kubectl-ctrl") / "config.yaml"

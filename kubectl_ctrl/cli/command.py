@@ -1,0 +1,107 @@
+"""What a verb is: a click command whose words pflag's grammar splits, and whose help reads like kubectl's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
+from kubectl_ctrl.cli.grammar import Flag, split
+from kubectl_ctrl.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the user gave: flag values by parameter name, and arguments."""
+
+    flags: Mapping[str, Any]
+    arguments: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.flags[name]
+
+
+# A verb's body: gets the application and what was given, and returns the exit code.
+Body = Callable[[App, Given], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """One verb, declared once; parsing, help, completion and the reference are made from it."""
+
+    name: str
+    usage: str  # "run CONTROLLER... [flags]"
+    summary: str
+    examples: tuple[tuple[str, str], ...]  # (what it does, command without "kubectl ctrl")
+    body: Body
+    flags: tuple[Flag, ...] = ()
+    details: str = ""
+    cluster: bool = True  # takes kubectl's 21 flags
+    completes: Callable[[], Sequence[tuple[str, str]]] = field(default=lambda: ())  # candidates for its arguments
+
+    @property
+    def all_flags(self) -> tuple[Flag, ...]:
+        return (*self.flags, *COMMON_FLAGS, *(KUBECTL_FLAGS if self.cluster else ()))
+
+    def parse(self, words: Sequence[str], environ: Mapping[str, str]) -> Given | None:
+        """The values given, or None when help was asked for."""
+        parts = split(words, self.all_flags)
+        if "--help=true" in parts.flags:
+            return None
+        command = click.Command(
+            self.name, params=[*self.all_flags, click.Argument(["arguments"], nargs=-1)], add_help_option=False
+        )
+        try:
+            with command.make_context(self.name, parts.for_click(), auto_envvar_prefix=None, obj=environ) as context:
+                values = dict(context.params)
+        except click.BadParameter as error:
+            where = f" for {error.param.opts[0]}" if isinstance(error.param, Flag) else ""
+            raise UsageError(f"Invalid value{where}: {error.message.rstrip('.')}.", next_step=self.hint) from None
+        except click.ClickException as error:
+            raise UsageError(f"{error.format_message().rstrip('.')}.", next_step=self.hint) from None
+        return Given(values, tuple(values.pop("arguments")))
+
+    @property
+    def hint(self) -> str:
+        return f"kubectl ctrl {self.name} --help"
+
+    def help(self) -> str:
+        """The whole help text, at most 80 columns wide."""
+        blocks = [self.summary]
+        if self.details:
+            blocks.append(self.details)
+        examples = "\n\n".join(f"  # {what}\n  kubectl ctrl {line}" for what, line in self.examples)
+        blocks.append(f"Examples:\n{examples}")
+        if self.flags:
+            blocks.append("Flags:\n" + describe(self.flags))
+        blocks.append(f"Usage:\n  kubectl ctrl {self.usage}")
+        also = " and kubectl's own" if self.cluster else ""
+        blocks.append(f'Use "kubectl ctrl options" for the flags that all verbs take{also}.')
+        return "\n\n".join(blocks) + "\n"
+
+
+def describe(flags: Sequence[Flag]) -> str:
+    """Flags as kubectl lists them: `-o, --output='':` and the text indented below."""
+    return "\n\n".join(f"    {_declaration(flag)}:\n{_wrapped(flag.help or '')}" for flag in flags)
+
+
+def _declaration(flag: Flag) -> str:
+    names = f"-{flag.short}, --{flag.long}" if flag.short else f"--{flag.long}"
+    default: object = flag.default
+    if flag.multiple:
+        shown = "[]"
+    elif isinstance(default, bool):
+        shown = str(default).lower()
+    elif isinstance(default, int | float) or (isinstance(default, str) and default[:1].isdigit()):
+        shown = str(default)
+    else:
+        shown = f"'{default}'" if isinstance(default, str) else "''"
+    return f"{names}={shown}"
+
+
+def _wrapped(text: str) -> str:
+    return click.formatting.wrap_text(text, width=78, initial_indent=" " * 8, subsequent_indent=" " * 8)

@@ -1,0 +1,81 @@
+"""Flags that more than one verb takes: kubectl's own 21, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from kubectl_ctrl.cli.grammar import Flag
+from kubectl_ctrl.client.kubeconfig import ConfigFlags
+
+KUBECTL_FLAGS = (
+    Flag(
+        "--as",
+        "as_user",
+        value="USER",
+        default="",
+        help="Username to impersonate for the operation: a user or a service account.",
+    ),
+    Flag("--as-group", value="GROUP", multiple=True, help="Group to impersonate; may be given several times."),
+    Flag("--as-uid", value="UID", default="", help="UID to impersonate for the operation."),
+    Flag(
+        "--as-user-extra",
+        value="KEY=VALUE",
+        multiple=True,
+        help="User extras to impersonate; may be given several times.",
+    ),
+    Flag("--cache-dir", value="DIR", default="", help="Default cache directory; kept for kubectl's sake."),
+    Flag(
+        "--certificate-authority", value="FILE", default="", help="Path to a cert file for the certificate authority."
+    ),
+    Flag("--client-certificate", value="FILE", default="", help="Path to a client certificate file for TLS."),
+    Flag("--client-key", value="FILE", default="", help="Path to a client key file for TLS."),
+    Flag("--cluster", value="NAME", default="", help="The name of the kubeconfig cluster to use."),
+    Flag("--context", value="NAME", default="", help="The name of the kubeconfig context to use."),
+    Flag("--disable-compression", help="Opt out of response compression for all requests to the server."),
+    Flag(
+        "--insecure-skip-tls-verify",
+        help="Do not check the server's certificate. This makes your connections insecure.",
+    ),
+    Flag("--kubeconfig", value="FILE", default="", help="Path to the kubeconfig file to use for this call."),
+    Flag("-n", "--namespace", value="NAME", default="", help="The namespace to work in; the context's when not given."),
+    Flag("--password", value="PASSWORD", default="", help="Password for basic authentication to the API server."),
+    Flag(
+        "--request-timeout",
+        value="DURATION",
+        default="0",
+        help="The longest time for one server request; 0 means our default.",
+    ),
+    Flag("-s", "--server", value="URL", default="", help="The address and port of the Kubernetes API server."),
+    Flag("--tls-server-name", value="NAME", default="", help="Server name to check the server's certificate against."),
+    Flag("--token", value="TOKEN", default="", help="Bearer token for authentication to the API server."),
+    Flag("--user", value="NAME", default="", help="The name of the kubeconfig user to use."),
+    Flag("--username", value="USER", default="", help="Username for basic authentication to the API server."),
+)
+
+COMMON_FLAGS = (
+    Flag(
+        "--color",
+        value="WHEN",
+        default="auto",
+        help="auto, always or never. auto is as kubectl does it; NO_COLOR is honoured.",
+    ),
+    Flag("-h", "--help", help="Show this help."),
+    Flag(
+        "-v",
+        "--v",
+        "verbosity",
+        value="LEVEL",
+        type=int,
+        default=0,
+        help="How much to tell: 4 names every call, 6 adds tracebacks.",
+    ),
+)
+
+GLOBAL_FLAGS = (*COMMON_FLAGS, *KUBECTL_FLAGS)
+
+
+def config_flags(values: Mapping[str, Any]) -> ConfigFlags:
+    """kubectl's flags as the kubeconfig loader wants them: the parameters carry the names of its fields."""
+    return ConfigFlags(**{field.name: values[field.name] for field in fields(ConfigFlags)})

@@ -1,0 +1,121 @@
+"""The guard: whether a verb that changes a cluster may touch the one that was resolved.
+
+Local clusters are free. Everything else has to be named in the same command, or stand in the list that the user keeps.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.errors import ConfigError, Refused
+
+IN_CLUSTER = "in-cluster"
+
+Host = Callable[[str], bool]
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _control_plane(host: str) -> bool:
+    return host.endswith("-control-plane") and "." not in host
+
+
+def _minikube_net(host: str) -> bool:
+    # The drivers' own networks: docker 192.168.49.x, kvm2 192.168.39.x, virtualbox 192.168.59.x, qemu 192.168.105.x.
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network("192.168.0.0/16")
+    except ValueError:
+        return False
+
+
+def _one_of(*hosts: str) -> Host:
+    return lambda host: host in hosts
+
+
+# A context is local when name and effective server match one row: a name alone is a promise that anyone can make.
+_LOCAL: tuple[tuple[re.Pattern[str], tuple[Host, ...]], ...] = (
+    (re.compile(r"kind-.+"), (_loopback, _control_plane)),
+    (re.compile(r"kwok-.+|colima(-.+)?|orbstack|rancher-desktop"), (_loopback,)),
+    (re.compile(r"k3d-.+"), (_loopback, _one_of("0.0.0.0"))),  # noqa: S104 - a name to compare with, nothing listens
+    (re.compile(r"docker-desktop"), (_loopback, _one_of("kubernetes.docker.internal"))),
+    (re.compile(r"minikube"), (_loopback, _minikube_net)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """One entry of `allowContexts` in the user's configuration; both must match."""
+
+    context: str
+    server: str
+
+
+def context_name(resolved: Resolved) -> str:
+    """What the user has to repeat: the context's name, `in-cluster`, or the server where there is no context at all."""
+    return IN_CLUSTER if resolved.in_cluster else resolved.context or resolved.server
+
+
+def is_local(resolved: Resolved) -> bool:
+    """Whether name and effective server match one row of the table; behind a proxy or an override they never do."""
+    if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or not resolved.context:
+        return False
+    host = (urlsplit(resolved.server).hostname or "").lower()
+    return any(name.fullmatch(resolved.context) and any(fits(host) for fits in hosts) for name, hosts in _LOCAL)
+
+
+def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...]) -> None:
+    """Raise Refused where the verb may not touch this cluster."""
+    if effect not in (Effect.WRITE, Effect.DESTROY) or is_local(resolved):
+        return
+    name = context_name(resolved)
+    if allow == name or Allowed(name, resolved.server) in standing:
+        return
+    meant = f"context {name!r}, server {resolved.server}, namespace {resolved.namespace!r}"
+    if allow:
+        raise Refused(
+            f"--allow-context {allow!r} is not the context that was resolved.",
+            tried=meant,
+            next_step=f"--allow-context {name}",
+        )
+    raise Refused(
+        "This is not a local cluster, and it was not named as one to be changed.",
+        tried=meant,
+        next_step=f"repeat with --allow-context {name} if that is the cluster you mean",
+    )
+
+
+def standing_list(path: Path) -> tuple[Allowed, ...]:
+    """`allowContexts` of config.yaml; a file that is not there allows nothing, one that is wrong is an error."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{str(path)!r} cannot be read: {error}.", next_step="make it readable, or move it away"
+        ) from error
+    shape = "allowContexts is a list of {context: NAME, server: URL}"
+    try:
+        content = yaml.safe_load(text) or {}
+        entries = content.get("allowContexts") or []
+        return tuple(Allowed(str(entry["context"]), str(entry["server"])) for entry in entries)
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{str(path)!r} does not have the right shape.", tried=str(error).split("\n")[0], next_step=shape
+        ) from error

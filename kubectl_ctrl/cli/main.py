@@ -1,0 +1,111 @@
+"""The entry point: finds the verb, runs it, and turns every ending into an exit code and at most three lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from kubectl_ctrl.cli import table
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
+from kubectl_ctrl.cli.grammar import before_verb
+from kubectl_ctrl.errors import CtrlError, UsageError
+from kubectl_ctrl.render.errors import error_lines
+
+TRACEBACK_FROM = 6
+
+_HEAD = """\
+kubectl ctrl runs Kubernetes controllers from your laptop and tells what they
+did and why.
+
+Usage:
+  kubectl ctrl VERB [arguments] [flags]
+
+Verbs:
+"""
+_FOOT = """
+Use "kubectl ctrl VERB --help" for more about a verb.
+Use "kubectl ctrl options" for the flags that all verbs take.
+"""
+
+
+def overview() -> str:
+    """What `kubectl ctrl` alone prints."""
+    width = max(len(name) for name in table.names())
+    rows = "".join(f"  {entry.name:<{width}}  {entry.summary}\n" for entry in table.VERBS)
+    return _HEAD + rows + _FOOT
+
+
+def run(app: App, words: Sequence[str]) -> int:
+    """One command line, from words to exit code; raises what went wrong."""
+    name, rest = before_verb(words, GLOBAL_FLAGS, table.names())
+    if name in ("", "help"):
+        if name == "help" and rest:
+            app.answer(table.load(table.find(rest[0])).help().rstrip("\n"))
+            return 0
+        return _without_verb(app, rest)
+    verb = table.load(table.find(name))
+    given = verb.parse(rest, app.environ)
+    if given is None:
+        app.answer(verb.help().rstrip("\n"))
+        return 0
+    app.verbosity = int(given["verbosity"])
+    app.color_flag = _color(given["color"])
+    return verb.body(app, given)
+
+
+def _without_verb(app: App, rest: Sequence[str]) -> int:
+    if any(word not in ("-h", "--help", "--help=true") for word in rest):
+        raise UsageError("A verb is missing.", next_step=f"the verbs are: {', '.join(table.names())}")
+    app.answer(overview().rstrip("\n"))
+    return 0
+
+
+def _color(word: str) -> str:
+    if word not in ("auto", "always", "never"):
+        raise UsageError(f"Invalid value for --color: {word!r}.", next_step="use auto, always or never")
+    return word
+
+
+def _verbosity(words: Sequence[str]) -> int:
+    """How much was asked to be told, read without the parser: it may be what failed."""
+    for at, word in enumerate(words):
+        for form in ("--v=", "-v=", "-v"):
+            if word.startswith(form):
+                text = word[len(form) :] or (words[at + 1] if at + 1 < len(words) else "")
+                return int(text) if text.isdigit() else 0
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the process; the return value is its exit code."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    app = App.of_this_process()
+    try:
+        return run(app, words)
+    except CtrlError as error:
+        if _verbosity(words) >= TRACEBACK_FROM:
+            traceback.print_exc(file=app.err)
+        app.narrate(error_lines(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`| head`); what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last border: nobody is shown a traceback who did not ask for one
+        if _verbosity(words) >= TRACEBACK_FROM:
+            traceback.print_exc(file=app.err)
+        bug = CtrlError(
+            f"This is a fault of kubectl-ctrl itself: {type(error).__name__}: {error}.",
+            next_step="repeat with -v 6 and report what it prints",
+        )
+        app.narrate(error_lines(bug))
+        return bug.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

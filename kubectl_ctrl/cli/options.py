@@ -1,0 +1,29 @@
+"""`kubectl ctrl options`: the flags that every verb takes."""
+
+from __future__ import annotations
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given, Verb, describe
+from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
+from kubectl_ctrl.errors import UsageError
+
+
+def _options(app: App, given: Given) -> int:
+    if given.arguments:
+        raise UsageError("options takes no arguments.", next_step=VERB.hint)
+    app.answer("Every verb takes these flags:\n\n" + describe(COMMON_FLAGS))
+    app.answer("\nEvery verb that talks to a cluster also takes kubectl's own:\n\n" + describe(KUBECTL_FLAGS))
+    app.answer(
+        "\nEach flag can be set by KUBECTL_CTRL_<FLAG> in the environment, as in\nKUBECTL_CTRL_REQUEST_TIMEOUT=10s."
+    )
+    return 0
+
+
+VERB = Verb(
+    name="options",
+    usage="options",
+    summary="List the flags that every verb takes.",
+    examples=(("Show the flags that every verb takes", "options"),),
+    body=_options,
+    cluster=False,
+)

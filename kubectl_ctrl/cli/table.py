@@ -1,0 +1,74 @@
+"""The table of verbs: name, where its code is, what it may do to a cluster, and the line that help prints.
+
+Nothing is imported until a verb is chosen, so that help and completion stay quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from kubectl_ctrl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.cli.command import Verb
+
+
+class Effect(StrEnum):
+    """What a verb can do to a cluster; write and destroy pass the guard."""
+
+    NONE = "none"
+    READ = "read"
+    DRY_RUN = "dry-run"
+    WRITE = "write"
+    DESTROY = "destroy"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the table."""
+
+    name: str
+    code: str
+    effect: Effect
+    summary: str
+
+
+VERBS = (
+    Entry("run", "kubectl_ctrl.cli.run:VERB", Effect.WRITE, "Run controllers here, against the current context."),
+    Entry(
+        "list",
+        "kubectl_ctrl.cli.list:VERB",
+        Effect.READ,
+        "List the bundled controllers and what each watches and owns.",
+    ),
+    Entry(
+        "example",
+        "kubectl_ctrl.cli.example:VERB",
+        Effect.NONE,
+        "Print a controller's example object, CRD or RBAC as YAML.",
+    ),
+    Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),
+    Entry("version", "kubectl_ctrl.cli.version:VERB", Effect.NONE, "Print the version of this tool."),
+)
+
+
+def names() -> tuple[str, ...]:
+    return tuple(entry.name for entry in VERBS)
+
+
+def find(name: str) -> Entry:
+    """The row of a verb."""
+    for entry in VERBS:
+        if entry.name == name:
+            return entry
+    raise UsageError(f"Unknown verb: {name!r}.", next_step=f"the verbs are: {', '.join(names())}")
+
+
+def load(entry: Entry) -> Verb:
+    """Import a verb's code."""
+    module, _, attribute = entry.code.partition(":")
+    verb: Verb = getattr(importlib.import_module(module), attribute)
+    return verb

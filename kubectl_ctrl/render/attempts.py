@@ -1,0 +1,225 @@
+"""An attempt in one line: when, which object, why it ran, what it did, how long it took, what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Verdict
+from kubectl_ctrl.model.cause import Cause, CauseKind
+from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.fields import writer
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.text import cut, escaped
+
+_SHOWN_DIFFERENCES = 2
+_VALUE_WIDTH = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How lines are to look; None as width means that nothing is cut."""
+
+    width: int | None = None
+    color: bool = False
+    unicode: bool = True
+    zone: tzinfo | None = UTC
+    full_times: bool = False  # RFC 3339 with the date, for pipes
+    controllers: bool = False  # name the controller: more than one runs
+    primary: Resource | None = None
+
+    @property
+    def arrow(self) -> str:
+        return "→" if self.unicode else "->"
+
+
+_CODES = {Outcome.RETRY: "31", Outcome.TERMINAL: "31", Outcome.DROPPED: "31", Outcome.WAITING: "33"}
+
+
+def attempt_line(attempt: Attempt, style: Style) -> str:
+    """`10:04:01 default/foo r7f3-12  spec.replicas 1→3 by kubectl-edit | apply Deployment/web 200 | 41ms done`."""
+    start = attempt.start
+    who = f"{start.controller} {start.request}" if style.controllers else str(start.request)
+    head = f"{timestamp(start.started, style)} {escaped(who)} {attempt.id}"
+    tail = f"{format_duration(attempt.took)} {verdict_text(attempt.verdict)}"
+    middle = f"{why(start.causes, start.causes_total, style)} | {what(attempt)}"
+    if style.width is not None:
+        # What follows matters most, then why: the middle gives way.
+        middle = cut(middle, max(style.width - len(head) - len(tail) - 5, 20))
+    return f"{head}  {middle} | {_painted(tail, attempt.verdict.outcome, style)}"
+
+
+def timestamp(at: float, style: Style) -> str:
+    moment = datetime.fromtimestamp(at, style.zone)
+    return moment.isoformat(timespec="milliseconds") if style.full_times else moment.strftime("%H:%M:%S")
+
+
+def why(causes: Sequence[Cause], total: int, style: Style) -> str:
+    """The first cause in full and how many more there were."""
+    if not causes:
+        return "?"
+    more = f" +{total - 1} more" if total > 1 else ""
+    return cause_text(causes[0], style) + more
+
+
+def cause_text(cause: Cause, style: Style) -> str:
+    """One cause in words."""
+    match cause.kind:
+        case CauseKind.RETRY:
+            return f"retry {cause.count} after {escaped(cause.detail)}"
+        case CauseKind.TIMER:
+            return f"timer, {cause.detail} asked by {cause.attempt}"
+        case CauseKind.AGAIN:
+            return f"again, asked by {cause.attempt}"
+        case CauseKind.INITIAL | CauseKind.RESYNC:
+            return f"{_named(cause, style)}{cause.kind.value}"
+        case CauseKind.MANUAL:
+            return f"asked for: {escaped(cause.detail)}" if cause.detail else "asked for"
+    return _named(cause, style) + _change_text(cause, style)
+
+
+def _named(cause: Cause, style: Style) -> str:
+    """The object that a cause is about, unless it is the one being reconciled."""
+    if cause.resource is None or cause.key is None or cause.resource == style.primary:
+        return ""
+    return f"{cause.resource.kind}/{escaped(cause.key.name)} "
+
+
+def _change_text(cause: Cause, style: Style) -> str:
+    if cause.kind is not CauseKind.MODIFIED:
+        return cause.kind.value + (_by(cause) if cause.kind is CauseKind.ADDED else "")
+    differences = diff(cause.old, cause.new)
+    if not differences:
+        return "metadata" + _by(cause)
+    shown = ", ".join(difference_text(difference, style) for difference in differences[:_SHOWN_DIFFERENCES])
+    rest = len(differences) - _SHOWN_DIFFERENCES
+    return shown + (f", {rest} more" if rest > 0 else "") + _by(cause)
+
+
+def _by(cause: Cause) -> str:
+    if cause.relisted:
+        return " over several unseen versions"
+    if cause.new is None:
+        return ""
+    names = writer(cause.old, cause.new)
+    return f" by {' or '.join(map(escaped, names))}" if names else " by ?"
+
+
+def difference_text(difference: Difference, style: Style) -> str:
+    """`spec.replicas 1→3`; large values give way to the path alone."""
+    old, new = _value(difference.old), _value(difference.new)
+    path = escaped(difference.path)
+    if old is None or new is None:
+        return path
+    return f"{path} {old}{style.arrow}{new}"
+
+
+def _value(value: Any) -> str | None:
+    if value is ABSENT:
+        return "-"
+    if isinstance(value, dict | list):
+        return None
+    text = escaped(str(value).lower() if isinstance(value, bool) else str(value))
+    return cut(text, _VALUE_WIDTH)
+
+
+def what(attempt: Attempt) -> str:
+    """The calls that matter to a reader: every write, and reads that failed."""
+    shown = [call_text(call) for call in attempt.calls if call.verb not in ("get", "list") or call.error]
+    return ", ".join(shown) or "nothing to change"
+
+
+def call_text(call: Call) -> str:
+    """`apply Deployment/web 200`, `patch Foo/x/status 409`, `create Deployment/web no answer`."""
+    kind = call.resource.kind if call.resource else ""
+    place = "/".join(part for part in (kind, call.name, call.subresource) if part)
+    return f"{call.verb} {escaped(place)} {call.code if call.code is not None else 'no answer'}"
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """What follows, in words."""
+    message = escaped(verdict.message)
+    match verdict.outcome:
+        case Outcome.DONE:
+            return "done"
+        case Outcome.AGAIN:
+            return "again"
+        case Outcome.AFTER:
+            return f"again in {format_duration(verdict.delay)}"
+        case Outcome.WAITING:
+            return f"waiting: {message}"
+        case Outcome.RETRY:
+            return f"FAILED, retry in {format_duration(verdict.delay)}: {message}"
+        case Outcome.TERMINAL:
+            return f"FAILED, no retry: {message}"
+        case Outcome.DROPPED:
+            return f"dropped: {message}" if message else "dropped"
+
+
+def _painted(text: str, outcome: Outcome, style: Style) -> str:
+    code = _CODES.get(outcome)
+    return f"\x1b[{code}m{text}\x1b[0m" if style.color and code else text
+
+
+def attempt_json(attempt: Attempt, zone: tzinfo = UTC) -> dict[str, Any]:
+    """One attempt for machines; the schema's name says which version of it this is."""
+    start, verdict = attempt.start, attempt.verdict
+    return {
+        "schema": "kubectl-ctrl.attempt/v1",
+        "time": datetime.fromtimestamp(start.started, zone).isoformat(timespec="milliseconds"),
+        "attempt": attempt.id,
+        "controller": start.controller,
+        "namespace": start.request.namespace,
+        "name": start.request.name,
+        "causes": [_cause_json(cause) for cause in start.causes],
+        "causesTotal": start.causes_total,
+        "waitedSeconds": round(start.waited, 6),
+        "tookSeconds": round(attempt.took, 6),
+        "try": start.try_no,
+        "calls": [_call_json(call) for call in attempt.calls],
+        "skipped": list(attempt.skipped),
+        "echoes": attempt.echoes,
+        "outcome": verdict.outcome.value,
+        "delaySeconds": verdict.delay,
+        "message": verdict.message,
+        "errorId": verdict.error_id,
+        "where": verdict.where,
+    }
+
+
+def _cause_json(cause: Cause) -> dict[str, Any]:
+    shown: dict[str, Any] = {"kind": cause.kind.value}
+    if cause.resource is not None and cause.key is not None:
+        shown |= {"resource": cause.resource.full_name, "object": str(cause.key), "uid": cause.uid}
+    if cause.kind is CauseKind.MODIFIED:
+        shown["changed"] = [difference.path for difference in diff(cause.old, cause.new)]
+    if cause.new is not None and cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED):
+        shown["writers"] = list(writer(cause.old, cause.new))
+    facts = {
+        "oldVersion": cause.old_version,
+        "newVersion": cause.new_version,
+        "attempt": cause.attempt,
+        "count": cause.count,
+        "detail": cause.detail,
+        "relisted": cause.relisted,
+    }
+    return shown | {name: value for name, value in facts.items() if value}
+
+
+def _call_json(call: Call) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "verb": call.verb,
+        "resource": call.resource.full_name if call.resource else "",
+        "namespace": call.namespace,
+        "name": call.name,
+        "subresource": call.subresource,
+        "code": call.code,
+        "tookSeconds": round(call.took, 6),
+        "sends": call.sends,
+        "dryRun": call.dry_run,
+        "error": call.error,
+    }

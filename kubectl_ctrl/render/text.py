@@ -1,0 +1,32 @@
+"""Small things that every layout needs: escaping, cutting, columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# C0, DEL, C1 and the marks that reorder text: data from a cluster must not drive a terminal.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str) -> str:
+    """Cluster-supplied text made safe to print on one line."""
+    return _CONTROL.sub(
+        lambda match: f"\\x{ord(match[0]):02x}" if ord(match[0]) < 256 else f"\\u{ord(match[0]):04x}", text
+    )
+
+
+def cut(text: str, width: int | None, *, mark: str = "…") -> str:
+    """At most `width` characters, the last of them telling that there was more."""
+    if width is None or len(text) <= width:
+        return text
+    return text[: max(width - len(mark), 0)] + mark
+
+
+def table(rows: Sequence[Sequence[str]], *, header: Sequence[str]) -> str:
+    """Columns as kubectl prints them: three blanks between, nothing after the last."""
+    lines = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
+    return "\n".join(
+        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_ctrl.cli.guard import Allowed, check, context_name, is_local, standing_list
+from kubectl_ctrl.cli.table import VERBS, Effect, Entry
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
+from kubectl_ctrl.errors import ConfigError, Refused
+
+
+def resolved(tmp_path: Path, name: str, server: str, flags: ConfigFlags | None = None, proxy: str = "") -> Resolved:
+    cluster = {"server": server} | ({"proxy-url": proxy} if proxy else {})
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": "c", "user": "u", "namespace": "apps"}}],
+        "clusters": [
+            {"name": "c", "cluster": cluster},
+            {"name": "other", "cluster": {"server": "https://127.0.0.1:1"}},
+        ],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(config))
+    return load(flags or ConfigFlags(), {"KUBECONFIG": str(path)}, tmp_path)
+
+
+LOCAL = [
+    ("kind-dev", "https://127.0.0.1:34567"),
+    ("kind-dev", "https://localhost:34567"),
+    ("kind-dev", "https://[::1]:34567"),
+    ("kind-dev", "https://dev-control-plane:6443"),
+    ("kwok-play", "https://127.0.0.1:32764"),
+    ("kwok-play", "http://127.0.0.1:32764"),
+    ("colima", "https://127.0.0.1:6443"),
+    ("colima-big", "https://127.0.0.1:6443"),
+    ("orbstack", "https://127.0.0.1:26443"),
+    ("rancher-desktop", "https://127.0.0.1:6443"),
+    ("k3d-a", "https://0.0.0.0:6550"),
+    ("docker-desktop", "https://kubernetes.docker.internal:6443"),
+    ("minikube", "https://192.168.49.2:8443"),
+    ("minikube", "https://127.0.0.1:32771"),
+]
+FOREIGN = [
+    ("prod-eu", "https://10.0.0.1:6443"),
+    ("prod-eu", "https://127.0.0.1:6443"),  # a tunnel to anywhere
+    ("kind-dev", "https://kind.example.com:6443"),
+    ("kind-dev", "https://a.b-control-plane:6443"),
+    ("kind-", "https://127.0.0.1:6443"),
+    ("my-kind-dev", "https://127.0.0.1:6443"),
+    ("kwok-play", "https://0.0.0.0:6443"),
+    ("minikube", "https://8.8.8.8:8443"),
+    ("docker-desktop", "https://127.0.0.1.example.com:6443"),
+]
+
+
+@pytest.mark.parametrize(("name", "server"), LOCAL)
+def test_local_is_a_name_and_a_server_that_fit_together(tmp_path: Path, name: str, server: str) -> None:
+    assert is_local(resolved(tmp_path, name, server))
+
+
+@pytest.mark.parametrize(("name", "server"), FOREIGN)
+def test_anything_else_is_foreign(tmp_path: Path, name: str, server: str) -> None:
+    assert not is_local(resolved(tmp_path, name, server))
+
+
+def test_a_proxy_or_an_override_makes_a_local_context_foreign(tmp_path: Path) -> None:
+    name, server = LOCAL[0]
+    assert not is_local(resolved(tmp_path, name, server, proxy="http://10.1.1.1:3128"))
+    assert not is_local(resolved(tmp_path, name, server, ConfigFlags(server="https://127.0.0.1:9")))
+    assert not is_local(resolved(tmp_path, name, server, ConfigFlags(cluster="other")))
+
+
+@pytest.mark.parametrize("entry", VERBS, ids=lambda entry: entry.name)
+def test_every_verb_that_writes_is_stopped_before_a_foreign_context(tmp_path: Path, entry: Entry) -> None:
+    effect = entry.effect
+    prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
+    if effect in (Effect.WRITE, Effect.DESTROY):
+        with pytest.raises(Refused) as caught:
+            check(effect, prod, allow="", standing=())
+        assert caught.value.tried == "context 'prod-eu', server https://10.0.0.1:6443, namespace 'apps'"
+        assert "--allow-context prod-eu" in caught.value.next_step
+    else:
+        check(effect, prod, allow="", standing=())
+
+
+def test_permission_is_the_resolved_name_and_nothing_near_it(tmp_path: Path) -> None:
+    prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
+    check(Effect.WRITE, prod, allow="prod-eu", standing=())
+    with pytest.raises(Refused, match="is not the context that was resolved"):
+        check(Effect.WRITE, prod, allow="prod", standing=())
+
+
+def test_a_context_flag_is_not_permission(tmp_path: Path) -> None:
+    prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443", ConfigFlags(context="prod-eu"))
+    with pytest.raises(Refused):
+        check(Effect.WRITE, prod, allow="", standing=())
+
+
+def test_the_standing_list_wants_context_and_server(tmp_path: Path) -> None:
+    prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
+    check(Effect.WRITE, prod, allow="", standing=(Allowed("prod-eu", "https://10.0.0.1:6443"),))
+    with pytest.raises(Refused):
+        check(Effect.WRITE, prod, allow="", standing=(Allowed("prod-eu", "https://10.0.0.2:6443"),))
+
+
+def test_in_cluster_credentials_have_a_name_of_their_own(tmp_path: Path) -> None:
+    bare = resolved(tmp_path, "kind-dev", "https://127.0.0.1:1", ConfigFlags(server="https://9.9.9.9"))
+    assert context_name(bare) == "kind-dev"
+
+
+def test_the_list_is_read_from_the_users_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    assert standing_list(path) == ()
+    path.write_text("allowContexts:\n- {context: staging, server: 'https://s:6443'}\n")
+    assert standing_list(path) == (Allowed("staging", "https://s:6443"),)
+    path.write_text("")
+    assert standing_list(path) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["allowContexts: [staging]", "allowContexts: {a: b}", "- a", "a: [", "allowContexts: [{context: x}]"]
+)
+def test_a_list_of_the_wrong_shape_is_an_error_not_an_empty_list(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="does not have the right shape"):
+        standing_list(path)
