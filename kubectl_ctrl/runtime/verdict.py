@@ -6,8 +6,8 @@
 | Result(again=True)                                | again, at once                                       |
 | Result(after), without or with waiting_for        | after that time; or waiting, looked at again then    |
 | Result(waiting_for)                               | waiting, until something changes                     |
-| TerminalError, ControllerError, Invalid (422)     | terminal: any new cause runs it, no backoff does     |
-| NamespaceTerminating, NotInstalled                | waiting: not an error                                |
+| TerminalError, ControllerError, Invalid, Refused  | terminal: any new cause runs it, no backoff does     |
+| NamespaceTerminating, NotInstalled, NotServed     | waiting: not an error                                |
 | Forbidden: quota, admission, RBAC                 | retry, slowly                                        |
 | 429 and 5xx that name a time                      | retry, not before that time                          |
 | attempt timeout, every other error                | retry with backoff                                   |
@@ -32,6 +32,8 @@ from kubectl_ctrl.errors import (
     NamespaceTerminating,
     NotInstalled,
     NotLeading,
+    NotServed,
+    Refused,
     TerminalError,
 )
 from kubectl_ctrl.model.attempt import Outcome, Verdict
@@ -111,11 +113,11 @@ def _fate(error: BaseException) -> tuple[Outcome, float]:
     match error:
         case CancelledError() | NotLeading():
             return Outcome.DROPPED, 0.0
-        case TerminalError() | ControllerError() | Invalid():
+        case TerminalError() | ControllerError() | Invalid() | Refused():
             return Outcome.TERMINAL, 0.0
         case NamespaceTerminating():
             return Outcome.WAITING, 0.0
-        case NotInstalled():
+        case NotInstalled() | NotServed():
             return Outcome.WAITING, NOT_INSTALLED_RETRY
         case Forbidden():
             return Outcome.RETRY, max(SLOW_RETRY, error.retry_after or 0.0)
