@@ -2,7 +2,7 @@
 
 Called by environment.sh when no complete environment is there. Runs on any Python >= 3.11, standard library alone.
 An environment cannot be moved, so it is built in its place: it counts only once its file `ready` is there, which is
-written last, and builders take turns by a file lock that ends with its process. What a killed builder left is removed
+written last, and builders take turns by a file lock that ends with its processes. What a killed builder left is removed
 by the next one.
 """
 
@@ -18,11 +18,23 @@ import sys
 import sysconfig
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 REPEAT = "repeat the command."
+
+# What pip and uv say, in lower case.
+NO_SPACE = ("no space left on device", "disk quota exceeded", "os error 28")
+OTHER_BYTES = ("do not match the hashes", "hash mismatch")
+NO_NETWORK = (
+    "failed to establish a new connection",
+    "connection broken by",
+    "failed to fetch",
+    "dns error",
+    "timed out",
+)
+LEAST_SPACE = 10 << 20
 
 
 class SetupError(Exception):
@@ -104,6 +116,8 @@ def turn(plan: Plan) -> Iterator[None]:
         except BlockingIOError:
             say(f"waiting for another call that makes the Python environment in {plan.folder.parent}")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        # Inherited by pip: when this process alone is killed, the turn ends no sooner than what it started.
+        os.set_inheritable(lock.fileno(), True)
         yield
 
 
@@ -131,13 +145,16 @@ def install(plan: Plan) -> None:
     # it, the environment's own link dangles, which is seen; a link to plain `python3` would find no packages any more.
     base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     if plan.uv:
-        run(plan, [plan.uv, "venv", "--quiet", "--no-project", "--python", base, str(plan.folder)])
-        tool = [plan.uv, "pip", "install", "--quiet", "--python", str(plan.python), "--compile-bytecode"]
+        run(plan, "uv venv", [plan.uv, "venv", "--quiet", "--no-project", "--python", base, str(plan.folder)])
+        tool, options = (
+            "uv pip install",
+            [plan.uv, "pip", "install", "--python", str(plan.python), "--compile-bytecode"],
+        )
     else:
-        run(plan, [base, "-I", "-m", "venv", str(plan.folder)])
-        tool = [str(plan.python), "-I", "-m", "pip", "install", "--quiet", "--no-input", "--no-user"]
+        run(plan, "python -m venv", [base, "-I", "-m", "venv", str(plan.folder)])
+        tool, options = "pip install", [str(plan.python), "-I", "-m", "pip", "install", "--no-input", "--no-user"]
     requirements = [word for lock in plan.locks for word in ("--requirement", str(plan.checkout / lock))]
-    run(plan, [*tool, "--require-hashes", *requirements])
+    run(plan, tool, [*options, "--quiet", "--require-hashes", *requirements])
 
 
 def link(plan: Plan) -> None:
@@ -152,15 +169,25 @@ def link(plan: Plan) -> None:
         (plan.folder / "bin" / command).write_text(script)
 
 
-def run(plan: Plan, command: list[str]) -> None:
-    """Run one step with its output in the log; a failure becomes our error."""
+def run(plan: Plan, step: str, command: list[str]) -> None:
+    """Run one step; a failure becomes our error, with the step's whole output in the log."""
     # The user's own settings of pip and uv hold (mirrors, proxies, certificates); a dead network is noticed sooner.
     environment = {"PIP_RETRIES": "2", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **os.environ}
-    home = plan.folder.parent
-    with plan.log.open("wb") as log:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=home, env=environment)
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=plan.folder.parent,
+        env=environment,
+        close_fds=False,
+    )
     if done.returncode:
-        raise explain_output(plan, command, plan.log.read_text(errors="replace"))
+        output = done.stdout.decode(errors="replace")
+        # Not while it runs: on a full disk there would be nothing to read, not even the reason.
+        with suppress(OSError):
+            plan.log.write_text(output)
+        raise explain_output(plan, step, output)
 
 
 def explain(plan: Plan, failed: OSError) -> SetupError:
@@ -175,37 +202,40 @@ def explain(plan: Plan, failed: OSError) -> SetupError:
     )
 
 
-def explain_output(plan: Plan, command: list[str], output: str) -> SetupError:
+def explain_output(plan: Plan, step: str, output: str) -> SetupError:
     """Why pip, uv or venv failed, as far as their words tell."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith("error")] or lines
-    step = f"{Path(command[0]).name} {' '.join(command[1:4])} ...: {(errors or ['no output'])[-1][:200]}"
-    if mentions(output, "No space left on device", "Disk quota exceeded"):
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no output"]
+    # venv keeps to itself what ensurepip said.
+    if shutil.disk_usage(plan.folder.parent).free < LEAST_SPACE or any(told(line, NO_SPACE) for line in lines):
         return disk_full(plan)
-    if mentions(output, "DO NOT MATCH THE HASHES", "Hash mismatch"):
-        return SetupError(
-            "HASHES",
-            "A downloaded package is not the one that the lock file names.",
-            tried=step,
-            next_step=f"Find out what stands between you and the package index; {plan.log} has the details.",
-        )
-    if mentions(output, "connection broken", "connection refused", "dns error", "failed to fetch", "timed out"):
-        return SetupError(
-            "NETWORK",
-            "The Python packages could not be downloaded.",
-            tried=step,
-            next_step=f"Check the network (also HTTPS_PROXY, PIP_INDEX_URL, PIP_CERT; log: {plan.log}); then {REPEAT}",
-        )
+    log = f"All its output is in {str(plan.log)!r}."
+    for line in lines:
+        if told(line, OTHER_BYTES):
+            return SetupError(
+                "HASHES",
+                "A downloaded package is not the one that the lock file names.",
+                tried=f"{step}: {line}",
+                next_step=f"Find out what stands between you and the package index. {log}",
+            )
+        if words := told(line, NO_NETWORK):
+            return SetupError(
+                "NETWORK",
+                "The Python packages could not be downloaded.",
+                tried=f"{step}: {words[:160]}",
+                next_step=f"Check the network, HTTPS_PROXY and the index that pip uses, then {REPEAT} {log}",
+            )
+    last = [line for line in lines if line.lower().startswith("error")] or lines
     return SetupError(
         "PACKAGES",
         "The Python packages could not be installed.",
-        tried=step,
-        next_step=f"Read {plan.log}; with that mended, {REPEAT}",
+        tried=f"{step}: {last[-1][:160]}",
+        next_step=f"Mend that, then {REPEAT} {log}",
     )
 
 
-def mentions(output: str, *words: str) -> bool:
-    return any(word.lower() in output.lower() for word in words)
+def told(line: str, words: tuple[str, ...]) -> str:
+    """The line from the first of the words that it has, or nothing."""
+    return next((line[at:] for word in words if (at := line.lower().find(word)) >= 0), "")
 
 
 def disk_full(plan: Plan) -> SetupError:
