@@ -1,0 +1,134 @@
+"""The commands. The answer goes to stdout, the narration to stderr.
+
+Exit codes: 0 done, 1 it did not work, 2 wrong usage, 3 this machine cannot (no Go, no network, not Linux).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shlex
+import time
+
+from realkube import Failed
+from realkube.build import build, locked, root, say
+from realkube.cluster import Cluster, all_of
+
+
+def main(argv: list[str]) -> int:
+    args = _parser().parse_args(argv)
+    try:
+        print(_COMMANDS[args.command](args), end="", flush=True)
+    except Failed as error:
+        say(str(error))
+        return error.code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="hack/realkube", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("build", help="build what is not built yet; print the folder with kubectl and all others")
+    commands.add_parser("list", help="one line per cluster: name, state, kubeconfig")
+    for name, text in _ON_A_CLUSTER.items():
+        command = commands.add_parser(name, help=text)
+        command.add_argument("name", metavar="NAME")
+        if name == "up":
+            command.add_argument("--nodes", type=int, help="nodes, of 110 pods each (2, or as many as there are)")
+    return parser
+
+
+_ON_A_CLUSTER = {
+    "up": "have a cluster of this name, ready; print its kubeconfig's path",
+    "down": "remove it: no process, port or file stays",
+    "show": "print what it consists of, as JSON",
+    "kubeconfig": "print its kubeconfig's path",
+    "env": "print shell lines that make it, and its kubectl, the current one",
+    "stop-apiserver": "kill its API server",
+    "start-apiserver": "start its API server again, wait until it is ready",
+    "restart-apiserver": "both",
+}
+
+
+def _build(args: argparse.Namespace) -> str:
+    return f"{build(os.environ)}\n"
+
+
+def _up(args: argparse.Namespace) -> str:
+    began = time.monotonic()
+    programs = build(os.environ)
+    with _clusters_locked():
+        cluster = _cluster(args)
+        if cluster.up(programs, args.nodes):
+            say(f"Cluster {args.name!r} is ready after {time.monotonic() - began:.1f} s.")
+    return f"{cluster.kubeconfig}\n"
+
+
+def _down(args: argparse.Namespace) -> str:
+    with _clusters_locked():
+        if _cluster(args).down():
+            say(f"Cluster {args.name!r} is removed.")
+    return ""
+
+
+def _list(args: argparse.Namespace) -> str:
+    return "".join(f"{c.name}\t{c.state()}\t{c.kubeconfig}\n" for c in all_of(root(os.environ)))
+
+
+def _show(args: argparse.Namespace) -> str:
+    return json.dumps(_existing(args).describe(), indent=2) + "\n"
+
+
+def _kubeconfig(args: argparse.Namespace) -> str:
+    return f"{_existing(args).kubeconfig}\n"
+
+
+def _env(args: argparse.Namespace) -> str:
+    facts = _existing(args).describe()
+    return (
+        f'export KUBECONFIG={shlex.quote(facts["kubeconfig"])}\nexport PATH={shlex.quote(facts["programs"])}:"$PATH"\n'
+    )
+
+
+def _apiserver(args: argparse.Namespace) -> str:
+    with _clusters_locked():
+        cluster = _cluster(args)
+        if args.command != "start-apiserver":
+            cluster.stop_apiserver()
+        if args.command != "stop-apiserver":
+            cluster.start_apiserver()
+    return ""
+
+
+def _cluster(args: argparse.Namespace) -> Cluster:
+    return Cluster(root(os.environ), args.name)
+
+
+def _existing(args: argparse.Namespace) -> Cluster:
+    cluster = _cluster(args)
+    if cluster.state() in ("absent", "unfinished"):
+        raise Failed(f"There is no cluster {args.name!r}: make it with `hack/realkube up {args.name}`.")
+    return cluster
+
+
+def _clusters_locked() -> contextlib.AbstractContextManager[int]:
+    """One change to the set of clusters at a time: two creations at once could choose the same ports."""
+    return locked(root(os.environ) / "clusters.lock", "Waiting for another cluster to be made or removed.")
+
+
+_COMMANDS = {
+    "build": _build,
+    "up": _up,
+    "down": _down,
+    "list": _list,
+    "show": _show,
+    "kubeconfig": _kubeconfig,
+    "env": _env,
+    "stop-apiserver": _apiserver,
+    "start-apiserver": _apiserver,
+    "restart-apiserver": _apiserver,
+}

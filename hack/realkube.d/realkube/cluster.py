@@ -1,0 +1,226 @@
+"""One named cluster: an API server, etcd, controller manager, scheduler and kwok, in one folder, on loopback alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from realkube import Failed, process
+from realkube.build import SOURCES
+
+POLICY = SOURCES / "audit.yaml"
+PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller")
+
+# kwokctl's name for an option -> (name of the link that it starts, program).
+BINARIES = {
+    "etcdBinary": ("etcd", "etcd"),
+    "kubeApiserverBinary": ("kube-apiserver", "kube-apiserver"),
+    "kubeControllerManagerBinary": ("kube-controller-manager", "kube-controller-manager"),
+    "kubeSchedulerBinary": ("kube-scheduler", "kube-scheduler"),
+    "kwokControllerBinary": ("kwok-controller", "kwok"),
+    "kubectlBinary": ("kubectl", "kubectl"),
+}
+
+EXTRA_ARGS = {
+    # Off by default in Kubernetes, on in clusters that are strict: RBAC of owners must hold there too.
+    "kube-apiserver": {"enable-admission-plugins": "OwnerReferencesPermissionEnforcement"},
+    # A test cluster need not survive a power cut.
+    "etcd": {"unsafe-no-fsync": "true"},
+    # With an election they end themselves while the API server is stopped, and nothing starts them again.
+    "kube-controller-manager": {"leader-elect": "false"},
+    "kube-scheduler": {"leader-elect": "false"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a running cluster was made with; kept in its folder, last of all, so that it also says "complete"."""
+
+    programs: str
+    recipe: str
+    nodes: int
+
+
+class Cluster:
+    def __init__(self, root: Path, name: str) -> None:
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?", name):
+            raise Failed(f"{name!r} is not a cluster name: use at most 50 of a-z, 0-9 and '-'.")
+        self.name = name
+        self.root = root
+        self.folder = root / "clusters" / name
+        self.kubeconfig = self.folder / "kubeconfig"
+        self.audit = self.folder / "logs" / "audit.log"
+        self._options_file = self.folder / "realkube.json"
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self.name} {self.state()}>"
+
+    def state(self) -> str:
+        """One of absent, ready, unfinished, or `without` and the parts that are not running."""
+        if self._options() is None:
+            return "unfinished" if self.folder.exists() else "absent"
+        missing = [part for part in PARTS if part not in process.running(self.folder)]
+        return "without " + ",".join(missing) if missing else "ready"
+
+    def _options(self) -> Options | None:
+        try:
+            return Options(**json.loads(self._options_file.read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def up(self, programs: Path, nodes: int | None) -> bool:
+        """Be there, answering, with these programs and that many nodes; False when there was nothing to do."""
+        known, wanted = self._options(), Options(str(programs), self._recipe(), 2 if nodes is None else nodes)
+        if known and (known.programs, known.recipe) == (wanted.programs, wanted.recipe) and self._is_sound():
+            if nodes in (None, known.nodes):
+                return False
+        else:
+            self.down()
+            self._create(programs)
+        self._scale(wanted.nodes)
+        self._options_file.write_text(json.dumps(asdict(wanted)))
+        return True
+
+    def down(self) -> bool:
+        """Leave no process and no file; False when there was nothing to do. Works on whatever a killed run left."""
+        found = self.folder.exists() or bool(process.running(self.folder))
+        # First of all: from here on, whoever looks must not take it for complete.
+        self._options_file.unlink(missing_ok=True)
+        process.end(self.folder)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        return found
+
+    def stop_apiserver(self) -> None:
+        """As a crash does: no goodbye to open watches. (Asked politely it would wait a minute for them.)"""
+        self._must_exist()
+        process.end(self.folder, only="kube-apiserver")
+        # kwokctl trusts the number in it, whoever may have it by now.
+        (self.folder / "pids" / "kube-apiserver.pid").unlink(missing_ok=True)
+
+    def start_apiserver(self) -> None:
+        self._must_exist()
+        self._kwokctl("start", "cluster")
+        if not self.answers(60):
+            raise Failed(f"The API server of {self.name!r} is not ready after 60 s; see {self.folder / 'logs'}.")
+
+    def _is_sound(self) -> bool:
+        return self.state() == "ready" and self.answers(10)
+
+    def answers(self, patience: float) -> bool:
+        """The API server is ready to serve within so many seconds."""
+        deadline = time.monotonic() + patience
+        while True:
+            if self._kubectl("get", "--raw=/readyz", "--request-timeout=5s").returncode == 0:
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+
+    def describe(self) -> dict[str, Any]:
+        known = self._options()
+        return {
+            "name": self.name,
+            "state": self.state(),
+            "context": f"kwok-{self.name}",
+            "kubeconfig": str(self.kubeconfig),
+            "audit": str(self.audit),
+            "programs": known.programs if known else "",
+            "nodes": known.nodes if known else 0,
+            "processes": process.running(self.folder),
+        }
+
+    def _must_exist(self) -> None:
+        if self._options() is None:
+            raise Failed(f"There is no cluster {self.name!r}: make it with `hack/realkube up {self.name}`.")
+
+    def _create(self, programs: Path) -> None:
+        links = self.folder / "bin"
+        links.mkdir(parents=True, mode=0o700)
+        for link, program in [*BINARIES.values(), ("kwokctl", "kwokctl")]:
+            (links / link).symlink_to(programs / program)
+        shutil.copy(POLICY, self.folder / "policy.yaml")
+        config = self.folder / "kwokctl.json"
+        config.write_text(json.dumps(self._kwokctl_config(), indent=1))
+        self._kwokctl("create", "cluster", "--config", str(config), "--kubeconfig", str(self.kubeconfig), "--wait=60s")
+        if not self.answers(60):
+            raise Failed(f"The API server of {self.name!r} is not ready after 60 s; see {self.folder / 'logs'}.")
+
+    def _kwokctl_config(self) -> dict[str, Any]:
+        """Every program by its path, so that nothing is downloaded. Ports are kwokctl's choice: below those that the
+        kernel hands out, and none that a cluster beside this one has, even a stopped one."""
+        options: dict[str, Any] = {name: str(self.folder / "bin" / link) for name, (link, _) in BINARIES.items()}
+        options |= {
+            "runtime": "binary",
+            "bindAddress": "127.0.0.1",
+            "kubeAuditPolicy": str(self.folder / "policy.yaml"),
+        }
+        patches = [
+            {"name": part, "extraArgs": [{"key": key, "value": value} for key, value in args.items()]}
+            for part, args in EXTRA_ARGS.items()
+        ]
+        kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokctlConfiguration"}
+        return {**kind, "options": options, "componentsPatches": patches}
+
+    def _recipe(self) -> str:
+        """Hash of all that makes a cluster besides its programs: one made otherwise is not what `up` promises."""
+        return hashlib.sha256((json.dumps(self._kwokctl_config()) + POLICY.read_text()).encode()).hexdigest()[:16]
+
+    def _scale(self, nodes: int) -> None:
+        self._kwokctl("scale", "node", f"--replicas={nodes}")
+        if nodes:
+            done = self._kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s")
+            if done.returncode != 0:
+                raise Failed(f"The nodes of {self.name!r} are not Ready after 60 s: {done.stderr.strip()}")
+
+    def _env(self) -> dict[str, str]:
+        """Nothing of the caller's: neither their home (kubectl keeps a cache there) nor their KUBECONFIG or KWOK_*.
+
+        On PATH are our links alone: kwokctl takes a kubectl from there first, and only ours is known as the cluster's.
+        """
+        return {"PATH": str(self.folder / "bin"), "HOME": str(self.folder / "home"), "KWOK_WORKDIR": str(self.root)}
+
+    def _kubectl(self, *args: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self.folder / "bin" / "kubectl"), f"--kubeconfig={self.kubeconfig}", *args]
+        return subprocess.run(
+            command, env=self._env(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+
+    def _kwokctl(self, *args: str) -> None:
+        command = [str(self.folder / "bin" / "kwokctl"), *args, "--name", self.name]
+        # To a file: the servers that it starts, and itself if we are killed, must not hold our caller's streams open.
+        # The file stays readable here even after a kwokctl that failed has removed the folder. A session of its own,
+        # since Ctrl-C in the caller's terminal is for the caller.
+        with (self.folder / f"kwokctl-{args[0]}.log").open("w+") as log:
+            try:
+                done = subprocess.run(
+                    command,
+                    env=self._env(),
+                    cwd=self.root,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    timeout=180,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise Failed(f"`{' '.join(command)}` is not done after 180 s; see {self.folder}.") from error
+            if done.returncode != 0:
+                log.seek(0)
+                tail = "".join(log.readlines()[-15:])
+                raise Failed(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}")
+
+
+def all_of(root: Path) -> list[Cluster]:
+    try:
+        return [Cluster(root, folder.name) for folder in sorted((root / "clusters").iterdir())]
+    except FileNotFoundError:
+        return []

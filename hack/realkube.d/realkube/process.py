@@ -1,0 +1,52 @@
+"""The processes that belong to a folder: those whose program was started through a path inside it.
+
+Not by pid files: one is written after its process has started, so a kill between the two would hide the process for
+ever. Not by any mention of the folder either: an editor open on its log is not ours to end.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from realkube import CannotHere, Failed
+
+PROC = Path("/proc")
+
+
+def running(folder: Path) -> dict[str, int]:
+    """Program name -> pid."""
+    return dict(_programs(folder))
+
+
+def _programs(folder: Path) -> Iterator[tuple[str, int]]:
+    if not (PROC / "self" / "cmdline").exists():
+        raise CannotHere("/proc is needed to find a cluster's processes: this works on Linux only.")
+    for entry in PROC.iterdir():
+        if entry.name.isdecimal() and (program := _program(int(entry.name))).startswith(f"{folder}{os.sep}"):
+            yield Path(program).name, int(entry.name)
+
+
+def _program(pid: int) -> str:
+    """argv[0] of a process; empty when it is gone, a zombie, or not ours to look at."""
+    try:
+        return os.fsdecode((PROC / str(pid) / "cmdline").read_bytes().split(b"\0", 1)[0])
+    except OSError:
+        return ""
+
+
+def end(folder: Path, only: str = "", patience: float = 30) -> None:
+    """Kill the folder's processes, or the `only` one, with any child that they are just starting; return when gone."""
+    deadline = time.monotonic() + patience
+    while left := [(name, pid) for name, pid in _programs(folder) if only in ("", name)]:
+        if time.monotonic() > deadline:
+            raise Failed(f"These processes of {folder} do not end: {left!r}.")
+        for _, pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.02)
