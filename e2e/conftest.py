@@ -1,0 +1,150 @@
+"""One real cluster for the session, a namespace, a kubeconfig and a home for each test; and guards around every test.
+
+A test names what it needs: `kubectl`, `ctrl`, `audit`, `namespace`. Their KUBECONFIG is the test's own, and the test's
+namespace is its context's, so no command of a test needs `-n`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e.ctrl import Ctrl
+from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, Kubectl, run
+
+# Ours among all clusters: this checkout's, then the pid of the session, which tells whether it still runs.
+_PREFIX = f"e2e-{hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]}-"
+SESSION = f"{_PREFIX}{os.getpid()}"
+
+# The kubeconfig of the user who runs the tests' programs: current, and of a cluster that nobody may touch.
+_PRODUCTION = """\
+apiVersion: v1
+kind: Config
+current-context: prod-eu
+clusters: [{name: prod-eu, cluster: {server: "https://prod-eu.invalid:6443"}}]
+contexts: [{name: prod-eu, context: {cluster: prod-eu, user: prod-eu, namespace: payments}}]
+users: [{name: prod-eu, user: {token: not-a-token}}]
+"""
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home folder in which ~/.kube/config points to production."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / ".kube").mkdir()
+    (folder / ".kube" / "config").write_text(_PRODUCTION)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plain_env(home: Path) -> Mapping[str, str]:
+    """The environment of every program that a test starts: that home, and no cluster but the user's."""
+    foreign = re.compile(r"KUBECONFIG|KUBECTL_.*|KWOK_.*|PYTEST_.*|PYTHON.*|XDG_.*|VIRTUAL_ENV")
+    kept = {name: value for name, value in os.environ.items() if not foreign.fullmatch(name)}
+    # What was built once (a Python environment, Kubernetes) is built once: the cache is the real one.
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return {**kept, "HOME": str(home), "XDG_CACHE_HOME": cache}
+
+
+@pytest.fixture(scope="session")
+def programs(plain_env: Mapping[str, str]) -> Path:
+    """The folder with kubectl and the rest; skips where this machine cannot build it, fails there when CI is set."""
+    built = run(REALKUBE, "build", env=plain_env, timeout=3600)
+    if built.code == 3:
+        if os.environ.get("CI"):
+            pytest.fail(f"CI must run the kwok lane. {built.err}")
+        pytest.skip(f"No real Kubernetes here. {built.err}")
+    return Path(built.checked().out.strip())
+
+
+@pytest.fixture(scope="session")
+def cluster(programs: Path, plain_env: Mapping[str, str]) -> Iterator[Cluster]:
+    """The session's cluster; 10 nodes hold 1,100 pods."""
+    _sweep(plain_env)
+    run(REALKUBE, "up", SESSION, "--nodes=10", env=plain_env, timeout=300).checked()
+    yield Cluster.shown(SESSION, plain_env)
+    run(REALKUBE, "down", SESSION, env=plain_env).checked()
+
+
+def _sweep(env: Mapping[str, str]) -> None:
+    """Remove the clusters of this checkout whose session was killed."""
+    for line in run(REALKUBE, "list", env=env).checked().out.splitlines():
+        name = line.split("\t")[0]
+        if (session := re.match(rf"{_PREFIX}(\d+)", name)) and not Path("/proc", session[1]).exists():
+            run(REALKUBE, "down", name, env=env).checked()
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, plain_env: Mapping[str, str], request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace of the test's own. Its removal is asked for and not waited for: the cluster ends anyway."""
+    admin = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
+    slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")
+    name = f"{slug[:40]}-{next(_numbers)}"
+    admin("create", "namespace", name)
+    # Without it the first pods would be refused.
+    admin("wait", "--for=create", "serviceaccount/default", f"--namespace={name}")
+    yield name
+    admin("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+@pytest.fixture
+def kubeconfig(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Path]:
+    """The test's own kubeconfig: the session's cluster, the test's namespace; nobody may change it."""
+    content = yaml.safe_load(cluster.kubeconfig.read_text())
+    content["contexts"][0]["context"]["namespace"] = namespace
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    before = path.read_bytes(), cluster.kubeconfig.read_bytes()
+    yield path
+    assert (path.read_bytes(), cluster.kubeconfig.read_bytes()) == before, "The test changed a kubeconfig."
+
+
+@pytest.fixture
+def env(cluster: Cluster, plain_env: Mapping[str, str], kubeconfig: Path, tmp_path: Path) -> Mapping[str, str]:
+    """The environment of a user who works on the session's cluster; state and settings are the test's own."""
+    path = f"{cluster.programs}:{CHECKOUT / 'bin'}:{plain_env['PATH']}"
+    folders = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
+    return {**plain_env, **folders, "PATH": path, "KUBECONFIG": str(kubeconfig)}
+
+
+@pytest.fixture
+def kubectl(cluster: Cluster, env: Mapping[str, str]) -> Kubectl:
+    return Kubectl(cluster.programs / "kubectl", env)
+
+
+@pytest.fixture
+def ctrl(env: Mapping[str, str], tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Ctrl]:
+    """bin/kubectl-ctrl: `ctrl("list")` runs it to its end, `ctrl.started("run", "foo")` in the background."""
+    program = Ctrl(env, tmp_path)
+    yield program
+    for started in program.all_started:
+        started.kill()
+        request.node.add_report_section("teardown", "kubectl-ctrl", started.output())
+
+
+@pytest.fixture
+def audit(cluster: Cluster) -> Audit:
+    return Audit(cluster.audit)
+
+
+@pytest.fixture(autouse=True)
+def _user_kubeconfig_unchanged(home: Path) -> Iterator[None]:
+    """Neither the tests' user nor the one who runs them finds another kubeconfig afterwards."""
+    named = os.environ.get("KUBECONFIG", "").split(os.pathsep)
+    paths = [Path(name) for name in named if name] + [Path.home() / ".kube" / "config", home / ".kube" / "config"]
+
+    def snapshot() -> dict[Path, bytes | None]:
+        return {path: path.read_bytes() if path.exists() else None for path in paths}
+
+    before = snapshot()
+    yield
+    assert snapshot() == before, "The test changed the user's kubeconfig."

@@ -1,0 +1,109 @@
+"""The program under test, as a user starts it: to its end, or in the background."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from e2e.kube import CHECKOUT, Ran, run, wait_until
+
+PROGRAM = CHECKOUT / "bin" / "kubectl-ctrl"
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent() -> None:
+    """Whoever kills pytest with -9 must not leave controllers running."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Ctrl:
+    """bin/kubectl-ctrl with one environment."""
+
+    def __init__(self, env: Mapping[str, str], folder: Path) -> None:
+        self.env = env
+        self.folder = folder
+        self.all_started: list[Started] = []
+
+    def __repr__(self) -> str:
+        return f"<Ctrl {self.env.get('KUBECONFIG')} started={len(self.all_started)}>"
+
+    def __call__(self, *args: str, stdin: str = "", timeout: float = 120) -> Ran:
+        """Run it to its end, whatever comes out; `.checked()` where it has to succeed."""
+        return run(PROGRAM, *args, env=self.env, stdin=stdin, timeout=timeout)
+
+    def started(self, *args: str) -> Started:
+        """Run it in the background; the test's end ends it."""
+        started = Started(args, self.env, self.folder / f"ctrl-{len(self.all_started)}")
+        self.all_started.append(started)
+        return started
+
+
+class Started:
+    """A kubectl-ctrl in the background. Its output goes to files: no pipe to drain, none that an orphan holds open."""
+
+    def __init__(self, args: tuple[str, ...], env: Mapping[str, str], files: Path) -> None:
+        self.args = args
+        self._out = files.with_suffix(".out")
+        self._err = files.with_suffix(".err")
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                [str(PROGRAM), *args],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - pytest has no other threads here
+            )
+
+    def __repr__(self) -> str:
+        return f"<kubectl-ctrl {' '.join(self.args)} pid={self.process.pid} code={self.process.poll()}>"
+
+    @property
+    def out(self) -> list[str]:
+        """The lines of its stdout so far."""
+        return self._out.read_text(errors="replace").splitlines()
+
+    @property
+    def err(self) -> list[str]:
+        """The lines of its stderr so far."""
+        return self._err.read_text(errors="replace").splitlines()
+
+    def line(self, pattern: str, *, deadline: float = 30) -> str:
+        """The first line, of stdout or stderr, in which the pattern is found; waits for it."""
+
+        def found() -> str:
+            lines = [*self.out, *self.err]
+            hits = [text for text in lines if re.search(pattern, text)]
+            assert hits or self.process.poll() is None, f"{self!r} has ended: {lines!r}"
+            return hits[0] if hits else ""
+
+        return wait_until(found, deadline=deadline, what=f"A line with {pattern!r} from {self!r}")
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def wait(self, *, deadline: float = 30) -> int:
+        """Its exit code."""
+        try:
+            return self.process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self!r} has not ended within {deadline:g} s.\n{self.output()}") from None
+
+    def stop(self, *, deadline: float = 30) -> int:
+        """Ask it to end, as Ctrl-C does; its exit code."""
+        self.signal(signal.SIGINT)
+        return self.wait(deadline=deadline)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait()
+
+    def output(self) -> str:
+        return f"$ kubectl-ctrl {' '.join(self.args)}\n" + "\n".join([*self.out, "-- stderr --", *self.err])

@@ -1,0 +1,337 @@
+"""hack/realkube is a real Kubernetes and leaves nothing behind: Kubernetes' own samples work, kills do not hurt."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.conftest import SESSION
+from e2e.kube import REALKUBE, Audit, Cluster, Kubectl, manifest, run, wait_until
+
+PARTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
+
+
+def config_map(name: str, data: Mapping[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": dict(data or {})}
+
+
+def owned_by(owner: Mapping[str, Any]) -> dict[str, Any]:
+    facts = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"]}
+    return {**facts, "uid": owner["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
+
+
+# What Kubernetes' own samples do
+
+
+def test_a_crd_is_established_and_its_objects_are_stored_and_checked(kubectl: Kubectl, namespace: str) -> None:
+    plural, group = "widgets", f"{namespace}.example.com"
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": plural, "singular": "widget", "kind": "Widget", "shortNames": ["wi"]}
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": 3}}
+    kubectl.create(crd)
+    try:
+        kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s")
+        kubectl.create(widget)
+        assert kubectl.json("get", f"{plural}.{group}", "one")["spec"] == {"size": 3}
+
+        wrong = kubectl.try_("create", "--filename=-", stdin=manifest({**widget, "spec": {"size": "three"}}))
+        assert wrong.code == 1
+        assert "must be of type integer" in wrong.err
+    finally:
+        kubectl("delete", "crd", f"{plural}.{group}", "--wait=false")
+
+
+def test_a_deployment_brings_up_pods_that_become_ready(kubectl: Kubectl) -> None:
+    kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+
+    deployment = kubectl.json("get", "deployment", "web")
+    replica_set = kubectl.json("get", "replicasets")["items"][0]
+    pods = kubectl.json("get", "pods")["items"]
+    assert deployment["status"]["readyReplicas"] == 3
+    assert replica_set["metadata"]["ownerReferences"][0]["uid"] == deployment["metadata"]["uid"]
+    assert {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods} == {replica_set["metadata"]["uid"]}
+    assert [pod["status"]["phase"] for pod in pods] == ["Running"] * 3
+
+
+def test_the_garbage_collector_removes_what_a_deleted_owner_leaves(kubectl: Kubectl) -> None:
+    kubectl("create", "deployment", "web", "--image=nginx")
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+
+    kubectl("delete", "deployment", "web", "--cascade=background")
+    wait_until(lambda: not kubectl.json("get", "replicasets,pods")["items"], what="The garbage collector's work")
+
+
+def test_foreground_deletion_waits_for_the_dependents(kubectl: Kubectl) -> None:
+    kubectl.create(config_map("owner"))
+    reference = owned_by(kubectl.json("get", "configmap", "owner"))
+    kubectl.create(config_map("child", ownerReferences=[reference], finalizers=["e2e.example.com/hold"]))
+
+    kubectl("delete", "configmap", "owner", "--cascade=foreground", "--wait=false")
+    wait_until(lambda: kubectl.find("configmap", "child")["metadata"].get("deletionTimestamp"), what="The child's end")
+    assert kubectl.find("configmap", "owner")["metadata"]["finalizers"] == ["foregroundDeletion"]
+
+    kubectl("patch", "configmap", "child", "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
+    kubectl("wait", "--for=delete", "configmap/owner", "configmap/child", "--timeout=30s")
+
+
+def test_a_stale_owner_of_a_lease_cannot_renew_it(kubectl: Kubectl) -> None:
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "leader"}}
+    kubectl.create({**lease, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}})
+    read_by_a = kubectl.json("get", "lease", "leader")
+
+    kubectl("patch", "lease", "leader", "--type=merge", "--patch", '{"spec":{"holderIdentity":"b"}}')
+    renewal = kubectl.try_("replace", "--filename=-", stdin=manifest(read_by_a))
+    assert renewal.code == 1
+    assert "Conflict" in renewal.err
+    assert kubectl.json("get", "lease", "leader")["spec"]["holderIdentity"] == "b"
+
+
+def test_events_tell_what_the_controllers_did(kubectl: Kubectl) -> None:
+    kubectl("create", "deployment", "web", "--image=nginx")
+
+    def reasons() -> set[str]:
+        return {event["reason"] for event in kubectl.json("get", "events")["items"]}
+
+    wait_until(lambda: {"ScalingReplicaSet", "SuccessfulCreate", "Scheduled"} <= reasons(), what="The events")
+
+
+def test_server_side_apply_refuses_a_conflict_and_force_takes_the_field(kubectl: Kubectl) -> None:
+    def apply(manager: str, value: str, *flags: str) -> tuple[int, str]:
+        stdin = manifest(config_map("settings", {"level": value}))
+        ran = kubectl.try_("apply", "--server-side", f"--field-manager={manager}", *flags, "--filename=-", stdin=stdin)
+        return ran.code, ran.err
+
+    assert apply("alice", "info")[0] == 0
+    code, err = apply("bob", "debug")
+    assert code == 1
+    assert 'conflict with "alice": .data.level' in err
+    assert kubectl.json("get", "configmap", "settings")["data"] == {"level": "info"}
+
+    assert apply("bob", "debug", "--force-conflicts")[0] == 0
+    settings = kubectl.json("get", "configmap", "settings", "--show-managed-fields")
+    owners = [entry["manager"] for entry in settings["metadata"]["managedFields"] if "f:data" in entry["fieldsV1"]]
+    assert (settings["data"], owners) == ({"level": "debug"}, ["bob"])
+
+
+def test_rbac_holds_and_blocking_an_owner_needs_its_finalizers(kubectl: Kubectl) -> None:
+    kubectl("create", "serviceaccount", "worker")
+    kubectl("create", "role", "worker", "--verb=get,create", "--resource=configmaps")
+    namespace = kubectl.json("get", "serviceaccount", "worker")["metadata"]["namespace"]
+    kubectl("create", "rolebinding", "worker", "--role=worker", f"--serviceaccount={namespace}:worker")
+    kubectl.create(config_map("owner"))
+    child = config_map("child", ownerReferences=[owned_by(kubectl.json("get", "configmap", "owner"))])
+    create = ("create", "--filename=-", f"--as=system:serviceaccount:{namespace}:worker")
+
+    refused = kubectl.try_(*create, stdin=manifest(child))
+    assert "cannot set blockOwnerDeletion" in refused.err
+
+    rule = {"apiGroups": [""], "resources": ["configmaps/finalizers"], "verbs": ["update"]}
+    addition = json.dumps([{"op": "add", "path": "/rules/-", "value": rule}])
+    kubectl("patch", "role", "worker", "--type=json", "--patch", addition)
+    wait_until(lambda: kubectl.try_(*create, stdin=manifest(child)).code == 0, what="The new rule")
+
+
+def test_the_audit_log_counts_writes_and_not_dry_runs_or_reads(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    mark = audit.mark()
+    kubectl.create(config_map("one"))
+    kubectl("patch", "configmap", "one", "--type=merge", "--patch", '{"data":{"a":"b"}}', "--dry-run=server")
+    kubectl("get", "configmaps")
+    kubectl("create", "deployment", "web", "--image=nginx")
+    kubectl("scale", "deployment", "web", "--replicas=2")
+
+    counted = audit.count(mark, agent="kubectl/", namespace=namespace)
+    assert counted == {
+        ("create", "configmaps"): 1,
+        ("create", "deployments.apps"): 1,
+        ("patch", "deployments.apps/scale"): 1,
+    }
+    assert audit.writes(mark) == []
+
+    with pytest.raises(AssertionError, match="write at rest"):
+        audit.assert_no_writes(seconds=20, agent="kube-controller-manager/", namespace=namespace)
+
+
+# up, down, and kills at any moment
+
+
+@pytest.fixture
+def spare(programs: Path, plain_env: Mapping[str, str]) -> Iterator[str]:
+    """The name of a cluster that is not there yet and is gone afterwards; of the session, so that a sweep finds it."""
+    name = f"{SESSION}-spare"
+    yield name
+    run(REALKUBE, "down", name, env=plain_env).checked()
+
+
+def processes_of(name: str) -> dict[int, str]:
+    """pid -> command line of all that mention the cluster's folder; found otherwise than by hack/realkube itself."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().decode(errors="replace").replace("\0", " ")
+        except OSError:
+            continue
+        if f"/realkube/clusters/{name}/" in words:
+            found[int(entry.parent.name)] = words
+    return found
+
+
+def ports_of(pids: Iterator[int]) -> set[int]:
+    """The TCP ports that these processes listen on."""
+    inodes: dict[str, int] = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            field = line.split()
+            if field[3] == "0A":  # LISTEN
+                inodes[f"socket:[{field[9]}]"] = int(field[1].rpartition(":")[2], 16)
+    links = [link for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return {inodes[target] for link in links if (target := str(link.readlink())) in inodes}
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def folder_of(name: str, env: Mapping[str, str]) -> Path:
+    return Path(env["XDG_CACHE_HOME"], "kubectl-ctrl", "realkube", "clusters", name).resolve()
+
+
+def assert_gone(name: str, env: Mapping[str, str]) -> None:
+    assert processes_of(name) == {}
+    assert not folder_of(name, env).exists()
+    assert name not in run(REALKUBE, "list", env=env).checked().out
+
+
+def test_up_twice_is_one_cluster_and_down_leaves_nothing(spare: str, plain_env: Mapping[str, str], home: Path) -> None:
+    before = sorted(home.rglob("*"))
+    first = run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
+    cluster = Cluster.shown(spare, plain_env)
+    assert first.out == f"{cluster.kubeconfig}\n"
+    assert set(cluster.processes) == PARTS
+    assert set(processes_of(spare)) == set(cluster.processes.values())
+
+    again = run(REALKUBE, "up", spare, env=plain_env).checked()
+    assert (again.out, again.err) == (first.out, "")
+    assert Cluster.shown(spare, plain_env) == cluster
+
+    ports = ports_of(iter(cluster.processes.values()))
+    assert len(ports) == 6  # etcd has two
+    run(REALKUBE, "down", spare, env=plain_env).checked()
+    assert_gone(spare, plain_env)
+    assert [port for port in ports if not is_free(port)] == []
+    assert sorted(home.rglob("*")) == before, "Something was written into the user's home."
+
+    assert run(REALKUBE, "down", spare, env=plain_env).checked().err == ""
+
+
+def test_clusters_side_by_side_know_nothing_of_each_other(
+    cluster: Cluster, kubectl: Kubectl, namespace: str, spare: str, plain_env: Mapping[str, str]
+) -> None:
+    run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
+    other = Cluster.shown(spare, plain_env)
+    there = Kubectl(other.programs / "kubectl", {**plain_env, "KUBECONFIG": str(other.kubeconfig)})
+
+    def uid(of: Kubectl) -> str:
+        return str(of.json("get", "namespace", "kube-system")["metadata"]["uid"])
+
+    assert uid(there) != uid(kubectl)
+    assert there.find("namespace", namespace) is None
+    assert not ports_of(iter(other.processes.values())) & ports_of(iter(cluster.processes.values()))
+
+    run(REALKUBE, "down", spare, env=plain_env).checked()
+    assert kubectl.find("namespace", namespace)
+    assert Cluster.shown(SESSION, plain_env) == cluster
+
+
+def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mapping[str, str]) -> None:
+    run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
+    before = Cluster.shown(spare, plain_env)
+    kubectl = Kubectl(before.programs / "kubectl", {**plain_env, "KUBECONFIG": str(before.kubeconfig)})
+    kubectl("create", "deployment", "web", "--image=nginx")
+
+    run(REALKUBE, "stop-apiserver", spare, env=plain_env).checked()
+    assert "refused" in kubectl.try_("get", "pods").err
+    assert re.search(rf"^{spare}\twithout kube-apiserver\t", run(REALKUBE, "list", env=plain_env).out, re.MULTILINE)
+
+    run(REALKUBE, "start-apiserver", spare, env=plain_env).checked()
+    # The others went through it and still work.
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    after = Cluster.shown(spare, plain_env)
+    changed = {part for part in PARTS if after.processes[part] != before.processes[part]}
+    assert changed == {"kube-apiserver"}
+
+    run(REALKUBE, "restart-apiserver", spare, env=plain_env).checked()
+    assert kubectl.find("deployment", "web")
+
+
+def test_up_replaces_a_cluster_that_lost_a_part(spare: str, plain_env: Mapping[str, str]) -> None:
+    run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
+    os.kill(Cluster.shown(spare, plain_env).processes["kube-controller-manager"], signal.SIGKILL)
+
+    run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
+    assert set(Cluster.shown(spare, plain_env).processes) == PARTS
+
+
+# How far `up` is when it is killed -> what shows it.
+MOMENTS: dict[str, Callable[[Path, str], object]] = {
+    "folder made": lambda folder, name: folder.exists(),
+    "kwokctl at work": lambda folder, name: any("kwokctl" in words for words in processes_of(name).values()),
+    "etcd started": lambda folder, name: any("/bin/etcd " in words for words in processes_of(name).values()),
+    "all started": lambda folder, name: len(processes_of(name)) >= len(PARTS),
+    "API server up": lambda folder, name: "/version" in "".join(map(Path.read_text, folder.glob("logs/audit.log"))),
+}
+
+
+@pytest.mark.parametrize("then", ["down", "up"])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_up_is_cleaned_up(moment: str, then: str, spare: str, plain_env: Mapping[str, str]) -> None:
+    up = subprocess.Popen([str(REALKUBE), "up", spare], env=plain_env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: MOMENTS[moment](folder_of(spare, plain_env), spare), deadline=60, what=moment)
+    up.kill()
+    # Whatever it had started does not hold its streams: a reader sees their end at once.
+    out, _ = up.communicate(timeout=2)
+    assert (out, up.returncode) == (b"", -signal.SIGKILL)
+
+    run(REALKUBE, then, spare, env=plain_env, timeout=300).checked()
+    if then == "down":
+        assert_gone(spare, plain_env)
+    else:
+        cluster = Cluster.shown(spare, plain_env)
+        assert set(processes_of(spare)) == set(cluster.processes.values())
+        assert set(cluster.processes) == PARTS
+
+
+# How far `down` is when it is killed -> what shows it. It takes 0.2 s in all; one that was done earlier is no harm.
+LATE_MOMENTS: dict[str, Callable[[Path, str], object]] = {
+    "marked": lambda folder, name: not (folder / "realkube.json").exists(),
+    "processes ended": lambda folder, name: not processes_of(name),
+    "files half removed": lambda folder, name: not (folder / "etcd").exists() or not (folder / "logs").exists(),
+}
+
+
+@pytest.mark.parametrize("moment", LATE_MOMENTS)
+def test_a_killed_down_is_finished_by_the_next(moment: str, spare: str, plain_env: Mapping[str, str]) -> None:
+    run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
+    with subprocess.Popen([str(REALKUBE), "down", spare], env=plain_env, stderr=subprocess.DEVNULL) as down:
+        wait_until(lambda: LATE_MOMENTS[moment](folder_of(spare, plain_env), spare), every=0.001, what=moment)
+        down.kill()
+
+    run(REALKUBE, "down", spare, env=plain_env).checked()
+    assert_gone(spare, plain_env)
