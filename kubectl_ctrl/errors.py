@@ -30,6 +30,7 @@ CtrlError                   exit  1  CTRL-ERROR
 |-- NotInstalled            exit  8  CTRL-NOT-INSTALLED      the controller's CRD is not in the cluster
 |-- TimedOut                exit 124 CTRL-TIMEOUT            a wait ended before its condition held
 |-- ControllerError         exit  1  CTRL-CONTROLLER         a controller is declared or used wrongly
+|-- QueueClosed             exit  1  CTRL-ERROR              told to workers that wait for work: there will be none
 `-- TerminalError           exit  1  CTRL-TERMINAL           raised by reconcilers: no retry until something changes
 
 Messages are sentences: what failed, the value, and `next_step` says what to do about it.
@@ -106,6 +107,10 @@ class ControllerError(CtrlError):
     """A controller is declared or used wrongly; found before anything ran."""
 
     id = "CTRL-CONTROLLER"
+
+
+class QueueClosed(CtrlError):
+    """Told to workers that wait for work: the queue is closed and has given out all that was ready."""
 
 
 class TerminalError(CtrlError):

@@ -1,0 +1,156 @@
+"""The queue's own records: causes that pile up, the key they belong to, and its timer."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic
+
+from kubectl_ctrl.workqueue.values import C, K, Work
+
+
+class Pile(Generic[C]):
+    """Causes that wait for one run: the first `keep - 1` and the last are kept, the others only counted."""
+
+    __slots__ = ("first_at", "kept", "priority", "total")
+
+    def __init__(self) -> None:
+        self.kept: list[C] = []
+        self.total = 0  # 0 exactly when there is nothing to run for
+        self.priority = 0  # the highest that any of them asked for
+        self.first_at = 0.0  # wall time of the first
+
+    def add(self, cause: C, keep: int, priority: int, at: float) -> None:
+        if self.total == 0:
+            self.first_at = at
+            self.priority = priority
+        elif priority > self.priority:
+            self.priority = priority
+        self.total += 1
+        if len(self.kept) < keep:
+            self.kept.append(cause)
+        else:
+            self.kept[-1] = cause
+
+    def merge(self, later: Pile[C], keep: int) -> None:
+        """Take over all that `later` holds."""
+        for cause in later.kept:
+            self.add(cause, keep, later.priority, later.first_at)
+        self.total += later.total - len(later.kept)
+        self.first_at = min(self.first_at, later.first_at)
+
+    def clear(self) -> None:
+        self.kept = []
+        self.total = 0
+
+    def without(self, unwanted: Callable[[C], bool]) -> tuple[C, ...]:
+        """Take out and return what is unwanted, but only while every cause is still known: else nothing."""
+        if self.total > len(self.kept):
+            return ()
+        judged = [(cause, unwanted(cause)) for cause in self.kept]
+        self.kept = [cause for cause, out in judged if not out]
+        self.total = len(self.kept)
+        return tuple(cause for cause, out in judged if out)
+
+
+class Timer(Generic[K, C]):
+    """The one time at which a key becomes ready by itself."""
+
+    __slots__ = ("backoff", "due", "item", "pile")
+
+    def __init__(self, item: Item[K, C], due: float) -> None:
+        self.item = item
+        self.due = due  # elapsed time
+        self.pile: Pile[C] = Pile()
+        self.backoff = False  # a retry is among what it waits for
+
+
+class Item(Generic[K, C]):
+    """Everything that the queue knows of one key; gone when there is nothing to know."""
+
+    __slots__ = ("key", "lane", "pile", "queued", "ready_at", "since", "started_at", "timer", "work")
+
+    def __init__(self, key: K, lane: object) -> None:
+        self.key = key
+        self.lane = lane
+        self.pile: Pile[C] = Pile()  # for the next run; not empty: the key is dirty
+        self.queued: int | None = None  # the level it is ready in; set exactly when it is dirty and not running
+        self.ready_at = 0.0  # elapsed time since which it could have run
+        self.since = 0.0  # elapsed time since which it is in its level
+        self.work: Work[K, C] | None = None  # set exactly while it runs
+        self.started_at = 0.0  # wall time, while it runs
+        self.timer: Timer[K, C] | None = None
+
+
+class Timers(Generic[K, C]):
+    """All timers, the earliest first; those set earlier go first among equals."""
+
+    def __init__(self) -> None:
+        # A timer that was cancelled or replaced stays in the heap until it comes up or there are too many of them.
+        self._heap: list[tuple[float, int, Timer[K, C]]] = []
+        self._set = 0
+        self.live = 0  # how many are set
+        self.backoffs = 0  # how many of them wait for a retry
+
+    def earliest(self, count: int) -> list[Timer[K, C]]:
+        """At most `count` of those that are set, in the order in which they are due."""
+        found: Iterable[tuple[float, int, Timer[K, C]]] = (node for node in self._heap if node[2].item.timer is node[2])
+        return [timer for _, _, timer in heapq.nsmallest(count, found)]
+
+    def set(self, item: Item[K, C], due: float, *, backoff: bool) -> Timer[K, C]:
+        """The item's timer, due at `due` or earlier: the earlier of two wins, and has what both are for."""
+        old = item.timer
+        if old is not None and old.due <= due:
+            self._mark(old, backoff)
+            return old
+        timer = Timer(item, due)
+        if old is not None:
+            timer.pile = old.pile
+            backoff = backoff or old.backoff
+            self.cancel(item)
+        item.timer = timer
+        self._mark(timer, backoff)
+        self.live += 1
+        self._set += 1
+        heapq.heappush(self._heap, (due, self._set, timer))
+        return timer
+
+    def _mark(self, timer: Timer[K, C], backoff: bool) -> None:
+        self.backoffs += backoff and not timer.backoff
+        timer.backoff = timer.backoff or backoff
+
+    def cancel(self, item: Item[K, C]) -> None:
+        timer = item.timer
+        if timer is None:
+            return
+        item.timer = None
+        self.live -= 1
+        self.backoffs -= timer.backoff
+        if len(self._heap) > 2 * self.live + 64:
+            self._heap = [node for node in self._heap if node[2].item.timer is node[2]]
+            heapq.heapify(self._heap)
+
+    def next_due(self) -> float | None:
+        """When the first one is due; throws away what was cancelled before it."""
+        while self._heap:
+            due, _, timer = self._heap[0]
+            if timer.item.timer is timer:
+                return due
+            heapq.heappop(self._heap)
+        return None
+
+    def take_due(self, now: float) -> Iterator[Timer[K, C]]:
+        """Each timer that is due, in order, no longer set."""
+        while (due := self.next_due()) is not None and due <= now:
+            timer = heapq.heappop(self._heap)[2]
+            self.cancel(timer.item)
+            yield timer
+
+    def clear(self) -> list[Item[K, C]]:
+        """Cancel all; returns the keys that had one, in the order in which they were due."""
+        items = [timer.item for timer in self.earliest(len(self._heap))]
+        for item in items:
+            item.timer = None
+        self._heap.clear()
+        self.live = self.backoffs = 0
+        return items

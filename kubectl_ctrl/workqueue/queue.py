@@ -1,0 +1,392 @@
+"""The queue: which keys must run, which run, and which will have to; with the causes of each beside it.
+
+Three notions, after client-go. A key is dirty when it must run, running while a worker has it, and ready when it is
+dirty and not running; only ready keys are in the levels. One that becomes dirty while it runs is ready once it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Generic, TypeVar
+
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import QueueClosed
+from kubectl_ctrl.workqueue.levels import Levels
+from kubectl_ctrl.workqueue.limits import Limiter
+from kubectl_ctrl.workqueue.piles import Item, Timer, Timers
+from kubectl_ctrl.workqueue.values import LIVE, After, Again, C, Counts, Entry, K, Retry, Settled, Stage, Work
+
+T = TypeVar("T")
+
+# The event loop's timers do not count the time for which the machine was suspended, so ours are looked at this often.
+_LONGEST_NAP = 5.0
+# The loop may ring a moment before the clock has got there; then it is asked again after this long, not at once.
+_SHORTEST_NAP = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan(Generic[C]):
+    """A run that was asked for; `then`, resolved."""
+
+    delay: float
+    cause: C
+    priority: int
+    backoff: bool = False
+
+
+class Queue(Generic[K, C]):
+    """Deduplicated keys for one event loop; nothing here is safe to call from another thread.
+
+    Keys are handed out by priority, by turns over lanes within one, and first come, first served within a lane. A key
+    that waited for `aging` seconds gets help; `levels.Levels` states the bound. Only `get` and `drained` ever wait.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        clock: Clock,
+        limiter: Limiter[K],
+        lane: Callable[[K], object] = lambda key: None,
+        keep: int = 16,
+        aging: float = 10.0,
+    ) -> None:
+        self._name = name
+        self._clock = clock
+        self._limiter = limiter
+        self._lane = lane
+        self._keep = max(1, keep)
+        self._items: dict[K, Item[K, C]] = {}  # every key that is dirty, running or has a timer
+        self._running: dict[K, Item[K, C]] = {}
+        self._ready: Levels[K, C] = Levels(aging)
+        self._timers: Timers[K, C] = Timers()
+        self._getters: deque[asyncio.Future[None]] = deque()  # pending ones wait in get; one is woken per ready key
+        self._drainers: deque[asyncio.Future[bool]] = deque()
+        self._alarm: asyncio.TimerHandle | None = None  # set only while somebody waits in get and a timer is set
+        self._alarm_at = 0.0
+        self._closed = False
+        self._adds = 0
+        self._retries = 0
+
+    def add(self, key: K, cause: C, *, priority: int = LIVE) -> None:
+        """The key must run, after this call. A key that is dirty already keeps its place unless its priority rises."""
+        if self._closed:
+            return
+        now = self._catch_up()
+        item = self._item(key)
+        fresh = item.pile.total == 0
+        item.pile.add(cause, self._keep, priority, self._clock.now() if fresh else 0.0)
+        self._dirty(item, fresh, now)
+
+    def add_after(self, key: K, cause: C, delay: float, *, priority: int = LIVE) -> None:
+        """The key must run once `delay` seconds have passed.
+
+        A key has one timer: of two, the earlier wins and has the causes of both. Any run of the key takes it away.
+        """
+        if not delay > 0:
+            self.add(key, cause, priority=priority)
+        elif not self._closed:
+            self._carry_out(self._item(key), _Plan(delay, cause, priority))
+
+    def retry(self, key: K, cause_of: Callable[[int, float], C], *, priority: int = LIVE) -> float:
+        """The key failed outside of a run; it must run when the limiter says. Returns the delay."""
+        if self._closed:
+            return 0.0
+        plan = self._plan(key, Retry(cause_of), priority)
+        self._carry_out(self._item(key), plan)
+        return plan.delay
+
+    async def get(self) -> Work[K, C]:
+        """The next key, once there is one; raises QueueClosed when it is closed and none is left.
+
+        A worker that is cancelled here has taken nothing.
+        """
+        while True:
+            work = self.take()
+            if work is not None:
+                return work
+            if self._closed:
+                raise QueueClosed(f"The queue {self._name!r} is closed.")
+            await self._wait()
+
+    def take(self) -> Work[K, C] | None:
+        """The next key if there is one now; a queue that is closed goes on to hand out what is ready."""
+        now = self._catch_up()
+        if not self._ready.count:
+            return None
+        item = self._ready.pop(now)
+        self._timers.cancel(item)
+        pile = item.pile
+        work = item.work = Work(
+            key=item.key,
+            causes=tuple(pile.kept),
+            total=pile.total,
+            priority=pile.priority,
+            queued_at=pile.first_at,
+            ready_at=item.ready_at,
+            taken_at=now,
+            failures=self._limiter.failures(item.key),
+        )
+        pile.clear()
+        item.started_at = self._clock.now()
+        self._running[item.key] = item
+        return work
+
+    def done(
+        self,
+        work: Work[K, C],
+        *,
+        drop: Callable[[C], bool] | None = None,
+        then: After[C] | Again[C] | Retry[C] | None = None,
+    ) -> Settled[C]:
+        """The worker is finished with it. A work that is not running, as at a second call, changes nothing.
+
+        `drop` is asked about each cause that piled up meanwhile, unless some were not kept: then all stay. If no cause
+        remains the key is not run again for them. When `drop` or a Retry's `cause_of` raises, the work goes on running.
+        """
+        item = self._items.get(work.key)
+        if item is None or item.work is not work:
+            return Settled()
+        plan = self._plan(work.key, then, work.priority) if then is not None and not self._closed else None
+        dropped = item.pile.without(drop) if drop is not None and item.pile.total else ()
+        now = self._catch_up()
+        item.work = None
+        del self._running[item.key]
+        if item.pile.total:
+            self._enter(item, now)
+        if plan is not None:
+            self._carry_out(item, plan)
+        self._release(item)
+        self._tell_drainers()
+        return Settled(dropped=dropped, delay=plan.delay if plan is not None else None, ready=item.queued is not None)
+
+    def forget(self, key: K) -> None:
+        """The key's next failure is its first."""
+        self._limiter.forget(key)
+
+    def failures(self, key: K) -> int:
+        return self._limiter.failures(key)
+
+    def close(self) -> None:
+        """Take no more: adds are ignored, timers are gone, and what is ready is still handed out. Twice is fine."""
+        self._catch_up()
+        self._closed = True
+        for item in self._timers.clear():
+            self._release(item)
+        self._silence()
+        for getter in self._getters:
+            if not getter.done():
+                getter.set_result(None)
+        self._tell_drainers()
+
+    def abandon(self) -> list[Entry[K]]:
+        """Close and give nothing more out, and stop waiting for what runs; returns what is left undone."""
+        left = self.snapshot()
+        self.close()
+        self._ready.clear()
+        for item in self._items.values():
+            item.pile.clear()
+        self._items = dict(self._running)
+        while self._drainers:
+            _settle(self._drainers.popleft(), True)
+        return left
+
+    async def drained(self) -> bool:
+        """Wait until nothing is ready and nothing runs; timers that are not due do not count.
+
+        False when the queue was abandoned while something still ran.
+        """
+        while self._busy():
+            drainer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self._drainers.append(drainer)
+            if await drainer:
+                return not self._running
+        return True
+
+    def snapshot(self, limit: int | None = None) -> list[Entry[K]]:
+        """At most `limit` keys as they will come: those that run, then those that are ready, by level, then timers."""
+        now, wall = self._catch_up(), self._clock.now()
+        active = chain(self._running.values(), self._ready)
+        entries = [self._entry(item) for item in islice(active, limit)]
+        room = self._timers.live if limit is None else limit - len(entries)
+        if room > 0:
+            timers = self._timers.earliest(room + len(entries))
+            waiting = [timer for timer in timers if timer.item.work is None and timer.item.queued is None]
+            entries += [self._delayed_entry(timer, wall - now) for timer in waiting[:room]]
+        return entries
+
+    @property
+    def counts(self) -> Counts:
+        now = self._catch_up()
+        runs = [now - item.work.taken_at for item in self._running.values() if item.work is not None]
+        return Counts(
+            adds=self._adds,
+            retries=self._retries,
+            ready=self._ready.depths(),
+            running=len(runs),
+            backoff=self._timers.backoffs,
+            timers=self._timers.live - self._timers.backoffs,
+            longest_running=max(runs, default=0.0),
+            unfinished=sum(runs),
+        )
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def __len__(self) -> int:
+        """How many keys are ready; those that run or wait for a time do not count."""
+        self._catch_up()
+        return self._ready.count
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        return (
+            f"<Queue {self._name!r}: {self._ready.count} ready, {len(self._running)} running,"
+            f" {self._timers.live} timers{closed}>"
+        )
+
+    # From here on: the steps that these are made of.
+
+    def _item(self, key: K) -> Item[K, C]:
+        item = self._items.get(key)
+        if item is None:
+            item = self._items[key] = Item(key, self._lane(key))
+        return item
+
+    def _release(self, item: Item[K, C]) -> None:
+        """Forget a key of which there is nothing to know."""
+        if item.work is None and item.timer is None and not item.pile.total:
+            del self._items[item.key]
+
+    def _dirty(self, item: Item[K, C], fresh: bool, ready_at: float) -> None:
+        """Something was put on the item's pile, `fresh` if it was empty: give it its place, unless it runs."""
+        self._adds += fresh
+        if item.queued is not None:
+            self._ready.raise_to(item, item.pile.priority, ready_at)
+        elif item.work is None:
+            self._enter(item, ready_at)
+
+    def _enter(self, item: Item[K, C], ready_at: float) -> None:
+        item.ready_at = ready_at
+        self._ready.push(item, item.pile.priority, ready_at)
+        self._wake_getter()
+
+    def _plan(self, key: K, then: After[C] | Again[C] | Retry[C], priority: int) -> _Plan[C]:
+        """When and why the key runs again; nothing has happened to it yet if this raises."""
+        priority = priority if then.priority is None else then.priority
+        if isinstance(then, Again):
+            return _Plan(0.0, then.cause, priority)
+        if isinstance(then, After):
+            return _Plan(then.delay if then.delay > 0 else 0.0, then.cause, priority)
+        self._retries += 1
+        delay = max(then.at_least, min(then.at_most, self._limiter.when(key)))
+        return _Plan(delay, then.cause_of(self._limiter.failures(key), delay), priority, backoff=True)
+
+    def _carry_out(self, item: Item[K, C], plan: _Plan[C]) -> None:
+        if plan.delay <= 0:
+            self.add(item.key, plan.cause, priority=plan.priority)
+            return
+        timer = self._timers.set(item, self._clock.elapsed() + plan.delay, backoff=plan.backoff)
+        timer.pile.add(plan.cause, self._keep, plan.priority, self._clock.now())
+        self._set_alarm()
+
+    def _catch_up(self) -> float:
+        """Make everything ready whose time has come, so that it stands before what is added now; returns the time."""
+        now = self._clock.elapsed()
+        if self._timers.live:
+            for timer in self._timers.take_due(now):
+                item = timer.item
+                fresh = item.pile.total == 0
+                item.pile.merge(timer.pile, self._keep)
+                self._dirty(item, fresh, timer.due)
+        return now
+
+    async def _wait(self) -> None:
+        """Until something may have become ready, or the queue was closed."""
+        getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._getters.append(getter)
+        self._set_alarm()
+        woken = False
+        try:
+            await getter
+            woken = True
+        finally:
+            if getter in self._getters:
+                self._getters.remove(getter)
+            if not woken and self._ready.count:
+                self._wake_getter()  # who was cancelled may have been woken for a key: it goes to another
+            if not self._getters:
+                self._silence()
+
+    def _wake_getter(self) -> None:
+        while self._getters:
+            if _settle(self._getters.popleft(), None):
+                return
+
+    def _set_alarm(self) -> None:
+        """Look at the timers when the first is due, but only while somebody waits for it."""
+        due = self._timers.next_due()
+        if due is None or not self._getters:
+            self._silence()
+            return
+        now = self._clock.elapsed()
+        at = min(due, now + _LONGEST_NAP)
+        if self._alarm is None or at < self._alarm_at:
+            self._silence()
+            self._alarm_at = at
+            self._alarm = asyncio.get_running_loop().call_later(max(_SHORTEST_NAP, at - now), self._ring)
+
+    def _silence(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._catch_up()
+        self._set_alarm()
+
+    def _busy(self) -> bool:
+        self._catch_up()
+        return bool(self._running) or self._ready.count > 0
+
+    def _tell_drainers(self) -> None:
+        if self._drainers and not self._busy():
+            while self._drainers:
+                _settle(self._drainers.popleft(), False)
+
+    def _entry(self, item: Item[K, C]) -> Entry[K]:
+        running = item.work is not None
+        return Entry(
+            key=item.key,
+            state=Stage.RUNNING if running else Stage.READY,
+            since=item.started_at if running else item.pile.first_at,
+            due=None,
+            failures=self._limiter.failures(item.key),
+            causes=item.pile.total,
+            priority=item.work.priority if item.work is not None else item.pile.priority,
+        )
+
+    def _delayed_entry(self, timer: Timer[K, C], to_wall: float) -> Entry[K]:
+        return Entry(
+            key=timer.item.key,
+            state=Stage.BACKOFF if timer.backoff else Stage.TIMER,
+            since=timer.pile.first_at,
+            due=timer.due + to_wall,
+            failures=self._limiter.failures(timer.item.key),
+            causes=timer.pile.total,
+            priority=timer.pile.priority,
+        )
+
+
+def _settle(future: asyncio.Future[T], value: T) -> bool:
+    """Answer one who waits, unless he has gone."""
+    if future.done():
+        return False
+    future.set_result(value)
+    return True
