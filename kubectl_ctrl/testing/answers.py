@@ -1,0 +1,195 @@
+"""The refusals of a kube-apiserver, as the Status objects that it sends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_ctrl.client.transport import HttpResponse
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import Resource
+
+JSON = {"content-type": "application/json"}
+
+
+def encode(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def answer(value: Any, status: int = 200) -> HttpResponse:
+    return HttpResponse(status=status, headers=JSON, body=encode(value))
+
+
+class Refusal(Exception):
+    """Ends the handling of one request; `body` is a Status object, or a text for what a proxy or filter answers."""
+
+    def __init__(self, code: int, body: Obj | str, *, retry_after: int | None = None) -> None:
+        super().__init__(body if isinstance(body, str) else body["message"])
+        self.code = code
+        self.body = body
+        self.retry_after = retry_after
+
+    def response(self) -> HttpResponse:
+        headers = {"content-type": "text/plain; charset=utf-8"} if isinstance(self.body, str) else dict(JSON)
+        if self.retry_after is not None:
+            headers["retry-after"] = str(self.retry_after)
+        body = self.body.encode() if isinstance(self.body, str) else encode(self.body)
+        return HttpResponse(status=self.code, headers=headers, body=body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with an object: a cause of a 422."""
+
+    field: str
+    reason: str  # FieldValueInvalid, FieldValueRequired, ...
+    message: str  # `Invalid value: 0: should be greater than or equal to 1`
+
+    def cause(self) -> Obj:
+        return {"reason": self.reason, "message": self.message, "field": self.field}
+
+
+def status(code: int, reason: str, message: str, **details: Any) -> Obj:
+    """A Failure Status; details that are empty are left out, as the server does."""
+    body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
+    body["reason"] = reason
+    if kept := {key: value for key, value in details.items() if value not in ("", None, [])}:
+        body["details"] = kept
+    body["code"] = code
+    return {key: value for key, value in body.items() if value != ""}
+
+
+def not_found(resource: Resource, name: str) -> Refusal:
+    message = f'{resource.full_name} "{name}" not found'
+    return Refusal(404, status(404, "NotFound", message, name=name, group=resource.group, kind=resource.plural))
+
+
+def no_such_path() -> Refusal:
+    return Refusal(404, "404 page not found\n")
+
+
+def already_exists(resource: Resource, name: str) -> Refusal:
+    message = f'{resource.full_name} "{name}" already exists'
+    return Refusal(409, status(409, "AlreadyExists", message, name=name, group=resource.group, kind=resource.plural))
+
+
+def conflict(resource: Resource, name: str, why: str = "") -> Refusal:
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    message = f'Operation cannot be fulfilled on {resource.full_name} "{name}": {why}'
+    return Refusal(409, status(409, "Conflict", message, name=name, group=resource.group, kind=resource.plural))
+
+
+def uid_conflict(resource: Resource, name: str, wanted: str, actual: str) -> Refusal:
+    return conflict(resource, name, f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}")
+
+
+def version_conflict(resource: Resource, name: str, wanted: str, actual: str) -> Refusal:
+    why = f"ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {actual}"
+    return conflict(resource, name, f"Precondition failed: {why}")
+
+
+def apply_conflict(causes: list[Obj]) -> Refusal:
+    """Causes have messages like `conflict with "kubectl" using v1` and the field alone."""
+    if len(causes) == 1:
+        said = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        lines: list[str] = []
+        for message in sorted(frozenset(cause["message"] for cause in causes)):
+            lines.append(f"{message.replace('conflict', 'conflicts', 1)}:")
+            lines += [f"- {cause['field']}" for cause in causes if cause["message"] == message]
+        said = f"{len(causes)} conflicts: " + "\n".join(lines)
+    return Refusal(409, status(409, "Conflict", f"Apply failed with {said}", causes=causes))
+
+
+def invalid(resource: Resource, name: str, problems: list[Problem]) -> Refusal:
+    said = [f"{problem.field}: {problem.message}" for problem in problems]
+    text = said[0] if len(said) == 1 else "[" + ", ".join(said) + "]"
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    message = f'{kind} "{name}" is invalid: {text}'
+    causes = [problem.cause() for problem in problems]
+    details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": causes}
+    return Refusal(422, status(422, "Invalid", message, **details))
+
+
+def unprocessable(message: str) -> Refusal:
+    """A 422 that is about the patch and not about a field."""
+    return Refusal(422, status(422, "Invalid", message))
+
+
+def bad_options(field: str, message: str) -> Refusal:
+    """A 422 about the query of a list or watch."""
+    cause = {"reason": "FieldValueForbidden", "message": f"Forbidden: {message}", "field": field}
+    text = f'ListOptions.meta.k8s.io "" is invalid: {field}: Forbidden: {message}'
+    return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind="ListOptions", causes=[cause]))
+
+
+def bad_request(message: str) -> Refusal:
+    return Refusal(400, status(400, "BadRequest", message))
+
+
+def forbidden(resource: Resource, name: str, why: str, *, causes: list[Obj] | None = None) -> Refusal:
+    message = f'{resource.full_name} "{name}" is forbidden: {why}'
+    details = {"name": name, "group": resource.group, "kind": resource.plural, "causes": causes}
+    return Refusal(403, status(403, "Forbidden", message, **details))
+
+
+def terminating(resource: Resource, name: str, namespace: str) -> Refusal:
+    cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
+    cause["field"] = "metadata.namespace"
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return forbidden(resource, name, why, causes=[cause])
+
+
+def unauthorized() -> Refusal:
+    return Refusal(401, status(401, "Unauthorized", "Unauthorized"))
+
+
+def not_allowed(resource: Resource) -> Refusal:
+    message = "the server does not allow this method on the requested resource"
+    details = {"group": resource.group, "kind": resource.plural}
+    return Refusal(405, status(405, "MethodNotAllowed", message, **details))
+
+
+def unsupported_media(accepted: list[str]) -> Refusal:
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return Refusal(415, status(415, "UnsupportedMediaType", message))
+
+
+def expired(message: str, *, inconsistent: str = "") -> Refusal:
+    body = status(410, "Expired", message)
+    if inconsistent:
+        body["metadata"] = {"continue": inconsistent}
+    return Refusal(410, body)
+
+
+def version_too_large(wanted: int, current: int) -> Refusal:
+    message = f"Too large resource version: {wanted}, current: {current}"
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return Refusal(504, status(504, "Timeout", message, causes=[cause], retryAfterSeconds=1), retry_after=1)
+
+
+def failure(code: int, *, reason: str = "", message: str = "", retry_after: int | None = None) -> Refusal:
+    """What the server (or something before it) answers for this code, unless it is said otherwise."""
+    known = _USUAL.get(code, ("InternalError", f"an error on the server ({code})"))
+    reason, message = reason or known[0], message or known[1]
+    if code == 429 and message == known[1]:
+        # Priority and fairness turns requests away before there is anything that could write a Status.
+        return Refusal(429, message, retry_after=1 if retry_after is None else retry_after)
+    return Refusal(code, status(code, reason, message, retryAfterSeconds=retry_after), retry_after=retry_after)
+
+
+_USUAL = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "Unauthorized"),
+    403: ("Forbidden", "forbidden: access is not allowed"),
+    404: ("NotFound", "the server could not find the requested resource"),
+    409: ("Conflict", "the server reported a conflict"),
+    410: ("Expired", "The resourceVersion for the provided list is too old."),
+    422: ("Invalid", "the server rejected our request due to an error in our request"),
+    429: ("TooManyRequests", "Too many requests, please try again later.\n"),
+    500: ("InternalError", "Internal error occurred: the request could not be served"),
+    502: ("", "error trying to reach service: the backend did not answer"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "Timeout: request did not complete within the allotted duration"),
+}

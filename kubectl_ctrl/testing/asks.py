@@ -1,0 +1,159 @@
+"""From an HTTP request to what it asks for: verb, resource type, object and options, in the API server's own words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from kubectl_ctrl.client.transport import HttpRequest
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing.kinds import Kind
+
+_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+LARGEST_BODY = 3 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request, understood."""
+
+    verb: str  # get, list, watch, create, update, patch, delete, deletecollection
+    kind: Kind
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bytes = field(default=b"", repr=False)
+
+    @property
+    def resource(self) -> Resource:
+        return self.kind.resource
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+    @property
+    def dry_run(self) -> bool:
+        return bool(self.query.get("dryRun"))
+
+    @property
+    def manager(self) -> str:
+        """Who the fields belong to: fieldManager, else the user agent up to its first slash."""
+        return self.query.get("fieldManager") or self.headers.get("user-agent", "unknown").partition("/")[0]
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "false") not in ("", "0", "false", "False", "F", "f", "FALSE")
+
+    def body(self) -> Any:
+        """The decoded body; only JSON is understood, and YAML only so far as it is JSON."""
+        if len(self.raw) > LARGEST_BODY:
+            message = f"Request entity too large: limit is {LARGEST_BODY}"
+            raise answers.Refusal(413, answers.status(413, "RequestEntityTooLarge", message))
+        try:
+            return json.loads(self.raw) if self.raw else None
+        except ValueError as error:
+            raise answers.bad_request(f"the object provided is unrecognized: {error}") from error
+
+    def obj(self) -> Obj:
+        body = self.body()
+        if not isinstance(body, dict):
+            raise answers.bad_request("the object provided is unrecognized (must be of type object)")
+        body.setdefault("metadata", {})
+        if not isinstance(body["metadata"], dict):
+            raise answers.bad_request("metadata must be an object")
+        return body
+
+
+class Served:
+    """The table of resource types, by path."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str, str], Kind] = {}
+
+    def add(self, kind: Kind) -> None:
+        self._kinds[kind.resource.group, kind.resource.version, kind.resource.plural] = kind
+
+    def drop(self, group: str, plural: str) -> None:
+        self._kinds = {key: kind for key, kind in self._kinds.items() if (key[0], key[2]) != (group, plural)}
+
+    def all(self) -> list[Kind]:
+        return list(self._kinds.values())
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        return self._kinds.get((group, version, plural))
+
+    def of(self, resource: Resource) -> Kind:
+        kind = self.find(resource.group, resource.version, resource.plural)
+        if kind is None:
+            raise LookupError(f"The scripted server does not serve {resource}.")
+        return kind
+
+    def of_object(self, obj: Obj) -> Kind:
+        """The kind that an object says it is."""
+        for kind in self._kinds.values():
+            if (kind.resource.api_version, kind.resource.kind) == (obj.get("apiVersion"), obj.get("kind")):
+                return kind
+        raise LookupError(f"The scripted server does not serve {obj.get('apiVersion')!r}, {obj.get('kind')!r}.")
+
+
+def understand(request: HttpRequest, served: Served) -> Ask:
+    """Raises the 404 of an unknown path and the 405 of an unknown method."""
+    parts = [unquote(part) for part in request.path.strip("/").split("/")]
+    if parts[0] == "api" and len(parts) >= 3:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 4:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        raise answers.no_such_path()
+    kind, namespace, tail = _placed(served, group, version, rest)
+    name, subresource = (*tail, "", "")[:2]
+    if len(tail) > 2 or (subresource and subresource not in kind.subresources):
+        raise answers.no_such_path()
+    query = dict(request.query)
+    return Ask(
+        verb=_verb(request.method, name, query, kind),
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        subresource=subresource,
+        query=query,
+        headers={key.lower(): value for key, value in request.headers.items()},
+        raw=request.body or b"",
+    )
+
+
+def _placed(served: Served, group: str, version: str, rest: list[str]) -> tuple[Kind, str, list[str]]:
+    """The kind, the namespace, and what follows the plural."""
+    if rest[0] == "namespaces" and len(rest) >= 3:
+        kind = served.find(group, version, rest[2])
+        if kind is not None and kind.resource.namespaced:
+            return kind, rest[1], rest[3:]
+    kind = served.find(group, version, rest[0])
+    if kind is None or (kind.resource.namespaced and len(rest) > 1):
+        raise answers.no_such_path()
+    return kind, "", rest[1:]
+
+
+def _verb(method: str, name: str, query: Mapping[str, str], kind: Kind) -> str:
+    verb = _VERBS.get(method)
+    if verb is None:
+        raise answers.not_allowed(kind.resource)
+    if name:
+        if verb == "create":
+            raise answers.not_allowed(kind.resource)
+        return verb
+    match verb:
+        case "get":
+            return "watch" if query.get("watch", "false") not in ("", "0", "false") else "list"
+        case "delete":
+            return "deletecollection"
+        case "create" if kind.resource.namespaced or not name:
+            return "create"
+    raise answers.not_allowed(kind.resource)

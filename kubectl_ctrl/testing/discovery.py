@@ -1,0 +1,209 @@
+"""What a client asks a server about itself: version, API groups and resources in both forms, OpenAPI v3 documents."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_ctrl.client.transport import HttpResponse
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.testing import answers, schemas
+from kubectl_ctrl.testing.asks import Served
+from kubectl_ctrl.testing.kinds import VERBS, Kind
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_SUB_VERBS = ["get", "patch", "update"]
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitTreeState": "clean", "platform": "linux/amd64"}
+
+
+def handle(served: Served, path: str, accept: str) -> HttpResponse | None:
+    """The answer to a path that is about the server, None for every other path."""
+    parts = path.strip("/").split("/")
+    match parts:
+        case ["version"]:
+            return answers.answer(_VERSION)
+        case ["healthz" | "livez" | "readyz", *_]:
+            return HttpResponse(status=200, headers={"content-type": "text/plain; charset=utf-8"}, body=b"ok")
+        case ["api" | "apis"]:
+            return _roots(served, parts[0], accept)
+        case ["apis", group]:
+            return _group(served, group)
+        case ["api", version]:
+            return _resources(served, "", version)
+        case ["apis", group, version]:
+            return _resources(served, group, version)
+        case ["openapi", "v3"]:
+            return answers.answer({"paths": _index(served)})
+        case ["openapi", "v3", *root]:
+            return _document(served, "/".join(root))
+    return None
+
+
+def _groups(served: Served) -> dict[str, dict[str, list[Kind]]]:
+    """Group to version to kinds, the versions in the order of preference."""
+    groups: dict[str, dict[str, list[Kind]]] = {}
+    for kind in served.all():
+        groups.setdefault(kind.resource.group, {}).setdefault(kind.resource.version, []).append(kind)
+    return {group: dict(sorted(versions.items(), key=_rank)) for group, versions in groups.items()}
+
+
+def _rank(item: tuple[str, Any]) -> tuple[int, list[int], str]:
+    """v2 before v1 before v1beta2 before v1alpha1 before anything else."""
+    text = item[0].removeprefix("v")
+    for place, word in enumerate(("", "beta", "alpha")):
+        major, _, minor = text.partition(word) if word else (text, "", "")
+        if major.isdecimal() and (minor.isdecimal() or not word):
+            return place, [-int(major), -int(minor or 0)], ""
+    return 3, [], item[0]
+
+
+def _roots(served: Served, root: str, accept: str) -> HttpResponse:
+    groups = {name: versions for name, versions in _groups(served).items() if (name == "") == (root == "api")}
+    if "as=APIGroupDiscoveryList" in accept and "v=v2;" in accept.replace("; ", ";") + ";":
+        items = [_aggregated(name, versions) for name, versions in groups.items()]
+        body = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+        return HttpResponse(status=200, headers={"content-type": _AGGREGATED}, body=answers.encode(body))
+    if root == "api":
+        return answers.answer({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+    listed = [_group_entry(name, versions) for name, versions in groups.items()]
+    return answers.answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
+
+
+def _group_entry(name: str, versions: Mapping[str, Any]) -> Obj:
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def _group(served: Served, group: str) -> HttpResponse | None:
+    versions = _groups(served).get(group)
+    if not group or versions is None:
+        return None
+    return answers.answer({"kind": "APIGroup", "apiVersion": "v1", **_group_entry(group, versions)})
+
+
+def _aggregated(name: str, versions: dict[str, list[Kind]]) -> Obj:
+    listed = [
+        {"version": version, "freshness": "Current", "resources": [_discovered(kind) for kind in kinds]}
+        for version, kinds in versions.items()
+    ]
+    metadata: Obj = {"creationTimestamp": None}
+    if name:
+        metadata["name"] = name
+    return {"metadata": metadata, "versions": listed}
+
+
+def _discovered(kind: Kind) -> Obj:
+    resource = kind.resource
+    response_kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    entry: Obj = {
+        "resource": resource.plural,
+        "responseKind": response_kind,
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": list(VERBS),
+        "shortNames": list(kind.short_names),
+        "categories": list(kind.categories),
+        "subresources": [
+            {"subresource": name, "responseKind": _sub_kind(kind, name), "verbs": _SUB_VERBS}
+            for name in kind.subresources
+        ],
+    }
+    return {key: value for key, value in entry.items() if value != []}
+
+
+def _sub_kind(kind: Kind, subresource: str) -> Obj:
+    resource = kind.resource
+    if subresource == "scale":
+        return {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _resources(served: Served, group: str, version: str) -> HttpResponse | None:
+    kinds = [kind for kind in served.all() if (kind.resource.group, kind.resource.version) == (group, version)]
+    if not kinds:
+        return None
+    listed: list[Obj] = []
+    for kind in kinds:
+        listed.append(_listed(kind))
+        listed += [_listed_sub(kind, name) for name in kind.subresources]
+    group_version = kinds[0].resource.api_version
+    body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
+    return answers.answer(body)
+
+
+def _listed(kind: Kind) -> Obj:
+    resource = kind.resource
+    entry: Obj = {
+        "name": resource.plural,
+        "singularName": kind.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(VERBS),
+        "shortNames": list(kind.short_names),
+        "categories": list(kind.categories),
+    }
+    return {key: value for key, value in entry.items() if value != []}
+
+
+def _listed_sub(kind: Kind, name: str) -> Obj:
+    entry: Obj = {
+        "name": f"{kind.resource.plural}/{name}",
+        "singularName": "",
+        "namespaced": kind.resource.namespaced,
+        "kind": kind.resource.kind,
+        "verbs": _SUB_VERBS,
+    }
+    if name == "scale":
+        entry |= {"kind": "Scale", "group": "autoscaling", "version": "v1"}
+    return entry
+
+
+def _index(served: Served) -> Obj:
+    roots = sorted({kind.resource.root.strip("/") for kind in served.all()})
+    return {root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={_hash(served, root)}"} for root in roots}
+
+
+def _hash(served: Served, root: str) -> str:
+    return hashlib.sha256(answers.encode(_openapi(served, root))).hexdigest()[:32].upper()
+
+
+def _document(served: Served, root: str) -> HttpResponse | None:
+    document = _openapi(served, root)
+    return answers.answer(document) if document["components"]["schemas"] else None
+
+
+def _openapi(served: Served, root: str) -> Obj:
+    kinds = [kind for kind in served.all() if kind.resource.root.strip("/") == root]
+    components = {_component(kind): _described(kind) for kind in kinds}
+    paths = {_object_path(kind): {"patch": _patch_operation(kind)} for kind in kinds}
+    info = {"title": "Kubernetes", "version": _VERSION["gitVersion"]}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": components}}
+
+
+def _component(kind: Kind) -> str:
+    """`io.k8s.samplecontroller.v1alpha1.Foo`: the group's words backwards."""
+    group = ".".join(reversed((kind.resource.group or "core.api.k8s.io").split(".")))
+    return f"{group}.{kind.resource.version}.{kind.resource.kind}"
+
+
+def _described(kind: Kind) -> Obj:
+    properties = {"apiVersion": schemas.STRING, "kind": schemas.STRING, **(kind.schema.get("properties") or {})}
+    properties["metadata"] = {"type": "object"}
+    return {**kind.schema, "type": "object", "properties": properties, "x-kubernetes-group-version-kind": [_gvk(kind)]}
+
+
+def _gvk(kind: Kind) -> Obj:
+    resource = kind.resource
+    return {"group": resource.group, "kind": resource.kind, "version": resource.version}
+
+
+def _object_path(kind: Kind) -> str:
+    scope = "/namespaces/{namespace}" if kind.resource.namespaced else ""
+    return f"{kind.resource.root}{scope}/{kind.resource.plural}/{{name}}"
+
+
+def _patch_operation(kind: Kind) -> Obj:
+    """What kubectl looks at to know that the server validates fields."""
+    parameter = {"name": "fieldValidation", "in": "query", "schema": schemas.STRING}
+    return {"parameters": [parameter], "x-kubernetes-action": "patch", "x-kubernetes-group-version-kind": _gvk(kind)}

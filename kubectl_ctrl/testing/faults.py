@@ -1,0 +1,145 @@
+"""What can go wrong with a request, as scripts: match some requests, say what becomes of them and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
+from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing.asks import Ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A request on its way in; `ask` is None for what is about no resource type (discovery, schemas, health)."""
+
+    request: HttpRequest
+    ask: Ask | None
+
+    @property
+    def verb(self) -> str:
+        return self.ask.verb if self.ask is not None else self.request.method.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Which requests; what is empty matches all. Several verbs are written with blanks between them."""
+
+    verb: str = ""  # get list watch create update patch delete deletecollection
+    plural: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str | None = None  # None: any; "": the object itself
+    path: str = ""  # a pattern with * over the whole path
+    user_agent: str = ""  # a pattern
+    when: Callable[[HttpRequest], bool] | None = None
+
+    def __call__(self, seen: Seen) -> bool:
+        if self.verb and seen.verb not in self.verb.split():
+            return False
+        if self.path and not fnmatchcase(seen.request.path, self.path):
+            return False
+        if self.user_agent and not fnmatchcase(_user_agent(seen.request), self.user_agent):
+            return False
+        if not self._fits(seen.ask):
+            return False
+        return self.when is None or self.when(seen.request)
+
+    def _fits(self, ask: Ask | None) -> bool:
+        if ask is None:
+            return not (self.plural or self.namespace or self.name or self.subresource)
+        return (
+            self.plural in ("", ask.resource.plural)
+            and self.namespace in ("", ask.namespace)
+            and self.name in ("", ask.name)
+            and self.subresource in (None, ask.subresource)
+        )
+
+
+ANY = Match()
+WRITES = Match(verb="create update patch delete")
+
+
+def _user_agent(request: HttpRequest) -> str:
+    return next((value for name, value in request.headers.items() if name.lower() == "user-agent"), "")
+
+
+@dataclass(slots=True, kw_only=True)
+class Fault:
+    """One script. `left` counts down to 0; None never does. `stop()` ends it early."""
+
+    match: Match
+    left: int | None
+    after_commit: bool = False  # the server does what was asked, and then this happens to the answer
+    response: HttpResponse | None = None  # answered instead
+    lost: bool = False  # the connection breaks without an answer
+    hangs: bool = False  # no answer ever comes
+    delay_before: float = 0.0
+    delay_after: float = 0.0
+    hits: int = 0
+
+    def stop(self) -> None:
+        self.left = 0
+
+    def take(self, seen: Seen) -> bool:
+        if self.left == 0 or not self.match(seen):
+            return False
+        self.hits += 1
+        if self.left is not None:
+            self.left -= 1
+        return True
+
+
+class Faults:
+    """The scripts in force, oldest first; the first that matches a request is used for it."""
+
+    def __init__(self) -> None:
+        self._scripts: list[Fault] = []
+
+    def fail(
+        self,
+        match: Match,
+        code: int,
+        *,
+        reason: str = "",
+        message: str = "",
+        retry_after: int | None = None,
+        times: int | None = 1,
+        after_commit: bool = False,
+    ) -> Fault:
+        """Answer with an error status; with `after_commit` a write took effect all the same."""
+        refusal = answers.failure(code, reason=reason, message=message, retry_after=retry_after)
+        return self._add(Fault(match=match, left=times, after_commit=after_commit, response=refusal.response()))
+
+    def answer(self, match: Match, response: HttpResponse, *, times: int | None = 1) -> Fault:
+        """Answer with exactly this: HTML of a captive portal, an object from elsewhere."""
+        return self._add(Fault(match=match, left=times, response=response))
+
+    def lose(self, match: Match, *, times: int | None = 1, after_commit: bool = True) -> Fault:
+        """Break the connection; the write took effect, or with `after_commit=False` did not."""
+        return self._add(Fault(match=match, left=times, after_commit=after_commit, lost=True))
+
+    def hang(self, match: Match, *, times: int | None = 1, after_commit: bool = False) -> Fault:
+        """Never answer; the client's deadline ends it."""
+        return self._add(Fault(match=match, left=times, after_commit=after_commit, hangs=True))
+
+    def delay(self, match: Match, *, before: float = 0.0, after: float = 0.0, times: int | None = 1) -> Fault:
+        """Let the request take `before` seconds until it is done, and the answer `after` seconds until it arrives."""
+        return self._add(Fault(match=match, left=times, delay_before=before, delay_after=after))
+
+    def clear(self) -> None:
+        self._scripts.clear()
+
+    def take(self, seen: Seen) -> Fault | None:
+        """The script for this request, used up by one."""
+        self._scripts = [script for script in self._scripts if script.left != 0]
+        return next((script for script in self._scripts if script.take(seen)), None)
+
+    def _add(self, fault: Fault) -> Fault:
+        self._scripts.append(fault)
+        return fault
+
+    def __repr__(self) -> str:
+        return f"Faults(in force={sum(script.left != 0 for script in self._scripts)})"

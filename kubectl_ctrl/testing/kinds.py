@@ -1,0 +1,210 @@
+"""What the scripted server serves: the built-in resource types, and those that CRDs add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import (
+    CRDS,
+    DEPLOYMENTS,
+    EVENTS,
+    HPAS,
+    LEASES,
+    NAMESPACES,
+    PODS,
+    REPLICASETS,
+    SECRETS,
+    STATEFULSETS,
+    Resource,
+)
+from kubectl_ctrl.testing import schemas
+
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Generation(StrEnum):
+    """What makes metadata.generation grow."""
+
+    NEVER = "never"
+    SPEC = "spec"  # built-in types: a change of the spec
+    ALL = "all"  # custom resources: a change of anything but metadata, and but status where that is a subresource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One resource type in one version, and the rules by which it is stored."""
+
+    resource: Resource
+    singular: str
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    generation: Generation = Generation.NEVER
+    unconditional: bool = True  # a PUT may come without a resourceVersion
+    create_on_update: bool = False
+    field_labels: tuple[str, ...] = ()  # what field selectors may name beside metadata.name and metadata.namespace
+    schema: Obj = field(default_factory=dict, repr=False)
+    custom: bool = False
+    scale: Obj | None = None  # the paths of a custom resource's scale subresource
+    storage_version: str = ""  # the version in which objects of this group and plural are kept
+
+    @property
+    def table(self) -> str:
+        """All versions of a resource type share one table."""
+        return self.resource.full_name
+
+    @property
+    def storage_api_version(self) -> str:
+        group = self.resource.group
+        return f"{group}/{self.storage_version}" if group else self.storage_version
+
+    @property
+    def has_status(self) -> bool:
+        return "status" in self.subresources
+
+
+def _core(plural: str, kind: str, *short: str, namespaced: bool = True) -> Kind:
+    resource = Resource("", "v1", plural, kind, namespaced)
+    return Kind(resource=resource, singular=kind.lower(), short_names=short, storage_version="v1")
+
+
+_EVENT_LABELS = (
+    *(f"involvedObject.{name}" for name in ("kind", "namespace", "name", "uid", "apiVersion", "fieldPath")),
+    *("reason", "reportingComponent", "source", "type"),
+)
+_POD_LABELS = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase")
+
+_SCALED = ("status", "scale")
+
+BUILT_IN: tuple[Kind, ...] = (
+    Kind(
+        resource=NAMESPACES,
+        singular="namespace",
+        short_names=("ns",),
+        subresources=("status", "finalize"),
+        field_labels=("status.phase",),
+        storage_version="v1",
+    ),
+    Kind(
+        resource=PODS,
+        singular="pod",
+        short_names=("po",),
+        categories=("all",),
+        subresources=("status",),
+        generation=Generation.SPEC,
+        field_labels=_POD_LABELS,
+        schema=schemas.POD,
+        storage_version="v1",
+    ),
+    _core("configmaps", "ConfigMap", "cm"),
+    Kind(resource=SECRETS, singular="secret", field_labels=("type",), storage_version="v1"),
+    _core("serviceaccounts", "ServiceAccount", "sa"),
+    Kind(
+        resource=Resource("", "v1", "services", "Service"),
+        singular="service",
+        short_names=("svc",),
+        categories=("all",),
+        subresources=("status",),
+        schema=schemas.SERVICE,
+        storage_version="v1",
+    ),
+    Kind(
+        resource=EVENTS,
+        singular="event",
+        short_names=("ev",),
+        create_on_update=True,
+        field_labels=_EVENT_LABELS,
+        storage_version="v1",
+    ),
+    Kind(
+        resource=DEPLOYMENTS,
+        singular="deployment",
+        short_names=("deploy",),
+        subresources=_SCALED,
+        schema=schemas.WORKLOAD,
+        categories=("all",),
+        generation=Generation.SPEC,
+        storage_version="v1",
+    ),
+    Kind(
+        resource=REPLICASETS,
+        singular="replicaset",
+        short_names=("rs",),
+        subresources=_SCALED,
+        schema=schemas.WORKLOAD,
+        categories=("all",),
+        generation=Generation.SPEC,
+        storage_version="v1",
+    ),
+    Kind(
+        resource=STATEFULSETS,
+        singular="statefulset",
+        short_names=("sts",),
+        subresources=_SCALED,
+        schema=schemas.WORKLOAD,
+        categories=("all",),
+        generation=Generation.SPEC,
+        storage_version="v1",
+    ),
+    Kind(
+        resource=LEASES,
+        singular="lease",
+        unconditional=False,
+        create_on_update=True,
+        storage_version="v1",
+    ),
+    Kind(
+        resource=HPAS,
+        singular="horizontalpodautoscaler",
+        short_names=("hpa",),
+        categories=("all",),
+        subresources=("status",),
+        schema=schemas.HPA,
+        storage_version="v2",
+    ),
+    Kind(
+        resource=CRDS,
+        singular="customresourcedefinition",
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=("status",),
+        generation=Generation.SPEC,
+        unconditional=False,
+        schema=schemas.CRD,
+        storage_version="v1",
+    ),
+)
+
+
+def kinds_of(crd: Obj) -> list[Kind]:
+    """What a CustomResourceDefinition serves, a Kind for each served version."""
+    spec = crd["spec"]
+    names = spec["names"]
+    stored = next((version["name"] for version in spec["versions"] if version.get("storage")), "")
+    found = []
+    for version in spec["versions"]:
+        if not version.get("served"):
+            continue
+        resource = Resource(
+            spec["group"], version["name"], names["plural"], names["kind"], spec.get("scope") != "Cluster"
+        )
+        subresources = version.get("subresources") or {}
+        found.append(
+            Kind(
+                resource=resource,
+                singular=names.get("singular") or names["kind"].lower(),
+                short_names=tuple(names.get("shortNames") or ()),
+                categories=tuple(names.get("categories") or ()),
+                subresources=tuple(name for name in ("status", "scale") if name in subresources),
+                generation=Generation.ALL,
+                unconditional=False,
+                field_labels=tuple(path["jsonPath"].lstrip(".") for path in version.get("selectableFields") or ()),
+                schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
+                custom=True,
+                scale=subresources.get("scale"),
+                storage_version=stored,
+            )
+        )
+    return found

@@ -1,0 +1,181 @@
+"""The reading verbs: get, and list with selectors, pages and versions."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.objects import Key, Obj, key_of, labels_of
+from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing.asks import Ask
+from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.storage import Storage, Table
+
+Form = Callable[[Obj], Obj]
+
+
+def get(storage: Storage, ask: Ask) -> Obj:
+    _check_version(storage, ask.query.get("resourceVersion", ""))
+    obj = storage.get(ask.kind.table, ask.key)
+    if obj is None:
+        raise answers.not_found(ask.resource, ask.name)
+    return form_of(ask)(obj)
+
+
+def list_(storage: Storage, ask: Ask) -> Obj:
+    """One page of a list; pages after the first come from the state in which the first was made."""
+    start, version = _start(storage, ask)
+    chosen = chooser(ask)
+    rows = storage.at(ask.kind.table, version)
+    found = [rows[key] for key in _in_order(rows, ask.namespace) if key > start and chosen(rows[key])]
+    limit = int(ask.query.get("limit") or 0)
+    page = found[:limit] if limit else found
+    form = form_of(ask)
+    partial = wants_metadata(ask)
+    meta: Obj = {"resourceVersion": str(version)}
+    if len(page) < len(found):
+        meta["continue"] = _token(version, key_of(page[-1]))
+        if not (ask.query.get("labelSelector") or ask.query.get("fieldSelector")):
+            meta["remainingItemCount"] = len(found) - len(page)
+    api_version = "meta.k8s.io/v1" if partial else ask.resource.api_version
+    kind = "PartialObjectMetadataList" if partial else f"{ask.resource.kind}List"
+    return {"kind": kind, "apiVersion": api_version, "metadata": meta, "items": [form(obj) for obj in page]}
+
+
+def _in_order(rows: Table, namespace: str) -> list[Key]:
+    return sorted(key for key in rows if not namespace or key.namespace == namespace)
+
+
+def _start(storage: Storage, ask: Ask) -> tuple[Key, int]:
+    """After which key the page begins, and at which version."""
+    if token := ask.query.get("continue"):
+        if ask.query.get("resourceVersion", "") not in ("", "0"):
+            raise answers.bad_request("specifying resource version is not allowed when using continue")
+        return _from_token(storage, token)
+    version = _check_version(storage, ask.query.get("resourceVersion", ""))
+    match = ask.query.get("resourceVersionMatch", "")
+    if match and not ask.query.get("resourceVersion"):
+        message = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise answers.bad_options("resourceVersionMatch", message)
+    exact = match == "Exact" or (not match and ask.query.get("limit") and version)
+    if not exact:
+        return Key("", ""), storage.version
+    if version < storage.compacted:
+        raise answers.expired("The resourceVersion for the provided list is too old.")
+    return Key("", ""), version
+
+
+def _check_version(storage: Storage, text: str) -> int:
+    if text and not text.isdecimal():
+        raise answers.bad_request(f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
+    version = int(text or 0)
+    if version > storage.version:
+        raise answers.version_too_large(version, storage.version)
+    return version
+
+
+def _token(version: int, last: Key) -> str:
+    content = {"v": "meta.k8s.io/v1", "rv": version, "start": f"{last.namespace}/{last.name}"}
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
+
+
+def _from_token(storage: Storage, token: str) -> tuple[Key, int]:
+    try:
+        content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, _, name = content["start"].partition("/")
+        version = int(content["rv"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise answers.bad_request(f"continue key is not valid: {error}") from error
+    if version == -1:  # the token that an Expired answer offers: go on, in the present state
+        return Key(namespace, name), storage.version
+    if version < storage.compacted:
+        message = (
+            "The provided continue parameter is too old to display a consistent list result. You can start a new "
+            "list without the continue parameter, or use the continue token in this response to retrieve the "
+            "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
+            "that were created, modified, or deleted between the time the first chunk was returned and now may show "
+            "up in the list."
+        )
+        raise answers.expired(message, inconsistent=_token(-1, Key(namespace, name)))
+    return Key(namespace, name), version
+
+
+def chooser(ask: Ask) -> Callable[[Obj], bool]:
+    """Whether an object is in the scope and the selectors of a list or watch."""
+    tests: list[Callable[[Obj], bool]] = []
+    if ask.namespace:
+        tests.append(lambda obj: obj["metadata"].get("namespace") == ask.namespace)
+    if labels := ask.query.get("labelSelector"):
+        tests.append(_by_labels(labels))
+    if fields := ask.query.get("fieldSelector"):
+        tests.append(_by_fields(ask.kind, fields))
+    if len(tests) == 1:
+        return tests[0]
+    return lambda obj: all(test(obj) for test in tests)
+
+
+def _by_labels(text: str) -> Callable[[Obj], bool]:
+    try:
+        selector = Selector.parse(text)
+    except UsageError as error:
+        raise answers.bad_request(f"unable to parse requirement: {error}") from error
+    return lambda obj: selector.matches(labels_of(obj))
+
+
+def _by_fields(kind: Kind, text: str) -> Callable[[Obj], bool]:
+    known = ("metadata.name", *(["metadata.namespace"] if kind.resource.namespaced else []), *kind.field_labels)
+    terms: list[tuple[str, str, bool]] = []
+    for part in filter(None, text.split(",")):
+        field, operator, value = _field_term(part)
+        if field not in known:
+            names = ", ".join(f'"{name}"' for name in known)
+            message = f'"{field}" is not a known field selector: only {names}'
+            raise answers.bad_request(f"Unable to find {kind.resource.api_version!r} that match: {message}")
+        terms.append((field, value, operator == "!="))
+    return lambda obj: all((_field(obj, field) == value) != negated for field, value, negated in terms)
+
+
+def _field_term(part: str) -> tuple[str, str, str]:
+    for operator in ("!=", "==", "="):
+        field, found, value = part.partition(operator)
+        if found:
+            return field, operator, value
+    raise answers.bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
+
+
+def _field(obj: Obj, path: str) -> str:
+    if path == "source" and obj.get("kind") == "Event":
+        path = "source.component"
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return "" if value is None else str(value)
+
+
+def wants_metadata(ask: Ask) -> bool:
+    """Whether PartialObjectMetadata is the form that the Accept header names first."""
+    first = ask.headers.get("accept", "").split(",")[0]
+    return "as=PartialObjectMetadata" in first
+
+
+def form_of(ask: Ask) -> Form:
+    """From the stored object to what this request is answered: its version, and its metadata alone if asked for."""
+    if wants_metadata(ask):
+        return lambda obj: {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": obj["metadata"],
+        }
+    if is_plain(ask):
+        return lambda obj: obj
+    api_version = ask.resource.api_version
+    return lambda obj: {**obj, "apiVersion": api_version}
+
+
+def is_plain(ask: Ask) -> bool:
+    """Whether the answer's form is the stored one."""
+    return not wants_metadata(ask) and ask.resource.api_version == ask.kind.storage_api_version

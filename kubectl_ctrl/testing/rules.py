@@ -1,0 +1,174 @@
+"""What an object must be to be stored, and what the server itself writes into it: pure functions over old and new."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of, version_of
+from kubectl_ctrl.model.patches import same
+from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing.answers import Problem
+from kubectl_ctrl.testing.asks import Ask
+from kubectl_ctrl.testing.kinds import Generation, Kind
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+# Written by the server alone; a client's value for them is dropped without a word.
+_SERVERS_OWN = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
+
+
+def clone(value: Any) -> Any:
+    """A deep copy of a JSON value."""
+    if isinstance(value, dict):
+        return {key: clone(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [clone(item) for item in value]
+    return value
+
+
+def check_place(ask: Ask, obj: Obj) -> None:
+    """Fill in what the path says, and refuse a body that says otherwise."""
+    resource, meta = ask.resource, obj["metadata"]
+    for name, expected, words in (
+        ("apiVersion", resource.api_version, "API version"),
+        ("kind", resource.kind, "kind"),
+    ):
+        given = obj.get(name) or expected
+        if given != expected:
+            message = f"the {words} in the data ({given}) does not match the expected {words} ({expected})"
+            raise answers.bad_request(message)
+        obj[name] = expected
+    if resource.namespaced:
+        if (meta.get("namespace") or ask.namespace) != ask.namespace:
+            raise answers.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        meta["namespace"] = ask.namespace
+    else:
+        meta.pop("namespace", None)
+    if ask.name and (meta.get("name") or ask.name) != ask.name:
+        message = f"the name of the object ({meta['name']}) does not match the name on the URL ({ask.name})"
+        raise answers.bad_request(message)
+    if ask.name:
+        meta["name"] = ask.name
+
+
+def check_name(kind: Kind, obj: Obj) -> None:
+    name = obj["metadata"].get("name") or ""
+    if not name:
+        problem = Problem(
+            field="metadata.name",
+            reason="FieldValueRequired",
+            message="Required value: name or generateName is required",
+        )
+        raise answers.invalid(kind.resource, "", [problem])
+    if len(name) > 253 or not _NAME.fullmatch(name):
+        rule = "must be no more than 253 characters" if len(name) > 253 else _NAME_RULE
+        problem = Problem(field="metadata.name", reason="FieldValueInvalid", message=f'Invalid value: "{name}": {rule}')
+        raise answers.invalid(kind.resource, name, [problem])
+
+
+def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
+    """The object as its creation leaves it, but for defaults and managed fields."""
+    meta = obj["metadata"]
+    if meta.get("resourceVersion"):
+        raise answers.bad_request("resourceVersion should not be set on objects to be created")
+    for name in (*_SERVERS_OWN, "resourceVersion"):
+        meta.pop(name, None)
+    meta["uid"] = uid
+    meta["creationTimestamp"] = now
+    if kind.generation is not Generation.NEVER:
+        meta["generation"] = 1
+    if kind.has_status:
+        obj.pop("status", None)
+    if kind.resource.plural == "namespaces":
+        obj["spec"] = {"finalizers": ["kubernetes"]}
+        obj["status"] = {"phase": "Active"}
+    if kind.resource.plural == "pods":
+        obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
+    return obj
+
+
+def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
+    """Optimistic concurrency: the UID and version that the body carries must be the stored ones."""
+    wanted, name = uid_of(new), str(old["metadata"]["name"])
+    if wanted and wanted != uid_of(old):
+        if ask.verb == "update":
+            raise answers.uid_conflict(kind.resource, name, wanted, uid_of(old))
+        problem = Problem(
+            field="metadata.uid", reason="FieldValueInvalid", message=f'Invalid value: "{wanted}": field is immutable'
+        )
+        raise answers.invalid(kind.resource, name, [problem])
+    version = version_of(new)
+    if version and version != version_of(old):
+        raise answers.conflict(kind.resource, name)
+    if not version and ask.verb == "update" and not kind.unconditional:
+        message = "Invalid value: 0x0: must be specified for an update"
+        problem = Problem(field="metadata.resourceVersion", reason="FieldValueInvalid", message=message)
+        raise answers.invalid(kind.resource, name, [problem])
+
+
+def successor(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
+    """`new` with everything that this endpoint may not change taken from `old`."""
+    if subresource == "status":
+        fields = (new.get("metadata") or {}).get("managedFields")
+        new = {**old, "status": new.get("status"), "metadata": {**old["metadata"], "managedFields": fields}}
+        return {key: value for key, value in new.items() if value is not None}
+    new = {**new, "metadata": dict(new["metadata"])}
+    if kind.has_status:
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = old["status"]
+    meta, before = new["metadata"], old["metadata"]
+    for name in (*_SERVERS_OWN, "uid", "resourceVersion"):
+        meta.pop(name, None)
+        if name in before:
+            meta[name] = before[name]
+    _check_finalizers(kind, old, new)
+    if _grown(kind, old, new):
+        meta["generation"] = int(before.get("generation") or 0) + 1
+    return new
+
+
+def _check_finalizers(kind: Kind, old: Obj, new: Obj) -> None:
+    before = old["metadata"].get("finalizers") or []
+    added = sorted(frozenset(new["metadata"].get("finalizers") or ()) - frozenset(before))
+    if is_deleting(old) and added:
+        message = "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+        problem = Problem(
+            field="metadata.finalizers", reason="FieldValueForbidden", message=f"{message}[]string{{{_quoted(added)}}}"
+        )
+        raise answers.invalid(kind.resource, str(old["metadata"]["name"]), [problem])
+
+
+def _quoted(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _grown(kind: Kind, old: Obj, new: Obj) -> bool:
+    match kind.generation:
+        case Generation.SPEC:
+            return not same(old.get("spec"), new.get("spec"))
+        case Generation.ALL:
+            return not same(_without_metadata(kind, old), _without_metadata(kind, new))
+    return False
+
+
+def _without_metadata(kind: Kind, obj: Obj) -> Obj:
+    apart = {"metadata", "apiVersion", "kind", *(["status"] if kind.has_status else [])}
+    return {key: value for key, value in obj.items() if key not in apart}
+
+
+def doomed(kind: Kind, old: Obj, *, now: str, grace: int, finalizers: list[str]) -> Obj:
+    """The object once its deletion was asked for and something still holds it."""
+    meta = {**old["metadata"], "deletionTimestamp": now, "deletionGracePeriodSeconds": grace}
+    if finalizers:
+        meta["finalizers"] = finalizers
+    if kind.generation is not Generation.NEVER:
+        meta["generation"] = int(meta.get("generation") or 0) + 1
+    return {**old, "metadata": meta}

@@ -1,0 +1,119 @@
+"""The parts of the built-in types' schemas that decide anything: which lists merge by key, which values are atomic.
+
+Written as OpenAPI v3 with Kubernetes' extensions, the form that CRDs bring along. What is not named is granular if it
+is an object and atomic if it is a list, which is how the server treats the unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubectl_ctrl.model.objects import Obj
+
+STRING: Obj = {"type": "string"}
+INTEGER: Obj = {"type": "integer"}
+
+
+def atomic(**properties: Obj) -> Obj:
+    return {"type": "object", "x-kubernetes-map-type": "atomic", "properties": properties}
+
+
+def keyed(*keys: str, **properties: Obj) -> Obj:
+    """A list whose items merge by these keys."""
+    items: Obj = {"type": "object", "properties": {**dict.fromkeys(keys, STRING), **properties}}
+    return {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": list(keys),
+        "items": items,
+    }
+
+
+def unique(items: Obj) -> Obj:
+    return {"type": "array", "x-kubernetes-list-type": "set", "items": items}
+
+
+def struct(**properties: Any) -> Obj:
+    return {"type": "object", "properties": properties}
+
+
+METADATA: Obj = struct(
+    finalizers=unique(STRING),
+    ownerReferences={
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["uid"],
+        "items": atomic(uid=STRING),
+    },
+)
+
+CONDITIONS: Obj = keyed("type")
+
+_PORTS: Obj = keyed("containerPort", "protocol")
+_PORTS["items"]["properties"]["containerPort"] = INTEGER
+_PORTS["items"]["properties"]["protocol"] = {"type": "string", "default": "TCP"}
+
+_RESOURCES: Obj = struct(claims=keyed("name"))
+
+_CONTAINER: Obj = keyed(
+    "name",
+    env=keyed(
+        "name",
+        valueFrom=struct(configMapKeyRef=atomic(), fieldRef=atomic(), resourceFieldRef=atomic(), secretKeyRef=atomic()),
+    ),
+    ports=_PORTS,
+    resources=_RESOURCES,
+    volumeMounts=keyed("mountPath"),
+    volumeDevices=keyed("devicePath"),
+)
+
+_POD_SPEC: Obj = struct(
+    containers=_CONTAINER,
+    initContainers=_CONTAINER,
+    ephemeralContainers=_CONTAINER,
+    hostAliases=keyed("ip"),
+    imagePullSecrets=keyed("name"),
+    nodeSelector=atomic(),
+    topologySpreadConstraints=keyed("topologyKey", "whenUnsatisfiable"),
+    volumes=keyed("name"),
+)
+
+_TEMPLATE: Obj = struct(metadata=METADATA, spec=_POD_SPEC)
+
+POD: Obj = struct(
+    metadata=METADATA,
+    spec=_POD_SPEC,
+    status=struct(conditions=CONDITIONS, podIPs=keyed("ip"), hostIPs={"type": "array"}),
+)
+
+WORKLOAD: Obj = struct(
+    metadata=METADATA,
+    spec=struct(selector=atomic(), template=_TEMPLATE),
+    status=struct(conditions=CONDITIONS),
+)
+
+_SERVICE_PORTS: Obj = keyed("port", "protocol")
+_SERVICE_PORTS["items"]["properties"]["port"] = INTEGER
+_SERVICE_PORTS["items"]["properties"]["protocol"] = {"type": "string", "default": "TCP"}
+
+SERVICE: Obj = struct(
+    metadata=METADATA,
+    spec=struct(ports=_SERVICE_PORTS, selector=atomic()),
+    status=struct(conditions=CONDITIONS),
+)
+
+HPA: Obj = struct(
+    metadata=METADATA,
+    spec=struct(scaleTargetRef=struct()),
+    status=struct(conditions=CONDITIONS),
+)
+
+CRD: Obj = struct(metadata=METADATA, status=struct(conditions=CONDITIONS))
+
+PLAIN: Obj = struct(metadata=METADATA)
+
+
+def full(schema: Obj) -> Obj:
+    """A kind's schema with the metadata that every kind has."""
+    properties = {**(schema.get("properties") or {}), "metadata": METADATA}
+    return {**schema, "properties": properties}

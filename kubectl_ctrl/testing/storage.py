@@ -1,0 +1,119 @@
+"""The scripted server's memory: every object, and the log of every change, numbered by one counter.
+
+Stored objects are never changed in place; a write puts a new one. Any earlier state is the present one with the log
+undone, so pages, reads at an old version and restores need no copies.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from operator import attrgetter
+
+from kubectl_ctrl.model.change import ChangeKind
+from kubectl_ctrl.model.objects import Key, Obj, key_of
+from kubectl_ctrl.testing.answers import encode
+
+# Every test crosses from three digits to four: code that compares versions as text is found out.
+FIRST_VERSION = 990
+
+Table = dict[Key, Obj]
+
+
+class Step:
+    """One change of one object, as the log keeps it and watches send it."""
+
+    __slots__ = ("_encoded", "kind", "new", "obj", "old", "version")
+
+    def __init__(self, version: int, kind: ChangeKind, old: Obj | None, new: Obj | None, obj: Obj) -> None:
+        self.version = version
+        self.kind = kind
+        self.old = old
+        self.new = new
+        self.obj = obj  # what a watch shows: the new state, or for a deletion the last one with the deletion's version
+        self._encoded: bytes | None = None
+
+    @property
+    def encoded(self) -> bytes:
+        if self._encoded is None:
+            self._encoded = encode(self.obj)
+        return self._encoded
+
+
+_by_version = attrgetter("version")
+
+
+class Storage:
+    """All tables and their logs."""
+
+    def __init__(self) -> None:
+        self.version = FIRST_VERSION
+        self.compacted = 0  # watches and reads from before this version are too late
+        self.tables: dict[str, Table] = {}
+        self.logs: dict[str, list[Step]] = {}
+        self.listeners: list[Callable[[str, Step], None]] = []  # told of each step, after it
+
+    def get(self, table: str, key: Key) -> Obj | None:
+        return self.tables.get(table, {}).get(key)
+
+    def put(self, table: str, obj: Obj) -> Obj:
+        """Store a new state under the next version; `obj` becomes the storage's own."""
+        self.version += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        rows, key = self.tables.setdefault(table, {}), key_of(obj)
+        old = rows.get(key)
+        rows[key] = obj
+        kind = ChangeKind.ADDED if old is None else ChangeKind.MODIFIED
+        self._log(table, Step(self.version, kind, old, obj, obj))
+        return obj
+
+    def remove(self, table: str, key: Key, last: Obj | None = None) -> Obj:
+        """Take an object out; `last` is its final state where the deletion itself changed it."""
+        old = self.tables[table].pop(key)
+        self.version += 1
+        shown = dict(last if last is not None else old)
+        shown["metadata"] = {**shown["metadata"], "resourceVersion": str(self.version)}
+        self._log(table, Step(self.version, ChangeKind.DELETED, old, None, shown))
+        return shown
+
+    def _log(self, table: str, step: Step) -> None:
+        self.logs.setdefault(table, []).append(step)
+        for listener in self.listeners:
+            listener(table, step)
+
+    def after(self, table: str, version: int) -> int:
+        """The place in the table's log of the first step after a version."""
+        return bisect.bisect_right(self.logs.setdefault(table, []), version, key=_by_version)
+
+    def at(self, table: str, version: int) -> Table:
+        """The table as it was at a version; only from `compacted` on."""
+        rows = self.tables.get(table, {})
+        if version >= self.version:
+            return rows
+        rows = dict(rows)
+        log = self.logs.get(table, [])
+        for step in reversed(log[self.after(table, version) :]):
+            if step.old is None:
+                rows.pop(key_of(step.obj), None)
+            else:
+                rows[key_of(step.obj)] = step.old
+        return rows
+
+    def compact(self, version: int | None = None) -> None:
+        """Forget the log up to a version (the present one unless said), as etcd does every five minutes."""
+        self.compacted = self.version if version is None else version
+        for table, log in self.logs.items():
+            del log[: self.after(table, self.compacted)]
+
+    def restore(self, version: int) -> None:
+        """Go back to an earlier state and count on from its version, as after an etcd restore."""
+        if not self.compacted <= version <= self.version:
+            raise ValueError(f"Version {version} is not between {self.compacted} and {self.version}.")
+        for table in list(self.tables):
+            self.tables[table] = dict(self.at(table, version))
+            del self.logs.setdefault(table, [])[self.after(table, version) :]
+        self.version = version
+
+    def __repr__(self) -> str:
+        objects = sum(map(len, self.tables.values()))
+        return f"Storage(version={self.version}, objects={objects}, steps={sum(map(len, self.logs.values()))})"
