@@ -56,10 +56,10 @@ find_python() {
         tried="$tried$name ($why), "
     done
     if uv=$(command -v uv); then
-        python=$("$uv" python find --system '>=3.11' 2>/dev/null </dev/null) && return
+        python=$("$uv" python find --no-project --system '>=3.11' 2>/dev/null </dev/null) && return
         echo "kubectl-ctrl: no usable Python here; uv fetches one" >&2
         if "$uv" python install --quiet 3.13 >/dev/null 2>&1 </dev/null; then
-            python=$("$uv" python find --system '>=3.11' 2>/dev/null </dev/null) && return
+            python=$("$uv" python find --no-project --system '>=3.11' 2>/dev/null </dev/null) && return
         fi
         tried="${tried}uv (could not fetch a Python), "
     fi

@@ -53,12 +53,12 @@ class Run:
         """Run a command that ends with counts, showing its output as it comes."""
         heading(name, command)
         began, last = time.monotonic(), ""
-        process = started(command, {**self.environ, **environ}, errors=subprocess.STDOUT)
-        assert process.stdout
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            last = line if COUNT.search(line) else last
-        return counted(name, last, process.wait(), time.monotonic() - began)
+        with started(command, {**self.environ, **environ}, errors=subprocess.STDOUT) as process:
+            assert process.stdout
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                last = line if COUNT.search(line) else last
+        return counted(name, last, process.returncode, time.monotonic() - began)
 
     def pytest(self, name: str, folder: str, **environ: str) -> Lane:
         caches = Path(sys.prefix) / "check"
@@ -117,14 +117,15 @@ def kwok(run: Run) -> Lane:
 def prepared(run: Run, command: Sequence[str]) -> tuple[int, str, str]:
     """Exit code, answer and last narrated line of a command, whose narration is shown as it comes."""
     heading("prepare", command)
-    process = started(command, run.environ, errors=subprocess.PIPE)
-    assert process.stdout
-    assert process.stderr
     reason = ""
-    for line in process.stderr:
-        print(line, end="", flush=True)
-        reason = line.strip() or reason
-    return process.wait(), process.stdout.read().strip(), reason
+    with started(command, run.environ, errors=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        for line in process.stderr:
+            print(line, end="", flush=True)
+            reason = line.strip() or reason
+        answer = process.stdout.read().strip()
+    return process.returncode, answer, reason
 
 
 LANES: Mapping[str, Callable[[Run], Lane]] = {"check": check, "tests": tests, "kwok": kwok}

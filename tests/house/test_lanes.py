@@ -1,0 +1,74 @@
+"""hack/test's sums: what the last line of a lane says, and what a lane that could not run means."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from hack import lanes
+from hack.lanes import Lane, Run, counted
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "sums"),
+    [
+        ("==== 3 failed, 297 passed, 2 skipped, 1 error in 4.56s ====", 1, (297, 4, 2)),
+        ("12 passed in 0.1s", 0, (12, 0, 0)),
+        ("11 passed, 0 failed", 0, (11, 0, 0)),
+        ("5 passed, 2 errors in 1s", 1, (5, 2, 0)),
+    ],
+)
+def test_counts_come_from_the_last_line(line: str, code: int, sums: tuple[int, int, int]) -> None:
+    lane = counted("tests", line, code, 1.0)
+    assert (lane.passed, lane.failed, lane.skipped) == sums
+
+
+@pytest.mark.parametrize("line", ["", "12 passed in 0.1s"])
+def test_bad_end_without_a_failure_is_one(line: str) -> None:
+    lane = counted("tests", line, -11, 1.0)
+    assert (lane.failed, lane.note) == (1, "ended with exit code -11")
+
+
+def test_output_is_shown_while_its_end_is_counted(capfd: pytest.CaptureFixture[str]) -> None:
+    program = "print('2 failed'); print('7 passed, 1 skipped in 0.2s'); print('bye')"
+    lane = Run({}).follow("tests", [sys.executable, "-c", program])
+    assert (lane.passed, lane.failed, lane.skipped) == (7, 0, 1)
+    assert capfd.readouterr().out.endswith("2 failed\n7 passed, 1 skipped in 0.2s\nbye\n")
+
+
+@pytest.fixture
+def without_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository whose hack/realkube finds no Go."""
+    script = tmp_path / "hack/realkube"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\necho 'Go 1.26 is needed.' >&2\nexit 3\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(lanes, "ROOT", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("environ", "failed"), [({}, 0), ({"CI": "false"}, 0), ({"CI": "true"}, 1)])
+def test_machine_without_go_skips_the_kwok_lane_except_in_ci(
+    without_go: Path, environ: Mapping[str, str], failed: int
+) -> None:
+    assert lanes.kwok(Run(environ)) == Lane(name="kwok", ran=False, failed=failed, note="Go 1.26 is needed.")
+
+
+def test_broken_build_is_a_failure_everywhere(without_go: Path) -> None:
+    (without_go / "hack/realkube").write_text("#!/bin/sh\necho 'undefined: main' >&2\nexit 1\n")
+    assert lanes.kwok(Run({})) == Lane(name="kwok", ran=False, failed=1, note="undefined: main")
+
+
+@pytest.mark.parametrize(
+    ("lane", "text"),
+    [
+        (Lane(name="kwok", ran=False, note="no Go"), "kwok     skipped: no Go"),
+        (Lane(name="kwok", ran=False, failed=1, note="no Go"), "kwok     FAILED: no Go"),
+        (Lane(name="tests", passed=7, seconds=1.25), "tests    ok          7 passed   0 failed   0 skipped     1.2 s"),
+    ],
+)
+def test_row_of_the_table(lane: Lane, text: str) -> None:
+    assert str(lane) == text
