@@ -1,0 +1,100 @@
+"""Calls made for one scope: numbered, recorded twice for whoever listens, and answered with an object or an error."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import TypeVar
+
+from kubectl_ctrl.client import verbs
+from kubectl_ctrl.client.flight import Flight
+from kubectl_ctrl.client.options import Scope
+from kubectl_ctrl.client.order import Order
+from kubectl_ctrl.client.record import failed, leaving, succeeded
+from kubectl_ctrl.client.transport import HttpResponse, HttpStream
+from kubectl_ctrl.client.wire import Wire
+from kubectl_ctrl.errors import CallSite, NotFound
+from kubectl_ctrl.model.attempt import Call
+from kubectl_ctrl.model.objects import Obj
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_LONGEST_ID = 64  # the API server cuts an Audit-ID there
+_NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Caller:
+    """Makes the calls of one scope."""
+
+    def __init__(self, wire: Wire, scope: Scope) -> None:
+        self.wire = wire
+        self.scope = scope
+        self._prefix = _NOT_IN_AN_ID.sub("-", scope.prefix) or wire.prefix
+        self._numbers = count(1) if scope.prefix else wire.numbers
+
+    async def call(self, order: Order) -> Obj:
+        """The object of the answer."""
+        flight = self._flight(order)
+        await self._recorded(flight, lambda: flight.send(self._read_back))
+        assert flight.obj is not None
+        return flight.obj
+
+    async def response(self, order: Order) -> HttpResponse:
+        """The answer as it came; anything but success is an error here too."""
+        flight = self._flight(order)
+        await self._recorded(flight, lambda: flight.send(self._read_back, raw=True))
+        assert flight.response is not None
+        return flight.response
+
+    async def open(self, order: Order, silence: float | None) -> tuple[HttpStream, CallSite]:
+        """A stream whose head says that it is one, and the site for its errors."""
+        flight = self._flight(order)
+        return await self._recorded(flight, lambda: flight.open(silence)), flight.site
+
+    def next_id(self) -> str:
+        number = f".{next(self._numbers)}"
+        return self._prefix[: _LONGEST_ID - len(number)] + number
+
+    def _flight(self, order: Order) -> Flight:
+        return Flight(self.wire, self.scope.gate, order, self.next_id(), self.scope.timeout or order.timeout)
+
+    async def _read_back(self, order: Order, seconds: float) -> Obj | None:
+        read = verbs.read_back(order)
+        flight = Flight(self.wire, self.scope.gate, read, self.next_id(), seconds)
+        try:
+            await self._recorded(flight, lambda: flight.send(self._read_back))
+        except NotFound:
+            return None
+        return flight.obj
+
+    async def _recorded(self, flight: Flight, act: Callable[[], Awaitable[T]]) -> T:
+        flight.time_for_a_send()  # a closed gate leaves no record, because nothing was called
+        clock = self.wire.clock
+        began = clock.elapsed()
+        call = leaving(flight.order, flight.site.audit_id, clock.now())
+        self._note(call, False)
+        try:
+            result = await act()
+        except BaseException as exc:
+            took = clock.elapsed() - began
+            self._note(failed(call, took=took, sends=flight.sends, code=flight.code, error=exc), True)
+            raise
+        took = clock.elapsed() - began
+        self._note(succeeded(call, took=took, sends=flight.sends, code=flight.code, answer=flight.obj), True)
+        return result
+
+    def _note(self, call: Call, answered: bool) -> None:
+        """A listener may not hurt a call: after a write its error would make a success look like a failure."""
+        if self.scope.note is None:
+            return
+        try:
+            self.scope.note(call, answered)
+        except Exception:
+            log.exception("call listener failed", extra={"action": "note_call", "call": call.id})
+
+    def __repr__(self) -> str:
+        return f"Caller({self._prefix!r}, {self.wire})"

@@ -1,0 +1,268 @@
+"""Which resource types the server serves: read in two requests, or one per group version from servers that cannot.
+
+Kept until something is asked for that is not known; then read again, by one caller for all that wait, and not more
+often than every few seconds. A group that does not answer costs that group only, and what was known of it stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kubectl_ctrl.client.catalog import ApiResource, Catalog, Match
+from kubectl_ctrl.client.order import JSON
+from kubectl_ctrl.client.status import decoded
+from kubectl_ctrl.client.transport import HttpResponse
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import BadAnswer, CallSite, CtrlError, NotFound, NotServed, ServerError
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import Resource
+
+REFRESH_EVERY = 5.0
+_AT_ONCE = 8  # requests of the older kind under way at the same time
+
+_AGGREGATED = ",".join(
+    [f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")]
+    + [JSON]
+)
+
+
+class Asker(Protocol):
+    """The part of the client that discovery needs."""
+
+    clock: Clock
+
+    async def raw(self, method: str, path: str, *, accept: str = JSON) -> HttpResponse: ...
+
+
+class Discovery:
+    """See the module. One per client, shared by its scopes."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+        self._catalog: Catalog | None = None
+        self._error: CtrlError | None = None  # of the last reading
+        self._readings = 0  # that came to an end, well or not
+        self._read_at: float | None = None  # the end of the last one, in elapsed time
+        self._reading = asyncio.Lock()
+
+    async def find(self, text: str) -> ApiResource:
+        """The type that a name means: TYPE, TYPE.GROUP or TYPE.VERSION.GROUP; plural, singular, short name or kind."""
+        return (await self.match(text)).found
+
+    async def match(self, text: str) -> Match:
+        """The same, with the types of lower precedence that it could also mean."""
+        match = (await self.catalog()).match(text) or (await self.refresh()).match(text)
+        if match is None:
+            raise _not_served(text, await self.catalog())
+        return match
+
+    async def serves(self, resource: Resource) -> ApiResource | None:
+        """The type as served, or None; raises when its group version does not answer, so that nobody knows."""
+        found = (await self.catalog()).get(resource) or (await self.refresh()).get(resource)
+        if found is None and resource.api_version in (await self.catalog()).failed:
+            raise ServerError(
+                f"What {resource.api_version!r} serves could not be read, so it is not known about {resource}.",
+                site=CallSite("get", resource.root),
+                code=503,
+                reason="DiscoveryFailed",
+            )
+        return found
+
+    async def catalog(self) -> Catalog:
+        """What is known, read now if nothing is."""
+        return self._catalog or await self.refresh()
+
+    async def refresh(self) -> Catalog:
+        """What the server says now, or said a few seconds ago."""
+        seen = self._readings
+        async with self._reading:
+            if self._readings == seen and not self._recent():
+                await self._read()
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        assert self._catalog is not None
+        return self._catalog
+
+    def forget(self) -> None:
+        """Something was installed or removed: the next question that has no answer asks the server, however soon."""
+        self._read_at = None
+
+    def _recent(self) -> bool:
+        return self._read_at is not None and self._asker.clock.elapsed() - self._read_at < REFRESH_EVERY
+
+    async def _read(self) -> None:
+        try:
+            self._catalog = await _Survey(self._asker, self._catalog or Catalog([])).take()
+        except CtrlError as exc:
+            self._error = exc
+        else:
+            self._error = None
+        self._readings += 1
+        self._read_at = self._asker.clock.elapsed()
+
+    def __repr__(self) -> str:
+        return f"Discovery({self._catalog}, readings={self._readings})"
+
+
+def _not_served(text: str, catalog: Catalog) -> NotServed:
+    nearest = catalog.nearest(text)
+    hint = f"Did you mean {' or '.join(nearest)}?" if nearest else "Install its CRD, or check the name."
+    silent = f" These did not answer: {', '.join(catalog.failed)}." if catalog.failed else ""
+    return NotServed(
+        f"The server has no resource type {text!r}.{silent}",
+        site=CallSite("get", text),
+        code=404,
+        next_step=hint,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """One group version, in order of precedence; None for one that did not answer."""
+
+    name: str  # `apps/v1`, `v1`
+    resources: list[ApiResource] | None
+
+
+class _Survey:
+    """One reading of everything."""
+
+    def __init__(self, asker: Asker, before: Catalog) -> None:
+        self._asker = asker
+        self._before = before
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
+
+    async def take(self) -> Catalog:
+        core, groups = await asyncio.gather(self._half("/api"), self._half("/apis"))
+        if isinstance(core, CtrlError) and isinstance(groups, CtrlError):
+            raise core
+        versions = [*self._versions(core, "/api"), *self._versions(groups, "/apis")]
+        known = [api for version in versions for api in self._known(version)]
+        return Catalog(known, [version.name for version in versions if version.resources is None])
+
+    def _versions(self, half: list[_Version] | CtrlError, path: str) -> list[_Version]:
+        """What a half said; one that did not answer keeps the versions that it had before."""
+        if not isinstance(half, CtrlError):
+            return half
+        if isinstance(half, NotFound):  # there are servers without a core group
+            return []
+        names = dict.fromkeys(
+            api.resource.api_version for api in self._before.resources if (path == "/apis") == bool(api.resource.group)
+        )
+        return [_Version(name, None) for name in names or (path,)]
+
+    def _known(self, version: _Version) -> list[ApiResource]:
+        if version.resources is not None:
+            return version.resources
+        return [api for api in self._before.resources if api.resource.api_version == version.name]
+
+    async def _half(self, path: str) -> list[_Version] | CtrlError:
+        try:
+            answer = await self._ask(path, _AGGREGATED)
+            if answer.get("kind") == "APIGroupDiscoveryList":
+                return _aggregated(answer)
+            return await asyncio.gather(*(self._one(name) for name in _listed_versions(answer)))
+        except CtrlError as exc:
+            return exc
+
+    async def _one(self, name: str) -> _Version:
+        """One group version from a server that does not aggregate."""
+        path = f"/apis/{name}" if "/" in name else f"/api/{name}"
+        try:
+            async with self._at_once:
+                return _Version(name, _of_list(name, await self._ask(path, JSON)))
+        except CtrlError:
+            return _Version(name, None)
+
+    async def _ask(self, path: str, accept: str) -> Obj:
+        response = await self._asker.raw("GET", path, accept=accept)
+        try:
+            answer = decoded(response.body)
+        except ValueError as exc:
+            answer = exc
+        if not isinstance(answer, dict):
+            raise BadAnswer(f"The answer of {path} lists no resource types.", site=CallSite("get", path))
+        return answer
+
+
+def _aggregated(answer: Obj) -> list[_Version]:
+    versions = []
+    for group in _dicts(answer.get("items")):
+        name = str((group.get("metadata") or {}).get("name") or "")
+        for version in _dicts(group.get("versions")):
+            gv = f"{name}/{version.get('version')}" if name else str(version.get("version"))
+            entries = _dicts(version.get("resources"))
+            # Stale and empty: the server behind it does not answer. Stale and listed: what it last said.
+            silent = version.get("freshness") == "Stale" and not entries
+            versions.append(
+                _Version(gv, None if silent else [_of_entry(gv, entry) for entry in entries if _usable(entry)])
+            )
+    return versions
+
+
+def _usable(entry: Obj) -> bool:
+    """An entry without a kind only holds subresources."""
+    return (
+        bool(entry.get("resource"))
+        and isinstance(entry.get("responseKind"), dict)
+        and bool(entry["responseKind"].get("kind"))
+    )
+
+
+def _of_entry(gv: str, entry: Obj) -> ApiResource:
+    kind = str(entry["responseKind"]["kind"])
+    return ApiResource(
+        resource=_resource(gv, str(entry["resource"]), kind, entry.get("scope") != "Cluster"),
+        singular=str(entry.get("singularResource") or kind.lower()),
+        short_names=_texts(entry.get("shortNames")),
+        categories=_texts(entry.get("categories")),
+        verbs=_texts(entry.get("verbs")),
+        subresources=tuple(str(sub.get("subresource")) for sub in _dicts(entry.get("subresources"))),
+    )
+
+
+def _listed_versions(answer: Obj) -> list[str]:
+    """The names of the group versions in an APIVersions or APIGroupList, preferred ones first in their group."""
+    if answer.get("kind") == "APIVersions":
+        return list(_texts(answer.get("versions")))
+    names: dict[str, None] = {}
+    for group in _dicts(answer.get("groups")):
+        for version in [group.get("preferredVersion"), *_dicts(group.get("versions"))]:
+            if isinstance(version, dict) and version.get("version"):
+                names[f"{group.get('name')}/{version['version']}"] = None
+    return list(names)
+
+
+def _of_list(gv: str, answer: Obj) -> list[ApiResource]:
+    entries = [entry for entry in _dicts(answer.get("resources")) if entry.get("name") and entry.get("kind")]
+    subresources: dict[str, list[str]] = {}
+    for entry in entries:
+        parent, _, subresource = str(entry["name"]).partition("/")
+        subresources.setdefault(parent, []).extend([subresource] if subresource else [])
+    return [
+        ApiResource(
+            resource=_resource(gv, str(entry["name"]), str(entry["kind"]), bool(entry.get("namespaced"))),
+            singular=str(entry.get("singularName") or str(entry["kind"]).lower()),
+            short_names=_texts(entry.get("shortNames")),
+            categories=_texts(entry.get("categories")),
+            verbs=_texts(entry.get("verbs")),
+            subresources=tuple(subresources[entry["name"]]),
+        )
+        for entry in entries
+        if "/" not in str(entry["name"])
+    ]
+
+
+def _resource(gv: str, plural: str, kind: str, namespaced: bool) -> Resource:
+    group, _, version = gv.rpartition("/")
+    return Resource(group, version, plural, kind, namespaced)
+
+
+def _dicts(value: Any) -> list[Obj]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else ()

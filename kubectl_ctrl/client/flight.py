@@ -1,0 +1,265 @@
+"""One call on its way: sends, waits, and reads back what a lost answer did, as `retry` decides, until it is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from kubectl_ctrl.client.lost import Fate, fate
+from kubectl_ctrl.client.order import Order
+from kubectl_ctrl.client.retry import FIRST_SHARE, Next, Sent, Step, casts_doubt, decide, pause
+from kubectl_ctrl.client.status import answered, refused, unfit_for_a_stream
+from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, TooSlow, TransportFault
+from kubectl_ctrl.client.wire import Wire, encoded
+from kubectl_ctrl.client.words import plain, sentence
+from kubectl_ctrl.errors import (
+    AlreadyExists,
+    ApiError,
+    BadAnswer,
+    CallError,
+    Conflict,
+    CtrlError,
+    DeadlinePassed,
+    NotFound,
+    NotLeading,
+    OutcomeUnknown,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
+from kubectl_ctrl.model.objects import Obj
+
+# A transport keeps the deadline itself and knows best what happened; one that does not is cut off a little later.
+_GRACE = 0.5
+
+_JITTER = 0.1  # so that many callers told to wait the same second do not come back in the same instant
+
+# Seconds that a call may still take, or NotLeading.
+Gate = Callable[[], float | None]
+# Reads what an order was about, within some seconds, as a call of its own; None when there is nothing.
+ReadBack = Callable[[Order, float], Awaitable[Obj | None]]
+
+
+class Flight:
+    """State and steps of one call; `send` may run once, or `open` may."""
+
+    def __init__(self, wire: Wire, gate: Gate | None, order: Order, audit_id: str, timeout: float) -> None:
+        self.order = order
+        self.site = order.site(audit_id)
+        self.sends = 0
+        self.response: HttpResponse | None = None  # of the last send
+        self.obj: Obj | None = None  # of the answer, or found by reading
+        self.code: int | None = None  # of the answer; None when none came
+        self._wire = wire
+        self._gate = gate
+        self._body = encoded(order)
+        self._end = wire.clock.elapsed() + timeout
+        self._doubt: CallError | None = None  # why the server may have acted on a send that told us nothing
+
+    async def send(self, read_back: ReadBack, *, raw: bool = False) -> None:
+        """Until done, or an error of our tree says why not."""
+        while True:
+            sent = await self._send_once(raw)
+            doubted = self._doubt is not None
+            if casts_doubt(self.order, sent):
+                self._doubt = sent.error
+            step = decide(self.order, sent, sends=self.sends, doubted=doubted, left=self._left_at_most())
+            if await self._settled(step, sent, read_back):
+                return
+
+    async def open(self, silence: float | None) -> HttpStream:
+        """One send that is answered by a stream."""
+        seconds = self.time_for_a_send()
+        request = self._request(seconds, silence)
+        stream: HttpStream | None = None
+        try:
+            async with self._wire.clock.timeout(seconds + _GRACE):
+                stream = await self._wire.transport.open(request)
+                self.code = stream.status
+                await self._check_head(stream)
+        except BaseException as exc:
+            if stream is not None:
+                await stream.close()
+            if isinstance(exc, TransportFault | TimeoutError):
+                raise self._no_answer(exc, seconds) from exc
+            raise
+        finally:
+            self._count()
+        return stream
+
+    def time_for_a_send(self) -> float:
+        """Seconds that the next send may take; raises when there is none left, or the gate is closed."""
+        left = self._left()
+        if left <= 0:
+            raise self._unknown(self._doubt) if self._doubt is not None else self._too_late()
+        return left * FIRST_SHARE if self.order.write and self.sends == 0 else left
+
+    # --- one send
+
+    async def _send_once(self, raw: bool) -> Sent:
+        seconds = self.time_for_a_send()
+        request = self._request(seconds, None)
+        self.response = self.code = None
+        try:
+            async with self._wire.clock.timeout(seconds + _GRACE):
+                self.response = await self._wire.transport.send(request)
+        except (TransportFault, TimeoutError) as exc:
+            return Sent(error=self._no_answer(exc, seconds), lost=not isinstance(exc, TransportFault) or exc.sent)
+        else:
+            self.code = self.response.status
+        finally:
+            self._count()
+        return self._judged(self.response, raw)
+
+    def _judged(self, response: HttpResponse, raw: bool) -> Sent:
+        self._wire.counters.bytes_in += len(response.body)
+        if not 200 <= response.status < 300:
+            return Sent(error=refused(response, self.order, self.site, self._wire.clock.now()))
+        if raw:
+            return Sent()
+        try:
+            self.obj = answered(response, self.order, self.site)
+        except BadAnswer as exc:
+            return Sent(error=exc, lost=True)
+        return Sent()
+
+    async def _check_head(self, stream: HttpStream) -> None:
+        if 200 <= stream.status < 300:
+            if error := unfit_for_a_stream(stream.headers, self.order, self.site):
+                raise error
+            return
+        response = HttpResponse(status=stream.status, headers=stream.headers, body=await stream.read())
+        raise refused(response, self.order, self.site, self._wire.clock.now())
+
+    def _request(self, seconds: float, silence: float | None) -> HttpRequest:
+        self.sends += 1
+        counters = self._wire.counters
+        counters.resends += self.sends > 1
+        counters.bytes_out += len(self._body or b"")
+        return self._wire.request(self.order, self._body, self.site.audit_id, seconds, silence)
+
+    def _count(self) -> None:
+        self._wire.counters.count(self.order.verb, self.order.method, self.code)
+
+    def _no_answer(self, exc: BaseException, seconds: float) -> CallError:
+        said = f" {sentence(plain(str(exc)))}" if isinstance(exc, TransportFault) else ""
+        what = f"{self.site.verb} {self.site.target}"
+        error: CallError
+        if isinstance(exc, TimeoutError | TooSlow):
+            error = DeadlinePassed(
+                f"The server did not answer {what} within {seconds:.3g} s.{said}",
+                site=self.site,
+                next_step="Check the connection; a slow admission webhook can be the reason too.",
+            )
+        else:
+            error = Unreachable(
+                f"No answer came to {what}.{said}",
+                site=self.site,
+                next_step="Check that the cluster runs and that this machine reaches its address.",
+            )
+        error.__cause__ = exc
+        return error
+
+    # --- what comes next
+
+    async def _settled(self, step: Step, sent: Sent, read_back: ReadBack) -> bool:
+        """Take the step; True when the call is done, False when it is to be sent again."""
+        match step.next:
+            case Next.DONE:
+                return True
+            case Next.GONE:
+                self.obj = _gone()
+                return True
+            case Next.LOOK:
+                return await self._look(sent, read_back)
+            case Next.AGAIN:
+                await self._pause(step.pause)
+                return False
+            case Next.UNKNOWN:
+                raise self._unknown(sent.error)
+        assert sent.error is not None
+        raise sent.error
+
+    async def _look(self, sent: Sent, read_back: ReadBack) -> bool:
+        live = await self._read(read_back)
+        verdict = fate(self.order, live)
+        if verdict is Fate.DONE:
+            self.code, self.obj = None, live if live is not None else _gone()
+            return True
+        if verdict is Fate.UNCLEAR:
+            raise self._unknown(sent.error)
+        if isinstance(sent.error, ApiError):  # a refusal stands, unless what it refuses was done before
+            raise sent.error
+        if verdict is Fate.REFUSED:
+            raise self._refused_by(live)
+        await self._pause(pause(self.sends))
+        return False
+
+    async def _read(self, read_back: ReadBack) -> Obj | None:
+        """Patiently: the server that lost the answer may be starting anew."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await read_back(self.order, self._left())
+            except (Unreachable, DeadlinePassed, ServerError, TooManyRequests) as exc:
+                if self._left() <= pause(tries):
+                    raise self._unknown(exc) from exc
+            except CtrlError as exc:
+                raise self._unknown(exc) from exc
+            await self._pause(pause(tries))
+
+    def _refused_by(self, live: Obj | None) -> ApiError:
+        """What the server would say to the write if it were sent once more."""
+        said = f"The answer to {self.site.verb} {self.site.target} was lost, and reading shows that"
+        if live is None:
+            return NotFound(f"{said} the object is gone.", site=self.site, code=404, reason="NotFound")
+        if self.order.verb == "create":
+            said = f"{said} an object of that name is there with another owner or other content."
+            return AlreadyExists(said, site=self.site, code=409, reason="AlreadyExists")
+        said = f"{said} the object has changed since version {self.order.old_version!r}, and not by this call alone."
+        return Conflict(said, site=self.site, code=409, reason="Conflict", next_step="Read it again and retry.")
+
+    # --- time
+
+    def _left(self) -> float:
+        """Seconds until the call's deadline or the gate's, whichever comes first; raises NotLeading."""
+        left = self._end - self._wire.clock.elapsed()
+        if self._gate is None:
+            return left
+        try:
+            limit = self._gate()
+        except NotLeading as exc:
+            if self._doubt is not None:
+                raise self._unknown(exc) from exc
+            raise NotLeading(exc.message, site=self.site, next_step=exc.next_step) from exc
+        return left if limit is None else min(left, limit)
+
+    def _left_at_most(self) -> float:
+        """The same for a decision: a closed gate leaves no time, but takes nothing from an answer that has come."""
+        try:
+            return self._left()
+        except (NotLeading, OutcomeUnknown):
+            return 0.0
+
+    async def _pause(self, seconds: float) -> None:
+        spread = 1 + _JITTER * self._wire.rng.random()
+        await self._wire.clock.sleep(min(seconds * spread, max(0.0, self._left())))
+
+    def _too_late(self) -> DeadlinePassed:
+        said = f"There was no time left for {self.site.verb} {self.site.target}, so it was not sent."
+        return DeadlinePassed(said, site=self.site)
+
+    def _unknown(self, last: CtrlError | None) -> OutcomeUnknown:
+        said = f"Whether {self.site.verb} {self.site.target} took effect is not known: its answer was lost."
+        error = OutcomeUnknown(
+            f"{said} {last.message}" if last is not None else said,
+            site=self.site,
+            next_step="Read the object to see.",
+        )
+        error.__cause__ = last
+        return error
+
+
+def _gone() -> Obj:
+    """What the server answers to a delete that is done, as far as it can be said afterwards."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}

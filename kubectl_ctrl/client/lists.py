@@ -1,0 +1,58 @@
+"""Answers to list calls: pages of objects that look like those of a watch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_ctrl.client.shapes import PARTIAL_KIND, PARTIAL_VERSION, Expected, Poisoned, flaw_of, projected
+from kubectl_ctrl.errors import BadAnswer, CallSite
+from kubectl_ctrl.model.objects import Obj
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A list, or one page of it."""
+
+    items: list[Obj]
+    version: str  # of the list: where a watch goes on from
+    more: bool = False  # a page that others follow
+    poisoned: tuple[Poisoned, ...] = ()  # what was in the list and is no object
+
+
+def page_of(answer: Obj, expected: Expected, site: CallSite) -> tuple[Listed, str]:
+    """The page that an answer holds, and the token of the next one, "" at the end."""
+    metadata, items = answer["metadata"], answer.get("items", ...)
+    if not str(answer["kind"]).endswith("List") or not isinstance(items, list | None):
+        raise BadAnswer(f"The answer to {site.verb} {site.target} is not a list, but {answer['kind']!r}.", site=site)
+    token = str(metadata.get("continue") or "")
+    good: list[Obj] = []
+    bad: list[Poisoned] = []
+    for item in items or []:
+        obj = _with_kind(item, answer, expected)
+        if why := flaw_of(obj, expected):
+            bad.append(expected.poisoned(item, f"An item cannot be used: {why}."))
+        else:
+            good.append(projected(obj) if expected.metadata_only else obj)
+    version = str(metadata.get("resourceVersion") or "")
+    return Listed(items=good, version=version, more=bool(token), poisoned=tuple(bad)), token
+
+
+def _with_kind(item: Any, answer: Obj, expected: Expected) -> Any:
+    """The item with the kind that lists of built-in types leave out; it is fresh, so it is changed in place."""
+    if isinstance(item, dict) and "kind" not in item:
+        partial = answer["kind"] == f"{PARTIAL_KIND}List"
+        item["kind"] = PARTIAL_KIND if partial else expected.kind
+        item["apiVersion"] = PARTIAL_VERSION if partial else expected.api_version
+    return item
+
+
+def joined(pages: list[Listed]) -> Listed:
+    """All pages as one list, at the first one's version, which is that of all."""
+    if len(pages) == 1:
+        return pages[0]
+    return Listed(
+        items=[item for page in pages for item in page.items],
+        version=pages[-1].version,
+        poisoned=tuple(bad for page in pages for bad in page.poisoned),
+    )

@@ -1,0 +1,96 @@
+"""One call as it was asked for: where it goes, what it carries, and what may be done when its answer is lost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import quote
+
+from kubectl_ctrl.errors import CallSite, UsageError
+from kubectl_ctrl.model.attempt import WRITES
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.resources import ObjectRef, Resource
+
+JSON = "application/json"
+
+Body = Obj | list[Obj]  # a JSON patch is a list of operations
+
+# What lies below such a path may hold credentials: its answers and bodies are not quoted anywhere.
+_SENSITIVE = re.compile("secret|token|credential", re.IGNORECASE)
+
+
+class WhenLost(StrEnum):
+    """What to do when a request was sent and no answer came."""
+
+    REPEAT = "repeat"  # twice is the same as once
+    LOOK = "look"  # reading the object tells what happened
+    UNKNOWN = "unknown"  # neither
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Everything about a call that stays the same from one send to the next."""
+
+    verb: str  # get list create update patch apply delete watch
+    method: str
+    path: str  # percent-encoded
+    query: tuple[tuple[str, str], ...] = ()
+    resource: Resource | None = None
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    body: Body | None = field(default=None, repr=False)
+    content_type: str = JSON
+    accept: str = JSON
+    timeout: float = 30.0
+    dry_run: bool = False
+    old_version: str = ""
+    when_lost: WhenLost = WhenLost.REPEAT
+    resend: bool = True  # False: one send and no more, because the caller has a pace of its own
+
+    @property
+    def write(self) -> bool:
+        """Whether it can change anything."""
+        return self.verb in WRITES and not self.dry_run
+
+    @property
+    def sensitive(self) -> bool:
+        return _SENSITIVE.search(self.path) is not None
+
+    @property
+    def target(self) -> str:
+        """What it is about, for sentences: `deployments.apps default/web/status`, `pods in namespace 'default'`."""
+        if self.resource is None:
+            return self.path
+        if self.name:
+            tail = f"/{self.subresource}" if self.subresource else ""
+            return f"{self.resource} {Key(self.namespace, self.name)}{tail}"
+        if not self.resource.namespaced:
+            return str(self.resource)
+        return f"{self.resource} in " + (f"namespace {self.namespace!r}" if self.namespace else "all namespaces")
+
+    def site(self, audit_id: str) -> CallSite:
+        return CallSite(self.verb, self.target, audit_id)
+
+
+def collection_path(resource: Resource, namespace: str) -> str:
+    """Where objects of a resource are listed and created; all namespaces when `namespace` is ""."""
+    if resource.namespaced and namespace:
+        return f"{resource.root}/namespaces/{_segment(namespace, 'namespace')}/{resource.plural}"
+    return f"{resource.root}/{resource.plural}"
+
+
+def object_path(ref: ObjectRef) -> str:
+    """The path of one object; refuses references that would reach a whole collection instead."""
+    if ref.resource.namespaced and not ref.namespace:
+        raise UsageError(f"{ref.resource.kind} {ref.name!r} has no namespace, and {ref.resource} live in namespaces.")
+    path = f"{collection_path(ref.resource, ref.namespace)}/{_segment(ref.name, 'name')}"
+    return path + "".join(f"/{_segment(part, 'subresource')}" for part in ref.subresource.split("/") if part)
+
+
+def _segment(text: str, what: str) -> str:
+    # An empty name would turn the delete of one object into the delete of all, and dots would climb.
+    if text in {"", ".", ".."} or "/" in text or "%" in text:
+        raise UsageError(f"{text!r} cannot be a {what}: it is empty, or holds what a path cannot.")
+    return quote(text, safe=":")

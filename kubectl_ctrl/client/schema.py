@@ -1,0 +1,202 @@
+"""The served OpenAPI v3 schema of a resource type, and objects cut down to what it knows.
+
+Applying a field that a CRD's schema lacks is an error, and patching it in is undone without a word: who writes with a
+newer type than the cluster has leaves such fields out first, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlsplit
+
+from kubectl_ctrl.client.order import JSON
+from kubectl_ctrl.client.status import decoded
+from kubectl_ctrl.client.transport import HttpResponse
+from kubectl_ctrl.errors import BadAnswer, CallSite, Forbidden, NotFound
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import Resource
+
+_INDEX = "/openapi/v3"
+_REF = "#/components/schemas/"
+_GVK = "x-kubernetes-group-version-kind"
+_KEEP_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_ALWAYS_KNOWN = frozenset({"apiVersion", "kind", "metadata"})
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A type's schema, with the parts that it refers to."""
+
+    root: Obj = field(repr=False)
+    parts: dict[str, Obj] = field(repr=False)
+
+    def node(self, schema: Any) -> tuple[Obj, bool]:
+        """A schema with its reference followed, and whether there was one."""
+        if not isinstance(schema, dict):
+            return {}, False
+        for place in (schema, *(schema.get("allOf") or [])):
+            name = _ref(place)
+            if name in self.parts:
+                return self.parts[name], True
+        return schema, False
+
+
+class SchemaCache:
+    """The schemas that were asked for, each as long as the server's hash of its document stays."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Resource, tuple[str, Schema | None]] = {}
+
+    def get(self, resource: Resource, url: str) -> tuple[bool, Schema | None]:
+        """Whether it is known what that document says of the type, and what."""
+        kept = self._kept.get(resource)
+        return (True, kept[1]) if kept is not None and kept[0] == url else (False, None)
+
+    def put(self, resource: Resource, url: str, schema: Schema | None) -> None:
+        self._kept[resource] = (url, schema)
+
+    def __repr__(self) -> str:
+        return f"SchemaCache(types={len(self._kept)})"
+
+
+class Asker(Protocol):
+    """The part of the client that is needed here."""
+
+    schemas: SchemaCache
+
+    async def raw(
+        self, method: str, path: str, *, query: tuple[tuple[str, str], ...] = (), accept: str = JSON
+    ) -> HttpResponse: ...
+
+
+async def served_schema(client: Asker, resource: Resource) -> Schema | None:
+    """The schema that the server publishes for a type now; None when it publishes none, or not to us.
+
+    The index is read each time, the document only when its hash is new.
+    """
+    try:
+        index = await _document(client, _INDEX)
+        url = _url_in(index, resource)
+        if url is None:
+            return None
+        known, schema = client.schemas.get(resource, url)
+        if not known:
+            schema = schema_in(await _document(client, url), resource)
+            client.schemas.put(resource, url, schema)
+    except (NotFound, Forbidden):
+        return None
+    return schema
+
+
+def schema_in(document: Obj, resource: Resource) -> Schema | None:
+    """The schema of a type in the document of its group version."""
+    schemas = (document.get("components") or {}).get("schemas") or {}
+    wanted = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    root = next((schema for schema in schemas.values() if wanted in (schema.get(_GVK) or [])), None)
+    return Schema(root, _parts(root, schemas)) if root is not None else None
+
+
+def prune(schema: Schema, obj: Any, path: Sequence[str] = ()) -> tuple[Any, list[str]]:
+    """`obj`, which stands at `path` in an object of the type, without what the schema lacks; and what that was.
+
+    Paths look like `status.conditions[].foo`, each once. Nothing is changed in place.
+    """
+    node, referred = schema.node(schema.root)
+    for name in path:
+        node, referred = schema.node(_below(node, name))
+    pruner = _Pruner(schema)
+    kept = pruner.kept(node, referred, obj, ".".join(path))
+    return kept, list(pruner.dropped)
+
+
+class _Pruner:
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self.dropped: dict[str, None] = {}
+
+    def kept(self, node: Obj, referred: bool, value: Any, path: str) -> Any:
+        if isinstance(value, list):
+            items, items_referred = self._schema.node(node.get("items"))
+            return [self.kept(items, items_referred, item, f"{path}[]") for item in value]
+        if not isinstance(value, dict) or _takes_anything(node, referred):
+            return value
+        return {key: kept for key, inner in value.items() for kept in self._member(node, key, inner, path)}
+
+    def _member(self, node: Obj, key: str, value: Any, path: str) -> Iterator[Any]:
+        """The member's value as it is kept, or nothing."""
+        place = f"{path}.{key}" if path else key
+        below = _below(node, key)
+        if (not path or node.get(_EMBEDDED)) and key in _ALWAYS_KNOWN:
+            yield value
+        elif below is not None:
+            yield self.kept(*self._schema.node(below), value, place)
+        elif node.get(_KEEP_UNKNOWN) or node.get("additionalProperties") is True:
+            yield value
+        else:
+            self.dropped[place] = None
+
+
+def _takes_anything(node: Obj, referred: bool) -> bool:
+    """Schemas that say nothing about members.
+
+    A CRD's bare `type: object` takes none; a built-in type that is only a name for free JSON is always referred to.
+    """
+    if node.get("properties") or node.get("additionalProperties") is not None:
+        return False
+    return referred or node.get("type") != "object" or bool(node.get(_KEEP_UNKNOWN))
+
+
+def _below(node: Obj, name: str) -> Any:
+    """The schema of a member, None when it has none of its own."""
+    properties = node.get("properties") or {}
+    if name in properties:
+        return properties[name]
+    additional = node.get("additionalProperties")
+    return additional if isinstance(additional, dict) else None
+
+
+def _ref(schema: Any) -> str:
+    ref = schema.get("$ref") if isinstance(schema, dict) else None
+    return str(ref).removeprefix(_REF) if ref else ""
+
+
+def _parts(root: Obj, schemas: Obj) -> dict[str, Obj]:
+    """Everything that a schema refers to, near or far; a document holds a hundred types more."""
+    parts: dict[str, Obj] = {}
+    open_: list[Any] = [root]
+    while open_:
+        node = open_.pop()
+        if isinstance(node, dict):
+            name = _ref(node)
+            if name in schemas and name not in parts:
+                parts[name] = schemas[name]
+                open_.append(schemas[name])
+            open_.extend(node.values())
+        elif isinstance(node, list):
+            open_.extend(node)
+    return parts
+
+
+async def _document(client: Asker, url: str) -> Obj:
+    """A document of the server's own: whatever host its address names, it is asked of our server."""
+    parts = urlsplit(url)
+    site = CallSite("get", parts.path)
+    if not parts.path.startswith(_INDEX):
+        raise BadAnswer(f"The index of schemas leads to {parts.path!r}, away from itself.", site=site)
+    response = await client.raw("GET", parts.path, query=tuple(parse_qsl(parts.query)))
+    try:
+        document = decoded(response.body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise BadAnswer(f"The answer of {parts.path!r} is no OpenAPI document.", site=site)
+    return document
+
+
+def _url_in(index: Obj, resource: Resource) -> str | None:
+    entry = (index.get("paths") or {}).get(resource.root.removeprefix("/"))
+    url = entry.get("serverRelativeURL") if isinstance(entry, dict) else None
+    return str(url) if url else None

@@ -1,0 +1,315 @@
+"""Answers of the API server: what counts as one, and which error of our tree a refusal is, in readable words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from kubectl_ctrl.client.order import Order
+from kubectl_ctrl.client.transport import HttpResponse
+from kubectl_ctrl.client.words import excerpt, plain, redacted, sentence
+from kubectl_ctrl.errors import (
+    AlreadyExists,
+    ApiError,
+    BadAnswer,
+    BadRequest,
+    CallError,
+    CallSite,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    MethodNotAllowed,
+    NamespaceTerminating,
+    NotFound,
+    NotServed,
+    Replaced,
+    ServerError,
+    StatusCause,
+    TooManyRequests,
+    Unauthorized,
+)
+from kubectl_ctrl.model.objects import Obj
+
+_BY_CODE: dict[int, type[ApiError]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    405: MethodNotAllowed,
+    409: Conflict,
+    410: Expired,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+# Codes that say enough without a Status: load balancers and the server's own filters answer them in plain text.
+_CLEAR_WITHOUT_STATUS = frozenset({401, 429})
+
+_NO_SUCH_PATH = "404 page not found"  # the API server's whole answer for a path that it does not serve
+_UID_MISMATCH = re.compile(r"uid mismatch|UID in precondition")
+_DENIED = re.compile(
+    r'cannot (?P<verb>[\w*]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]+)")?'
+)
+_OWNER_DENIED = re.compile(r"cannot set (?:blockOwnerDeletion|an ownerRef)")
+_MOST_CAUSES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What a Status object, or an answer without one, says."""
+
+    code: int
+    reason: str = ""
+    message: str = ""
+    details: Mapping[str, Any]
+    causes: tuple[StatusCause, ...] = ()
+    retry_after: float | None = None
+
+    def blames(self, reason: str, field: str = "") -> bool:
+        """Whether one of the causes has this reason, or this field."""
+        return any((reason and cause.reason == reason) or (field and cause.field == field) for cause in self.causes)
+
+
+def decoded(body: bytes) -> Any:
+    """The JSON value of a body; ValueError for everything that is none."""
+    try:
+        return json.loads(body)
+    except RecursionError as exc:
+        raise ValueError("it is nested too deep") from exc
+
+
+def answered(response: HttpResponse, order: Order, site: CallSite) -> Obj:
+    """The object of a good answer; raises BadAnswer when it holds none."""
+    try:
+        obj = decoded(response.body)
+    except ValueError as exc:
+        raise unreadable(response, order, site, str(exc)) from None
+    if not isinstance(obj, dict) or not isinstance(obj.get("kind"), str):
+        raise unreadable(response, order, site, "it is not an object with a kind")
+    if obj["kind"] != "Status" and not isinstance(obj.get("metadata"), dict):
+        raise unreadable(response, order, site, "its object has no metadata")
+    return obj
+
+
+def refused(response: HttpResponse, order: Order, site: CallSite, now: float) -> CallError:
+    """The error for an answer that is not 2xx; `now` is wall time, for a Retry-After that names a date."""
+    refusal = _from_status(_status_in(response.body), response, now)
+    if refusal is not None:
+        return error_of(refusal, order, site)
+    if response.status == 404 and response.body.strip() == _NO_SUCH_PATH.encode():
+        return error_of(_bare(response, now, _NO_SUCH_PATH), order, site)
+    if response.status >= 500 or response.status in _CLEAR_WITHOUT_STATUS:
+        return error_of(_bare(response, now, _words(response, order)), order, site)
+    return unreadable(response, order, site, "it is not a Status")
+
+
+def refused_in_stream(status: Obj, order: Order, site: CallSite, now: float) -> CallError:
+    """The error for the object of an ERROR frame."""
+    response = HttpResponse(status=200)
+    refusal = _from_status(status, response, now) if status.get("kind") == "Status" else None
+    if refusal is None:
+        return unreadable(response, order, site, "its ERROR frame holds no Status")
+    return error_of(refusal, order, site)
+
+
+def unfit_for_a_stream(headers: Mapping[str, str], order: Order, site: CallSite) -> BadAnswer | None:
+    """The error for a good head that announces something other than JSON: a login page, most often."""
+    media = headers.get("content-type", "application/json")
+    if media.startswith("application/json"):
+        return None
+    response = HttpResponse(status=200, headers=headers)
+    return unreadable(response, order, site, f"it is {media!r} and not a stream of JSON")
+
+
+def unreadable(response: HttpResponse, order: Order, site: CallSite, why: str) -> BadAnswer:
+    """The error for an answer that does not come from a Kubernetes API, or not whole."""
+    shown = f"{len(response.body)} bytes that are not shown" if order.sensitive else excerpt(response.body)
+    where = response.headers.get("location", "")
+    to = f" and points to {plain(where, 200)!r}" if where else ""
+    return BadAnswer(
+        f"The answer to {site.verb} {site.target} ({response.status}{to}) cannot be used: {sentence(plain(why))} "
+        f"It begins with {shown}.",
+        site=site,
+        next_step="Check that the server and the proxy of this context lead to a Kubernetes API server.",
+    )
+
+
+def error_of(refusal: Refusal, order: Order, site: CallSite) -> ApiError:
+    """The error that a refusal is."""
+    message = redacted(refusal.message, order.body) if order.sensitive else refusal.message
+    kind = _class_of(refusal, order)
+    said, next_step = _phrase(kind, refusal, plain(message), order)
+    return kind(
+        said,
+        site=site,
+        code=refusal.code,
+        reason=refusal.reason,
+        causes=_shown_causes(refusal, order),
+        next_step=next_step,
+        retry_after=refusal.retry_after,
+    )
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds that a Retry-After header asks for; None without one that can be read."""
+    text = headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdecimal():
+        return float(text[:9])
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, at.timestamp() - now)
+
+
+def _class_of(refusal: Refusal, order: Order) -> type[ApiError]:
+    if refusal.code == 403 and refusal.blames("NamespaceTerminating"):
+        return NamespaceTerminating
+    if refusal.code in {409, 422} and order.verb != "create" and _about_uid(refusal):
+        return Replaced
+    if refusal.code == 409 and refusal.reason == "AlreadyExists":
+        return AlreadyExists
+    if refusal.code == 404 and not refusal.details.get("name"):
+        return NotServed
+    if refusal.code >= 500:
+        return ServerError
+    return _BY_CODE.get(refusal.code, ApiError)
+
+
+def _about_uid(refusal: Refusal) -> bool:
+    return refusal.blames("", "metadata.uid") or bool(_UID_MISMATCH.search(refusal.message))
+
+
+def _status_in(body: bytes) -> Obj | None:
+    try:
+        status = decoded(body)
+    except ValueError:
+        return None
+    return status if isinstance(status, dict) and status.get("kind") == "Status" else None
+
+
+def _from_status(status: Obj | None, response: HttpResponse, now: float) -> Refusal | None:
+    if status is None:
+        return None
+    details = status.get("details")
+    details = details if isinstance(details, dict) else {}
+    code = status.get("code")
+    # A stream's ERROR frame comes with 200; elsewhere the HTTP status is what everybody between saw.
+    code = response.status if response.status >= 300 else code if isinstance(code, int) and code >= 300 else 500
+    hint = retry_after(response.headers, now)
+    if hint is None and isinstance(seconds := details.get("retryAfterSeconds"), int) and seconds > 0:
+        hint = float(seconds)
+    return Refusal(
+        code=code,
+        reason=plain(str(status.get("reason") or ""), 100),
+        message=str(status.get("message") or ""),
+        details=details,
+        causes=_causes(details),
+        retry_after=hint,
+    )
+
+
+def _causes(details: Mapping[str, Any]) -> tuple[StatusCause, ...]:
+    causes = details.get("causes")
+    return tuple(
+        StatusCause(
+            reason=plain(str(cause.get("reason") or ""), 100),
+            message=plain(str(cause.get("message") or "")),
+            field=plain(str(cause.get("field") or ""), 300),
+        )
+        for cause in (causes if isinstance(causes, list) else [])
+        if isinstance(cause, dict)
+    )
+
+
+def _bare(response: HttpResponse, now: float, message: str) -> Refusal:
+    hint = retry_after(response.headers, now)
+    return Refusal(code=response.status, message=message, details={}, retry_after=hint)
+
+
+def _words(response: HttpResponse, order: Order) -> str:
+    return "" if order.sensitive or not response.body else f"the answer begins with {excerpt(response.body)}"
+
+
+def _shown_causes(refusal: Refusal, order: Order) -> tuple[StatusCause, ...]:
+    if not order.sensitive:
+        return refusal.causes
+    return tuple(
+        StatusCause(reason=cause.reason, message=redacted(cause.message, order.body), field=cause.field)
+        for cause in refusal.causes
+    )
+
+
+def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) -> tuple[str, str]:
+    """What happened as a sentence or two, and what to do next."""
+    what = f"{order.verb} {order.target}"
+    why = f" {sentence(message)}" if message else ""
+    code = f"{refusal.code} {refusal.reason}".strip()
+    if kind is Forbidden:
+        return _forbidden(refusal, message, order, f"The server forbids {what} ({code}).{why}")
+    if kind is Invalid and refusal.causes and not order.sensitive:
+        return f"The server finds the object of {what} invalid ({code}): {_listed(refusal.causes)}.", ""
+    said, next_step = _PHRASES.get(kind, _PLAIN_PHRASE)
+    if kind is NotFound and order.verb == "create":  # what is missing is not the object, but what it needs
+        said, next_step = _PLAIN_PHRASE
+    return said.format(what=what, code=code, why=why, target=order.target), next_step
+
+
+# Values are filled in by str.format once; a server's words are never a format themselves.
+_PLAIN_PHRASE = ("The server refused {what} ({code}).{why}", "")
+_PHRASES: dict[type[ApiError], tuple[str, str]] = {
+    BadRequest: ("The server could not make sense of {what} ({code}).{why}", ""),
+    Unauthorized: (
+        "The server does not accept the credentials ({what}, {code}).{why}",
+        "Log in again, or check the user of this kubeconfig context.",
+    ),
+    NamespaceTerminating: (
+        "The namespace is being deleted and takes nothing new ({what}, {code}).{why}",
+        "Wait until the namespace is gone.",
+    ),
+    NotFound: ("There is no {target} ({what}, {code}).{why}", ""),
+    NotServed: (
+        "The server does not serve what was asked for ({what}, {code}).{why}",
+        "Install its CRD, or check the group and version; kubectl api-resources lists what is served.",
+    ),
+    Replaced: (
+        "The object that was meant is gone ({what}, {code}): its UID is not the one that the server knows.{why}",
+        "Read again: the name may belong to another object now.",
+    ),
+    Conflict: ("The server reports a conflict for {what} ({code}).{why}", "Read the object again and retry."),
+    AlreadyExists: ("There is already a {target} ({what}, {code}).{why}", ""),
+    Expired: ("The version or page that {what} continues from is too old ({code}).{why}", "List again from the start."),
+    TooManyRequests: ("The server sheds load and did not do {what} ({code}).{why}", "Retry later."),
+    ServerError: ("The server failed to {what} ({code}).{why}", ""),
+}
+
+
+def _listed(causes: tuple[StatusCause, ...]) -> str:
+    parts = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes[:_MOST_CAUSES]]
+    more = f"; and {len(causes) - _MOST_CAUSES} more" if len(causes) > _MOST_CAUSES else ""
+    return "; ".join(part.rstrip(".") for part in parts) + more
+
+
+def _forbidden(refusal: Refusal, message: str, order: Order, said: str) -> tuple[str, str]:
+    """Only a denial by the authorizer is cured by a rule; a webhook, a quota or a policy needs something else."""
+    if denied := _DENIED.search(refusal.message):
+        words = {key: plain(value or "") for key, value in denied.groupdict().items()}
+        return said, _rule(words["verb"], words["resource"], words["group"], words["namespace"])
+    if _OWNER_DENIED.search(refusal.message):
+        return said, "Add a rule with verb update on the finalizers subresource of the owner's type."
+    if message or order.resource is None:
+        return said, ""
+    verb = {"apply": "patch"}.get(order.verb, order.verb)
+    tail = f"/{order.subresource}" if order.subresource else ""
+    return said, _rule(verb, order.resource.plural + tail, order.resource.group, order.namespace)
+
+
+def _rule(verb: str, resource: str, group: str, namespace: str) -> str:
+    where = f"a Role in namespace {namespace!r}" if namespace else "a ClusterRole"
+    return f'Add to {where}: apiGroups ["{group}"], resources ["{resource}"], verbs ["{verb}"].'

@@ -1,0 +1,241 @@
+"""A watch: one request, batches of items out, and one typed end. What follows an end is for the reflector to decide.
+
+A line that cannot be used costs that line: it comes out as Poisoned, and the stream goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
+from types import AsyncGeneratorType, TracebackType
+
+from kubectl_ctrl.client import verbs
+from kubectl_ctrl.client.calls import Caller
+from kubectl_ctrl.client.options import WatchQuery
+from kubectl_ctrl.client.shapes import PARTIAL_KIND, Expected, Poisoned, expected_of, flaw_of, projected
+from kubectl_ctrl.client.status import refused_in_stream
+from kubectl_ctrl.client.transport import HttpStream, TooSlow, TransportFault
+from kubectl_ctrl.client.words import plain, sentence
+from kubectl_ctrl.errors import ApiError, CallError, CtrlError, DeadlinePassed, Expired, Unreachable
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import Resource
+
+# Lines decoded in one go: some 5 ms of 9 KB objects, after which everybody else gets a turn.
+_BATCH = 64
+
+
+class EventKind(StrEnum):
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One change; the object is fresh and belongs to whoever takes it."""
+
+    kind: EventKind
+    obj: Obj
+
+
+WatchItem = WatchEvent | Poisoned
+
+
+class EndKind(StrEnum):
+    CLOSED = "closed"  # by the server, as it does every few minutes, or by us
+    EXPIRED = "expired"  # the version is too old: only a list helps
+    SILENT = "silent"  # nothing came for too long: the connection is dead
+    BROKEN = "broken"  # cut off in the middle of something, or garbage
+    REFUSED = "refused"  # the server, or the gate, said no
+    UNREACHABLE = "unreachable"  # no answer to the request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchEnd:
+    """Why and when a watch ended."""
+
+    kind: EndKind
+    error: CtrlError | None = None
+    retry_after: float | None = None
+    lasted: float = 0.0  # seconds since it was asked for
+    events: int = 0  # bookmarks included, poisoned lines not
+
+
+class Watch:
+    """Iterate over it once; it never raises, except for cancellation. Afterwards `end` says why it ended.
+
+    Use it as a context manager: a consumer that leaves the loop early would leave the stream open otherwise.
+    """
+
+    def __init__(self, caller: Caller, resource: Resource, query: WatchQuery) -> None:
+        self.end: WatchEnd | None = None
+        self.opened = False  # the server accepted the request
+        self.events = 0
+        self.poisoned = 0
+        self._caller = caller
+        self._order = verbs.watch(resource, query)
+        self._silence = query.silence
+        self._expected = expected_of(self._order, query)
+        self._began = caller.wire.clock.elapsed()
+        self._stream: HttpStream | None = None
+        self._lines: AsyncIterator[list[bytes]] | None = None
+        self._waiting: list[bytes] = []  # arrived and not yet decoded
+        self._site = self._order.site("")
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> list[WatchItem]:
+        while not self.ended:
+            if items := await self._step():
+                return items
+        raise StopAsyncIteration
+
+    @property
+    def ended(self) -> bool:
+        return self.end is not None
+
+    async def aclose(self) -> None:
+        """End it now; twice is fine."""
+        self._ended(EndKind.CLOSED)
+        await self._close()
+
+    async def __aenter__(self) -> Watch:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _step(self) -> list[WatchItem]:
+        try:
+            items = await self._next()
+        except BaseException:
+            await self._close()
+            raise
+        if self.ended:
+            await self._close()
+        return items
+
+    async def _next(self) -> list[WatchItem]:
+        """The next items, none when there was nothing worth telling; sets `end` when there will be no more."""
+        if self._waiting:
+            await self._caller.wire.clock.sleep(0)
+        elif not await self._receive():
+            return []
+        lines, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        return self._decoded(lines)
+
+    async def _receive(self) -> bool:
+        """Wait for lines; False when the stream has ended instead."""
+        try:
+            if self._lines is None:
+                self._lines = (await self._open()).batches()
+            if not self.ended:  # nobody closed it while it was being opened
+                self._waiting = await anext(self._lines)
+        except StopAsyncIteration:
+            self._ended(EndKind.CLOSED)
+        except TransportFault as exc:
+            self._broken(exc)
+        except CtrlError as exc:
+            self._refused(exc)
+        self._caller.wire.counters.bytes_in += sum(map(len, self._waiting))
+        return not self.ended
+
+    async def _open(self) -> HttpStream:
+        self._began = self._caller.wire.clock.elapsed()
+        self._stream, self._site = await self._caller.open(self._order, self._silence)
+        self._caller.wire.counters.watches_open += 1
+        self.opened = True
+        return self._stream
+
+    async def _close(self) -> None:
+        stream, lines = self._stream, self._lines
+        self._stream = self._lines = None
+        self._waiting = []
+        if stream is None:
+            return
+        self._caller.wire.counters.watches_open -= 1
+        await stream.close()
+        if isinstance(lines, AsyncGeneratorType) and not lines.ag_running:
+            await lines.aclose()  # or the loop would do it later, in a task that nobody waits for
+
+    # --- lines
+
+    def _decoded(self, lines: list[bytes]) -> list[WatchItem]:
+        """The items of some lines, up to an ERROR frame, which ends the stream."""
+        items: list[WatchItem] = []
+        poisoned = 0
+        for line in lines:
+            item = event_of(line, self._expected)
+            if isinstance(item, dict):
+                self._told(item)
+                break
+            items.append(item)
+            poisoned += isinstance(item, Poisoned)
+        self.poisoned += poisoned
+        self.events += len(items) - poisoned
+        return items
+
+    def _told(self, status: Obj) -> None:
+        self._refused(refused_in_stream(status, self._order, self._site, self._caller.wire.clock.now()))
+
+    # --- ends
+
+    def _refused(self, error: CtrlError) -> None:
+        match error:
+            case Expired():
+                kind = EndKind.EXPIRED
+            case Unreachable() | DeadlinePassed():
+                kind = EndKind.UNREACHABLE
+            case CallError() if not isinstance(error, ApiError) and self.opened:
+                kind = EndKind.BROKEN
+            case _:
+                kind = EndKind.REFUSED
+        self._ended(kind, error, error.retry_after if isinstance(error, CallError) else None)
+
+    def _broken(self, fault: TransportFault) -> None:
+        what = f"watch {self._order.target}"
+        said = sentence(plain(str(fault)))
+        if isinstance(fault, TooSlow):
+            error: CallError = DeadlinePassed(f"Nothing came from the server to {what}. {said}", site=self._site)
+            self._ended(EndKind.SILENT, error)
+        else:
+            self._ended(EndKind.BROKEN, Unreachable(f"The stream of {what} broke. {said}", site=self._site))
+
+    def _ended(self, kind: EndKind, error: CtrlError | None = None, retry_after: float | None = None) -> None:
+        if self.end is None:
+            lasted = self._caller.wire.clock.elapsed() - self._began
+            self.end = WatchEnd(kind=kind, error=error, retry_after=retry_after, lasted=lasted, events=self.events)
+
+    def __repr__(self) -> str:
+        state = self.end.kind.value if self.end is not None else "open" if self.opened else "new"
+        return f"Watch({self._order.target}, {state}, events={self.events}, poisoned={self.poisoned})"
+
+
+_KINDS = {kind.value: kind for kind in EventKind}
+
+
+def event_of(line: bytes, expected: Expected) -> WatchEvent | Poisoned | Obj:
+    """What one line says: an event, something unusable, or the object of an ERROR frame."""
+    try:
+        frame = json.loads(line)
+    except (ValueError, RecursionError) as exc:
+        return expected.poisoned(line, f"It is not JSON: {exc}.")
+    if not isinstance(frame, dict):
+        return expected.poisoned(line, "It is not a frame.")
+    kind, obj = _KINDS.get(str(frame.get("type"))), frame.get("object")
+    if kind is None:
+        if frame.get("type") == "ERROR" and isinstance(obj, dict):
+            return obj
+        return expected.poisoned(line, f"Its type is {frame.get('type')!r}.")
+    if why := flaw_of(obj, expected, bookmark=kind is EventKind.BOOKMARK):
+        return expected.poisoned(line, f"Of its object: {why}.")
+    assert isinstance(obj, dict)
+    if expected.metadata_only and obj.get("kind") != PARTIAL_KIND:
+        obj = projected(obj)
+    return WatchEvent(kind, obj)

@@ -1,0 +1,63 @@
+"""What all scopes of one client share: the transport, time, chance, counters, and the words of a request's head."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from random import Random
+
+from kubectl_ctrl.client.counters import Counters
+from kubectl_ctrl.client.order import Order
+from kubectl_ctrl.client.transport import HttpRequest, Transport
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import UsageError
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class Wire:
+    """See the module."""
+
+    def __init__(self, transport: Transport, *, clock: Clock, rng: Random, user_agent: str) -> None:
+        self.transport = transport
+        self.clock = clock
+        self.rng = rng
+        self.user_agent = user_agent
+        self.counters = Counters()
+        self.prefix = random_text(rng, 8)  # of the Audit-IDs of calls whose scope has none
+        self.numbers = count(1)  # of the same calls
+
+    def request(
+        self, order: Order, body: bytes | None, audit_id: str, seconds: float, silence: float | None
+    ) -> HttpRequest:
+        """One send of an order; `silence` is for streams."""
+        headers = {"accept": order.accept, "user-agent": self.user_agent, "audit-id": audit_id}
+        if body is not None:
+            headers["content-type"] = order.content_type
+        return HttpRequest(
+            method=order.method,
+            path=order.path,
+            query=order.query,
+            headers=headers,
+            body=body,
+            deadline=seconds,
+            silence=silence,
+        )
+
+    def __repr__(self) -> str:
+        return f"Wire({self.user_agent!r}, {self.counters})"
+
+
+def random_text(rng: Random, length: int) -> str:
+    """Letters and digits that make no words, as the API server draws them for names."""
+    return "".join(rng.choice(_ALPHABET) for _ in range(length))
+
+
+def encoded(order: Order) -> bytes | None:
+    """The body as it is sent; refuses what JSON cannot hold before anything leaves."""
+    if order.body is None:
+        return None
+    try:
+        return json.dumps(order.body, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise UsageError(f"The body for {order.verb} {order.target} cannot be written as JSON: {exc}.") from exc

@@ -1,0 +1,71 @@
+"""Words of a server made fit to be shown: one line, bounded, nothing that steers a terminal, no secret that we sent."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_MESSAGE = 1500
+_EXCERPT = 120
+
+# Decoders of old API servers quote the input around the place of an error.
+_QUOTED_INPUT = re.compile(r"error found in #\d+ byte of .*", re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n\f\v]+")
+_SHORTEST_SECRET = 4
+_SHOWN = frozenset({"apiVersion", "kind", "metadata", "type"})
+
+
+def plain(text: str, limit: int = _MESSAGE) -> str:
+    """`text` as one line of at most `limit` characters; everything unprintable is shown by its number."""
+    line = _SPACE.sub(" ", text[: 4 * limit]).strip()
+    if not line.isprintable():
+        line = "".join(char if char.isprintable() else _escaped(char) for char in line)
+    return line if len(line) <= limit and len(text) <= 4 * limit else line[: limit - 3] + "..."
+
+
+def excerpt(body: bytes) -> str:
+    """The first bytes of an answer that could not be understood, quoted."""
+    return repr(plain(body[: 4 * _EXCERPT].decode("utf-8", "replace"), _EXCERPT)) if body else "nothing"
+
+
+def redacted(message: str, body: Any) -> str:
+    """`message` without anything that it quotes from a body that we sent."""
+    message = _QUOTED_INPUT.sub("(the input is not shown)", message)
+    parts = body.items() if isinstance(body, dict) else enumerate(body or [])
+    texts = [text for key, part in parts if key not in _SHOWN for text in _texts(part)]
+    for text in sorted(texts, key=len, reverse=True):  # whole values before parts of them
+        message = message.replace(text, "(hidden)")
+    return message
+
+
+def sentence(text: str) -> str:
+    """`text` with one full stop at its end."""
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
+        yield value
+        yield from _decoded(value)
+
+
+def _decoded(text: str) -> list[str]:
+    try:
+        decoded = base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return []
+    return [decoded] if len(decoded) >= _SHORTEST_SECRET else []
