@@ -41,7 +41,7 @@ find_environment() {
 # make_environment CHECKOUT LOCK...: after find_environment failed; sets env, or ends the program with the reason.
 make_environment() {
     find_python
-    env=$("$python" -I "$1/hack/environment.py" --home "$home" --key "$key" --uv "$uv" "$@" </dev/null) || exit
+    env=$("$python" -I "$1/hack/environment.py" --home "$home" --key "$key" --uv "$uv" "$@") || exit
 }
 
 # find_python: sets python, and uv to "" when that python can make environments by itself.
