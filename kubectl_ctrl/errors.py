@@ -26,6 +26,7 @@ CtrlError                   exit  1  CTRL-ERROR
 |       |-- TooManyRequests 429
 |       `-- ServerError     5xx
 |-- PrerequisiteMissing     exit  5  CTRL-PREREQUISITE       a program or file that the verb needs is not there
+|-- ProgramFailed           exit  1  CTRL-PROGRAM            a program that we started failed; has its output
 |-- Refused                 exit  6  CTRL-REFUSED            the guard, a second runner, destruction without --yes
 |-- NotInstalled            exit  8  CTRL-NOT-INSTALLED      the controller's CRD is not in the cluster
 |-- TimedOut                exit 124 CTRL-TIMEOUT            a wait ended before its condition held
@@ -38,6 +39,7 @@ Messages are sentences: what failed, the value, and `next_step` says what to do 
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -80,6 +82,29 @@ class PrerequisiteMissing(CtrlError):
 
     id = "CTRL-PREREQUISITE"
     exit_code = 5
+
+
+class ProgramFailed(CtrlError):
+    """A program that we started failed, or did not end in time; `code` is negative when a signal ended it."""
+
+    id = "CTRL-PROGRAM"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        argv: tuple[str, ...],
+        outcome: str,
+        code: int,
+        stdout: str = "",
+        stderr: str = "",
+    ) -> None:
+        super().__init__(message, tried=shlex.join(argv))
+        self.argv = argv
+        self.outcome = outcome  # "ended with exit code 1": without the arguments, which can hold secrets
+        self.code = code
+        self.stdout = stdout
+        self.stderr = stderr
 
 
 class Refused(CtrlError):

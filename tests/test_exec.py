@@ -1,0 +1,139 @@
+"""kubectl_ctrl.exec, with real programs: what they say, how they end, and that none is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.errors import PrerequisiteMissing, ProgramFailed
+from kubectl_ctrl.exec import Output, run
+
+linux = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd_open to see processes end")
+
+ENV = {"PATH": "/usr/bin:/bin", "GREETING": "hello"}
+
+
+def python(code: str, *args: str) -> list[str]:
+    return [sys.executable, "-c", code, *args]
+
+
+def ran(argv: list[str], *, timeout: float | None = 30.0, text: bytes = b"", check: bool = True) -> Output:
+    return asyncio.run(run(argv, timeout=timeout, env=ENV, input=text, check=check))
+
+
+def ends(pid: int) -> bool:
+    """Whether the process has ended or does so now; not only whether it was told to."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], 10.0)[0])
+    finally:
+        os.close(descriptor)
+
+
+def test_output_and_input_are_what_the_program_says_and_reads() -> None:
+    output = ran(python("import sys; print(sys.stdin.read()[::-1]); print('hm', file=sys.stderr)"), text=b"abc")
+    assert (output.code, output.stdout, output.stderr) == (0, "cba\n", "hm\n")
+
+
+def test_no_input_is_an_empty_one() -> None:
+    assert ran(python("import sys; print(len(sys.stdin.read()))")).stdout == "0\n"
+
+
+def test_arguments_are_never_a_shell_line(tmp_path: Path) -> None:
+    target = tmp_path / "made"
+    hostile = f"; touch {target} $(touch {target})"
+    assert ran(python("import sys; print(sys.argv[1])", hostile)).stdout == hostile + "\n"
+    assert not target.exists()
+
+
+def test_the_environment_is_the_one_given() -> None:
+    code = "import os; print(os.environ['GREETING'], 'HOME' in os.environ)"
+    assert ran(python(code)).stdout == "hello False\n"
+
+
+def test_a_failure_carries_command_code_and_output() -> None:
+    with pytest.raises(ProgramFailed) as caught:
+        ran(python("import sys; print('so far'); print('first\\nno such node', file=sys.stderr); sys.exit(3)"))
+    error = caught.value
+    assert (error.code, error.stdout, error.stderr) == (3, "so far\n", "first\nno such node\n")
+    assert error.outcome == "ended with exit code 3"
+    assert str(error).endswith("ended with exit code 3: no such node")
+    assert error.argv[0] == sys.executable
+    assert sys.executable in error.tried
+
+
+def test_without_check_a_code_is_an_answer() -> None:
+    assert ran(python("raise SystemExit(7)"), check=False).code == 7
+
+
+def test_a_program_ended_by_a_signal_says_which() -> None:
+    with pytest.raises(ProgramFailed, match="was ended by signal 9") as caught:
+        ran(python("import os; os.kill(os.getpid(), 9)"))
+    assert caught.value.code == -9
+
+
+def test_a_missing_program_is_a_missing_prerequisite() -> None:
+    with pytest.raises(PrerequisiteMissing, match="'no-such-program' was not found"):
+        ran(["no-such-program"])
+
+
+def test_a_program_that_may_not_run_is_a_missing_prerequisite(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n", encoding="utf-8")
+    with pytest.raises(PrerequisiteMissing, match="cannot be run: Permission denied"):
+        ran([str(script)])
+
+
+@linux
+def test_a_timeout_stops_the_program_and_what_it_started_and_keeps_what_was_said() -> None:
+    with pytest.raises(ProgramFailed, match=r"did not end within 1 s and was stopped") as caught:
+        ran(["sh", "-c", "sleep 60 & echo $!; wait"], timeout=1.0)
+    assert ends(int(caught.value.stdout))
+
+
+@linux
+def test_what_will_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_ctrl.exec._GRACE", 0.1)
+    with pytest.raises(ProgramFailed, match=r"was stopped") as caught:
+        ran(["sh", "-c", "trap '' TERM; echo $$; while :; do sleep 60; done"], timeout=1.0)
+    assert caught.value.code == -9
+    assert ends(int(caught.value.stdout))
+
+
+@linux
+def test_cancellation_stops_the_program_first(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def main() -> int:
+        code = "import os, sys, pathlib as p, signal; p.Path(sys.argv[1]).write_text(str(os.getpid())); signal.pause()"
+        task = asyncio.create_task(run(python(code, str(pipe)), timeout=None, env=ENV))
+        pid = int(await asyncio.to_thread(pipe.read_text, encoding="utf-8"))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return pid
+
+    assert ends(asyncio.run(main()))
+
+
+def test_a_daemon_left_behind_is_neither_waited_for_nor_stopped() -> None:
+    pid = int(ran(["sh", "-c", "sleep 60 & echo $!"], timeout=20.0).stdout)
+    os.kill(pid, 9)  # raises when it is gone
+
+
+def test_more_output_than_a_pipe_holds() -> None:
+    output = ran(python("import sys; sys.stdout.write('x' * 3_000_000); sys.stderr.write('y' * 3_000_000)"))
+    assert (len(output.stdout), len(output.stderr)) == (3_000_000, 3_000_000)
+
+
+def test_output_that_is_no_text_is_still_shown() -> None:
+    assert ran(python("import sys; sys.stdout.buffer.write(b'a\\xffb')")).stdout == "a�b"
