@@ -118,6 +118,8 @@ class Attempt:
     intents: tuple[Intent, ...] = ()
     echoes: int = 0  # events of this attempt's own writes that were dropped while it ran
     skipped: tuple[str, ...] = ()  # writes that were asked for and not needed
+    seed: int = 0  # what `ctx.random` was made from
+    times: tuple[float, ...] = ()  # what `ctx.now` answered, in order
     traceback: str = field(default="", repr=False)
 
     @property
