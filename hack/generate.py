@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from hack.reference import reference
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -42,6 +44,7 @@ PRODUCTS: Mapping[str, tuple[str, Callable[[bool], str]]] = {
         "hack/requirements.lock",
         lambda upgrade: lock("hack/requirements.in", "hack/requirements.lock", upgrade=upgrade),
     ),
+    "reference": ("docs/reference.md", lambda upgrade: reference()),
 }
 
 
@@ -54,6 +57,7 @@ def update(*, upgrade: bool) -> int:
     for path, make in PRODUCTS.values():
         text = make(upgrade)
         print(f"{path}: {'unchanged' if text == current(path) else 'written'}")
+        (ROOT / path).parent.mkdir(exist_ok=True)
         (ROOT / path).write_text(text)
     return 0
 

@@ -40,6 +40,7 @@ def commands() -> dict[str, list[str]]:
         "startup": [sys.executable, str(HERE / "startup.py"), str(ROOT)],
         "layers": [str(BIN / "lint-imports"), "--no-logo", "--cache-dir", str(caches() / "imports")],
         "lint": [str(BIN / "ruff"), "check", "--quiet"],
+        "reference": [sys.executable, str(ROOT / "hack/generate.py"), "verify", "reference"],
         "format": [str(BIN / "ruff"), "format", "--check", "--quiet", "--diff"],
         "shell": ["sh", "-c", 'for script; do sh -n "$script" || exit; done', "sh", *shell_scripts()],
         **ours,

@@ -1,0 +1,77 @@
+"""The reference of the command line, made from the verbs, flags, errors and controllers themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubectl_ctrl.errors import CtrlError
+
+# Endings that no error stands for.
+PLAIN_ENDINGS = (
+    (0, "Done, nothing to do, or a clean stop after the first Ctrl-C or SIGTERM."),
+    (130, "A second Ctrl-C ended the program before its work was done."),
+    (143, "A second SIGTERM ended the program before its work was done."),
+)
+
+HEAD = """\
+# Reference
+
+<!-- Written by hack/update from the program itself: change that, not this. -->
+"""
+
+
+def reference() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *verbs(), *flags(), *controllers(), *endings()])
+
+
+def block(text: str) -> str:
+    return f"```text\n{text.strip()}\n```\n"
+
+
+def verbs() -> Iterator[str]:
+    from kubectl_ctrl.cli import table
+
+    yield "## Verbs\n"
+    for entry in table.VERBS:
+        yield f"### kubectl ctrl {entry.name}\n"
+        yield block(table.load(entry).help())
+
+
+def flags() -> Iterator[str]:
+    from kubectl_ctrl.cli.command import describe
+    from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
+
+    yield "## Flags of every verb\n"
+    yield "`KUBECTL_CTRL_<FLAG>` in the environment sets a flag, as in `KUBECTL_CTRL_REQUEST_TIMEOUT=10s`.\n"
+    yield block(describe(COMMON_FLAGS))
+    yield "Verbs that talk to a cluster also take kubectl's own:\n"
+    yield block(describe(KUBECTL_FLAGS))
+
+
+def controllers() -> Iterator[str]:
+    from kubectl_ctrl.cli import bundled
+
+    yield "## Controllers\n"
+    yield from (f"- `{name}`: {summary}" for name, summary in bundled.candidates())
+    yield ""
+
+
+def endings() -> Iterator[str]:
+    yield "## Exit codes\n"
+    yield "| code | error | meaning |\n|---|---|---|"
+    rows = [(code, "", meaning) for code, meaning in PLAIN_ENDINGS]
+    rows += [(error.exit_code, f"`{error.id}`", first_line(error)) for error in tree(CtrlError) if "id" in vars(error)]
+    yield from (f"| {code} | {name} | {meaning} |" for code, name, meaning in sorted(rows))
+    yield ""
+
+
+def tree(error: type[CtrlError]) -> Iterator[type[CtrlError]]:
+    """The class and all below it."""
+    yield error
+    for child in error.__subclasses__():
+        yield from tree(child)
+
+
+def first_line(error: type[CtrlError]) -> str:
+    return (error.__doc__ or "").partition("\n")[0]
