@@ -124,6 +124,20 @@ def bad_options(field: str, message: str) -> Refusal:
     return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind="ListOptions", causes=[cause]))
 
 
+def bad_patch(field: str, message: str) -> Refusal:
+    """A 422 about the query of a patch."""
+    cause = {"reason": "FieldValueRequired", "message": message, "field": field}
+    text = f'PatchOptions.meta.k8s.io "" is invalid: {field}: {message}'
+    return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind="PatchOptions", causes=[cause]))
+
+
+def bad_dry_run(given: str) -> Refusal:
+    message = f'Unsupported value: "{given}": supported values: "All"'
+    cause = {"reason": "FieldValueNotSupported", "message": message, "field": "dryRun"}
+    text = f'Options.meta.k8s.io "" is invalid: dryRun: {message}'
+    return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind="Options", causes=[cause]))
+
+
 def bad_request(message: str) -> Refusal:
     return Refusal(400, status(400, "BadRequest", message))
 

@@ -95,6 +95,12 @@ class Served:
             raise LookupError(f"The scripted server does not serve {resource}.")
         return kind
 
+    def of_table(self, table: str) -> Kind | None:
+        """The kind in whose version a table's objects are kept."""
+        kinds = [kind for kind in self._kinds.values() if kind.table == table]
+        stored = [kind for kind in kinds if kind.resource.version == kind.storage_version]
+        return next(iter([*stored, *kinds]), None)
+
     def of_object(self, obj: Obj) -> Kind:
         """The kind that an object says it is."""
         for kind in self._kinds.values():

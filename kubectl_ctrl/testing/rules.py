@@ -7,6 +7,7 @@ from typing import Any
 
 from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of, version_of
 from kubectl_ctrl.model.patches import same
+from kubectl_ctrl.model.resources import CRDS
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.asks import Ask
@@ -18,6 +19,8 @@ _NAME_RULE = (
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
+CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
 # Written by the server alone; a client's value for them is dropped without a word.
 _SERVERS_OWN = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
@@ -89,9 +92,25 @@ def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
     if kind.resource.plural == "namespaces":
         obj["spec"] = {"finalizers": ["kubernetes"]}
         obj["status"] = {"phase": "Active"}
+        meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta["name"]}
+    if kind.resource == CRDS:
+        meta["finalizers"] = [*(meta.get("finalizers") or ()), CRD_FINALIZER]
+        obj["status"] = _established(obj, now)
     if kind.resource.plural == "pods":
         obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
     return obj
+
+
+def _established(crd: Obj, now: str) -> Obj:
+    """A CRD is served as soon as it is there: the controller that sees to it needs no time here."""
+    spec = crd.get("spec") or {}
+    told = (("NamesAccepted", "NoConflicts", "no conflicts found"), ("Established", "InitialNamesAccepted", ""))
+    conditions = [
+        {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+        for name, reason, message in told
+    ]
+    stored = [version["name"] for version in spec.get("versions") or () if version.get("storage")]
+    return {"conditions": conditions, "acceptedNames": spec.get("names") or {}, "storedVersions": stored}
 
 
 def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
@@ -115,10 +134,8 @@ def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
 
 def successor(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
     """`new` with everything that this endpoint may not change taken from `old`."""
-    if subresource == "status":
-        fields = (new.get("metadata") or {}).get("managedFields")
-        new = {**old, "status": new.get("status"), "metadata": {**old["metadata"], "managedFields": fields}}
-        return {key: value for key, value in new.items() if value is not None}
+    if subresource in ("status", "finalize"):
+        return _only(old, new, "spec" if subresource == "finalize" else "status")
     new = {**new, "metadata": dict(new["metadata"])}
     if kind.has_status:
         new.pop("status", None)
@@ -133,6 +150,12 @@ def successor(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
     if _grown(kind, old, new):
         meta["generation"] = int(before.get("generation") or 0) + 1
     return new
+
+
+def _only(old: Obj, new: Obj, field: str) -> Obj:
+    """`old` with one field of `new`."""
+    result = {key: value for key, value in old.items() if key != field}
+    return {**result, field: new[field]} if field in new else result
 
 
 def _check_finalizers(kind: Kind, old: Obj, new: Obj) -> None:
@@ -169,6 +192,8 @@ def doomed(kind: Kind, old: Obj, *, now: str, grace: int, finalizers: list[str])
     meta = {**old["metadata"], "deletionTimestamp": now, "deletionGracePeriodSeconds": grace}
     if finalizers:
         meta["finalizers"] = finalizers
+    if old.get("kind") == "Namespace":
+        old = {**old, "status": {"phase": "Terminating"}}
     if kind.generation is not Generation.NEVER:
         meta["generation"] = int(meta.get("generation") or 0) + 1
     return {**old, "metadata": meta}

@@ -9,24 +9,18 @@ no strategic merge for lists, no CEL and no conversion webhooks, no quotas. Buil
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, NoAnswer, TooSlow
-from kubectl_ctrl.clock import Clock, rfc3339
-from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.resources import CRDS, Resource
-from kubectl_ctrl.testing import answers, discovery, reads, rules
 from kubectl_ctrl.testing.answers import Refusal
-from kubectl_ctrl.testing.asks import Ask, Served, understand
+from kubectl_ctrl.testing.asks import Ask, understand
+from kubectl_ctrl.testing.cluster import Cluster
 from kubectl_ctrl.testing.faults import ANY, Fault, Faults, Match, Seen
-from kubectl_ctrl.testing.kinds import BUILT_IN, kinds_of
-from kubectl_ctrl.testing.storage import Step, Storage
+from kubectl_ctrl.testing.storage import Step
 from kubectl_ctrl.testing.watches import Watch, WholeStream
-from kubectl_ctrl.testing.writes import Write, Writer
-
-_ALWAYS_THERE = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +36,20 @@ class Handled:
     status: int | None
 
 
-class ScriptedServer:
+class ScriptedServer(Cluster):
     """See the module. Everything a test does to it directly happens at once, as another user's doing."""
 
     def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.storage = Storage()
-        self.served = Served()
+        super().__init__(clock)
         self.faults = Faults()
         self.requests: list[Handled] = []
         self.request_delay = 0.0  # seconds that a request is on its way
         self.answer_delay = 0.0  # seconds that an answer is
         self.watch_delay = 0.0  # seconds that events are
-        self._writer = Writer(self.storage, clock)
         self._watches: list[Watch] = []
         self._up = True
         self._outages = 0
-        self.storage.listeners.append(self._stepped)
-        for kind in BUILT_IN:
-            self.served.add(kind)
-        for name in _ALWAYS_THERE:
-            self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        self._writer.log.clear()
+        self.storage.listeners.append(self._wake)
 
     # -- the transport
 
@@ -71,7 +57,7 @@ class ScriptedServer:
         seen, fault, began = await self._arrive(request)
         response = None if fault is None or fault.after_commit else fault.response
         if response is None:
-            response = self._handle(request, seen)
+            response = self.handle(request)
         response = await self._depart(request, fault, began, response)
         self._note(request, seen, response.status)
         return response
@@ -79,18 +65,27 @@ class ScriptedServer:
     async def open(self, request: HttpRequest) -> HttpStream:
         seen, fault, began = await self._arrive(request)
         response = fault.response if fault is not None else None
-        watch: Watch | None = None
-        if response is None and seen.ask is not None and seen.ask.verb == "watch":
-            try:
-                watch = Watch(seen.ask, request, self.storage, self.clock, self.watch_delay)
-                self._watches.append(watch)
-            except Refusal as refusal:
-                response = refusal.response()
-        elif response is None:
-            response = self._handle(request, seen)
-        response = await self._depart(request, fault, began, response or HttpResponse(status=200))
-        self._note(request, seen, response.status)
-        return watch or WholeStream(response.status, response.headers, response.body)
+        if response is not None:
+            stream: Watch | WholeStream = WholeStream(response)
+        elif seen.ask is not None and seen.ask.verb == "watch":
+            stream = self._watch(request, seen.ask)
+        else:
+            stream = WholeStream(self.handle(request))
+        try:
+            await self._depart(request, fault, began, HttpResponse(status=stream.status))
+        except BaseException:
+            await stream.close()
+            raise
+        self._note(request, seen, stream.status)
+        return stream
+
+    def _watch(self, request: HttpRequest, ask: Ask) -> Watch | WholeStream:
+        try:
+            watch = Watch(ask, request, self.storage, self.clock, self.watch_delay)
+        except Refusal as refusal:
+            return WholeStream(refusal.response())
+        self._watches.append(watch)
+        return watch
 
     async def close(self) -> None:
         for watch in self._watches:
@@ -145,41 +140,6 @@ class ScriptedServer:
         except Refusal:
             return None
 
-    # -- handling
-
-    def _handle(self, request: HttpRequest, seen: Seen) -> HttpResponse:
-        try:
-            if seen.ask is None:
-                return self._handle_other(request)
-            return self._handle_ask(seen.ask)
-        except Refusal as refusal:
-            return refusal.response()
-
-    def _handle_other(self, request: HttpRequest) -> HttpResponse:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        found = discovery.handle(self.served, request.path, headers.get("accept", ""))
-        if request.method == "GET" and found is not None:
-            return found
-        understand(request, self.served)  # raises why it is not understood
-        raise answers.no_such_path()
-
-    def _handle_ask(self, ask: Ask) -> HttpResponse:
-        form = reads.form_of(ask)
-        match ask.verb:
-            case "get":
-                return answers.answer(reads.get(self.storage, ask))
-            case "list":
-                return answers.answer(reads.list_(self.storage, ask))
-            case "create":
-                return answers.answer(form(self._writer.create(ask)), 201)
-            case "update":
-                return answers.answer(form(self._writer.update(ask)))
-            case "patch":
-                return answers.answer(form(self._writer.patch(ask)))
-            case "delete":
-                return answers.answer(self._writer.delete(ask))
-        raise answers.not_allowed(ask.resource)
-
     def _note(self, request: HttpRequest, seen: Seen, status: int | None) -> None:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.requests.append(
@@ -194,88 +154,13 @@ class ScriptedServer:
             )
         )
 
-    def _stepped(self, table: str, step: Step) -> None:
-        if table == CRDS.full_name:
-            self._serve(step)
+    def _wake(self, table: str, step: Step) -> None:
+        gone = table == CRDS.full_name and step.new is None
         for watch in self._watches:
             if watch.ask.kind.table == table:
                 watch.wake()
-
-    def _serve(self, step: Step) -> None:
-        """A CRD adds its resources at once; when it goes, they go, and their objects with them."""
-        for crd in filter(None, (step.old, step.obj)):
-            self.served.drop(crd["spec"]["group"], crd["spec"]["names"]["plural"])
-        if step.new is not None:
-            for kind in kinds_of(step.new):
-                self.served.add(kind)
-        else:
-            self._drop_objects(f"{step.obj['spec']['names']['plural']}.{step.obj['spec']['group']}")
-
-    def _drop_objects(self, table: str) -> None:
-        for key in sorted(self.storage.tables.get(table, ())):
-            self.storage.remove(table, key)
-        for watch in self.watches:
-            if watch.ask.kind.table == table:
+            elif gone and watch.ask.kind.table == step.obj["metadata"]["name"]:
                 watch.stop()
-
-    # -- what a test does and sees directly
-
-    @property
-    def writes(self) -> list[Write]:
-        """Every write that was let through, oldest first, those of the test included; dry runs are not in it."""
-        return self._writer.log
-
-    def create(self, obj: Obj, *, manager: str = "test") -> Obj:
-        """Create an object of a served kind; `namespace` is `default` unless the object says otherwise."""
-        obj = rules.clone(obj)
-        kind, meta = self.served.of_object(obj), obj["metadata"]
-        if kind.resource.namespaced:
-            meta.setdefault("namespace", "default")
-        ask = Ask(verb="create", kind=kind, namespace=meta.get("namespace", ""))
-        return self._direct(ask, obj, manager)
-
-    def change(self, resource: Resource, name: str, change: Obj, *, namespace: str = "default", **how: str) -> Obj:
-        """Change an object by a merge patch; `how` may name a `subresource` and a `manager`."""
-        key = self._key(resource, name, namespace)
-        ask = Ask(verb="patch", kind=self.served.of(resource), namespace=key.namespace, name=key.name)
-        return self._direct(replace(ask, subresource=how.get("subresource", "")), change, how.get("manager", "test"))
-
-    def delete(self, resource: Resource, name: str, namespace: str = "default", *, propagation: str = "") -> Obj:
-        key = self._key(resource, name, namespace)
-        ask = Ask(verb="delete", kind=self.served.of(resource), namespace=key.namespace, name=key.name)
-        return self._direct(ask, {"propagationPolicy": propagation} if propagation else {}, "test")
-
-    def _direct(self, ask: Ask, body: Obj, manager: str) -> Obj:
-        headers = {"user-agent": manager, "content-type": "application/merge-patch+json"}
-        ask = replace(ask, query={"fieldManager": manager}, headers=headers, raw=answers.encode(body))
-        return dict(json.loads(self._handle_ask(ask).body))
-
-    def _key(self, resource: Resource, name: str, namespace: str) -> Key:
-        return Key(namespace if resource.namespaced else "", name)
-
-    def get(self, resource: Resource, name: str, namespace: str = "default") -> Obj | None:
-        """A copy of the object as it is now."""
-        table = self.served.of(resource).table
-        found = self.storage.get(table, self._key(resource, name, namespace))
-        return None if found is None else rules.clone(found)
-
-    def objects(self, resource: Resource, namespace: str = "") -> list[Obj]:
-        """Copies of all objects of a type, in the order of a list."""
-        rows = self.storage.tables.get(self.served.of(resource).table, {})
-        return [rules.clone(rows[key]) for key in sorted(rows) if not namespace or key.namespace == namespace]
-
-    def load(self, resource: Resource, objects: Iterable[Obj]) -> None:
-        """Store objects as they are, quickly: no checks, no defaults, no managed fields; missing UIDs are given."""
-        table = self.served.of(resource).table
-        for obj in objects:
-            meta = obj["metadata"]
-            meta.setdefault("uid", self._writer._new_uid())
-            meta.setdefault("creationTimestamp", rfc3339(self.clock.now()))
-            self.storage.put(table, obj)
-
-    @property
-    def version(self) -> int:
-        return self.storage.version
 
     # -- faults of the server as a whole
 
@@ -329,6 +214,7 @@ class ScriptedServer:
     def restore(self, version: int) -> None:
         """Go back to an earlier state, as after an etcd restore: versions are given out a second time."""
         self.storage.restore(version)
+        self._relearn()
         self.drop_watches(cleanly=False)
 
     def down(self) -> None:

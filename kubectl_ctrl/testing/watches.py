@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 
-from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, TooSlow
+from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, TooSlow
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.change import ChangeKind
 from kubectl_ctrl.model.objects import Obj
@@ -23,10 +23,10 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 class WholeStream:
     """An answer that is complete: for statuses that are errors, and for streams of what is no watch."""
 
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self._body = body
+    def __init__(self, response: HttpResponse) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self._body = response.body
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
         if lines := self._body.splitlines():

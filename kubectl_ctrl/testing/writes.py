@@ -1,23 +1,18 @@
-"""The writing verbs: each takes an Ask, commits or refuses, and gives the answer's body."""
+"""The writing verbs: each takes an Ask, commits or refuses, and gives what is to be answered."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from kubectl_ctrl.clock import Clock, rfc3339
-from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, version_of
-from kubectl_ctrl.model.patches import apply_json, apply_merge, same
+from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
-from kubectl_ctrl.testing import answers, rules
+from kubectl_ctrl.testing import answers, managed, patching, rules, scales, shaping
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.storage import Storage
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # the letters of generated names
-_MERGE = "application/merge-patch+json"
-_JSON = "application/json-patch+json"
-_STRATEGIC = "application/strategic-merge-patch+json"
-_APPLY = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +36,17 @@ class Write:
         return self.old_version != self.new_version
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a write is answered with."""
+
+    body: Obj
+    code: int = 200
+    warnings: list[str] = field(default_factory=list)
+
+
 class Writer:
-    """See the module. `forget` is told of namespaces and CRDs by listening to the storage, not from here."""
+    """See the module. `log` has every write that was let through."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage = storage
@@ -50,30 +54,62 @@ class Writer:
         self._made = 0
         self.log: list[Write] = []
 
-    def create(self, ask: Ask) -> Obj:
+    def create(self, ask: Ask) -> Done:
         obj = ask.obj()
+        if ask.resource.namespaced and not ask.namespace:
+            raise answers.not_allowed(ask.resource)
         rules.check_place(ask, obj)
         self._name(obj)
         rules.check_name(ask.kind, obj)
         return self._create(ask, obj)
 
-    def _create(self, ask: Ask, obj: Obj) -> Obj:
-        key = key_of(obj)
-        self._check_namespace(ask, key)
-        if self._storage.get(ask.kind.table, key) is not None:
-            raise answers.already_exists(ask.resource, key.name)
-        obj = rules.newborn(ask.kind, obj, uid=self._new_uid(), now=self._now())
-        return self._commit(ask, None, self._finish(ask, None, obj))
-
-    def update(self, ask: Ask) -> Obj:
+    def update(self, ask: Ask) -> Done:
         obj = ask.obj()
-        rules.check_place(ask, obj)
         old = self._storage.get(ask.kind.table, ask.key)
+        if ask.subresource == "scale":
+            return self._scale(ask, self._there(ask, old), obj)
+        rules.check_place(ask, obj)
         if old is None:
             return self._create_by_update(ask, obj)
         return self._replace(ask, old, obj)
 
-    def _create_by_update(self, ask: Ask, obj: Obj) -> Obj:
+    def patch(self, ask: Ask) -> Done:
+        media = patching.media_type(ask.headers.get("content-type", ""), ask.kind)
+        old = self._storage.get(ask.kind.table, ask.key)
+        if media == patching.APPLY:
+            return self._apply(ask, old)
+        old = self._there(ask, old)
+        if ask.subresource == "scale":
+            scale = patching.patched(ask.kind, scales.scale_of(ask.kind, old), ask.body(), media)
+            return self._scale(ask, old, scale)
+        new = patching.patched(ask.kind, old, ask.body(), media)
+        new = {**new, "metadata": dict(new["metadata"])}
+        rules.check_place(ask, new)
+        return self._replace(ask, old, new)
+
+    def _there(self, ask: Ask, old: Obj | None) -> Obj:
+        if old is None:
+            raise answers.not_found(ask.resource, ask.name)
+        return old
+
+    # -- creating
+
+    def _create(self, ask: Ask, obj: Obj) -> Done:
+        key = key_of(obj)
+        self._check_namespace(ask, key)
+        if self._storage.get(ask.kind.table, key) is not None:
+            raise answers.already_exists(ask.resource, key.name)
+        new, warnings = self._newborn(ask, obj)
+        new = managed.updated(ask.kind, None, new, self._change(ask))
+        return Done(body=self._commit(ask, None, new), code=201, warnings=warnings)
+
+    def _newborn(self, ask: Ask, obj: Obj) -> tuple[Obj, list[str]]:
+        new, warnings = shaping.shaped(ask.kind, obj, ask.query.get("fieldValidation", "Warn"))
+        new = rules.newborn(ask.kind, new, uid=self._new_uid(), now=self._now())
+        shaping.check(ask.kind, new, None)
+        return new, warnings
+
+    def _create_by_update(self, ask: Ask, obj: Obj) -> Done:
         if uid_of(obj):
             raise answers.uid_conflict(ask.resource, ask.name, uid_of(obj), "")
         if ask.subresource or not ask.kind.create_on_update:
@@ -81,44 +117,80 @@ class Writer:
         obj["metadata"].pop("resourceVersion", None)
         return self._create(ask, obj)
 
-    def patch(self, ask: Ask) -> Obj:
-        kind = ask.headers.get("content-type", "").partition(";")[0]
-        offered = [_JSON, _MERGE, *([] if ask.kind.custom else [_STRATEGIC]), _APPLY]
-        if kind not in offered:
-            raise answers.unsupported_media(offered)
-        old = self._storage.get(ask.kind.table, ask.key)
-        if old is None:
-            raise answers.not_found(ask.resource, ask.name)
-        body = ask.body()
-        try:
-            new = apply_json(old, body) if kind == _JSON else apply_merge(old, body)
-        except UsageError as error:
-            raise answers.unprocessable("the server rejected our request due to an error in our request") from error
-        new = rules.clone(new)
-        if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-            raise answers.bad_request("the patched object is unrecognized (must be of type object)")
-        rules.check_place(ask, new)
-        return self._replace(ask, old, new)
+    # -- changing
 
-    def _replace(self, ask: Ask, old: Obj, new: Obj) -> Obj:
+    def _replace(self, ask: Ask, old: Obj, new: Obj) -> Done:
+        new, warnings = self._successor(ask, old, new)
+        new = managed.updated(ask.kind, old, new, self._change(ask))
+        return Done(body=self._commit(ask, old, new), warnings=warnings)
+
+    def _successor(self, ask: Ask, old: Obj, new: Obj) -> tuple[Obj, list[str]]:
         rules.check_versions(ask.kind, ask, old, new)
+        new, warnings = shaping.shaped(ask.kind, new, ask.query.get("fieldValidation", "Warn"))
+        given = new["metadata"].get("managedFields")
         new = rules.successor(ask.kind, old, new, ask.subresource)
-        return self._commit(ask, old, self._finish(ask, old, new))
+        shaping.check(ask.kind, new, old)
+        if given is not None:
+            new = {**new, "metadata": {**new["metadata"], "managedFields": given}}
+        return new, warnings
 
-    def delete(self, ask: Ask) -> Obj:
-        old = self._storage.get(ask.kind.table, ask.key)
-        if old is None:
+    def _scale(self, ask: Ask, old: Obj, scale: Obj) -> Done:
+        new = scales.scaled(ask.kind, old, scale)
+        done = self._replace(replace(ask, verb="patch"), old, new)
+        return replace(done, body=scales.scale_of(ask.kind, done.body))
+
+    def _apply(self, ask: Ask, old: Obj | None) -> Done:
+        config = shaping.without_nulls(ask.obj())
+        self._check_apply(ask, config)
+        rules.check_place(ask, config)
+        shaping.check_known(ask.kind, config)
+        force = ask.flag("force")
+        if old is not None:
+            result = managed.applied(ask.kind, old, config, self._change(ask), force=force)
+            new, warnings = self._successor(ask, old, result)
+            return Done(body=self._commit(ask, old, new), warnings=warnings)
+        if ask.subresource:
             raise answers.not_found(ask.resource, ask.name)
+        if uid := uid_of(config):
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise answers.conflict(ask.resource, ask.name, why)
+        config["metadata"].pop("resourceVersion", None)
+        rules.check_name(ask.kind, config)
+        self._check_namespace(ask, key_of(config))
+        new, warnings = self._newborn(ask, managed.applied(ask.kind, None, config, self._change(ask), force=force))
+        return Done(body=self._commit(ask, None, new), code=201, warnings=warnings)
+
+    def _check_apply(self, ask: Ask, config: Obj) -> None:
+        if not ask.query.get("fieldManager"):
+            raise answers.bad_patch("fieldManager", "Required value: is required for apply patch")
+        if not config.get("apiVersion") or not config.get("kind"):
+            raise answers.bad_request("Object 'Kind' is missing in the applied object")
+        if "managedFields" in config["metadata"]:
+            raise answers.bad_request("metadata.managedFields must be nil")
+
+    def _change(self, ask: Ask) -> managed.Change:
+        api_version = ask.resource.api_version
+        return managed.Change(
+            manager=ask.manager, api_version=api_version, subresource=ask.subresource, now=self._now()
+        )
+
+    # -- deleting
+
+    def delete(self, ask: Ask) -> Done:
+        old = self._there(ask, self._storage.get(ask.kind.table, ask.key))
         options = ask.body() or {}
+        if options.get("dryRun"):
+            ask = replace(ask, query={**ask.query, "dryRun": "All"})
         self._check_preconditions(ask, old, options.get("preconditions") or {})
         finalizers = _finalizers(ask, old, options)
         grace = _grace(ask, old, options)
-        if not finalizers and not grace and ask.resource != NAMESPACES:
-            return self._remove(ask, old)
+        if not finalizers and not grace and not (old.get("spec") or {}).get("finalizers"):
+            return Done(body=self._remove(ask, old))
         if is_deleting(old):
-            return old
+            return Done(body=old)
         now = rfc3339(self._clock.now() + grace)
-        return self._commit(ask, old, rules.doomed(ask.kind, old, now=now, grace=grace, finalizers=finalizers))
+        new = rules.doomed(ask.kind, old, now=now, grace=grace, finalizers=finalizers)
+        return Done(body=self._commit(ask, old, new))
 
     def _check_preconditions(self, ask: Ask, old: Obj, wanted: Obj) -> None:
         uid, version = wanted.get("uid"), wanted.get("resourceVersion")
@@ -128,21 +200,19 @@ class Writer:
             raise answers.version_conflict(ask.resource, ask.name, version, version_of(old))
 
     def _remove(self, ask: Ask, old: Obj) -> Obj:
-        version = version_of(old)
         if not ask.dry_run:
-            version = version_of(self._storage.remove(ask.kind.table, key_of(old)))
-            self._note(ask, old, version)
+            self._note(ask, old, version_of(self._storage.remove(ask.kind.table, key_of(old))))
         group, plural = ask.resource.group, ask.resource.plural
         details = {"name": old["metadata"]["name"], "group": group, "kind": plural, "uid": uid_of(old)}
         kept = {key: value for key, value in details.items() if value}
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": kept}
 
-    def _finish(self, ask: Ask, old: Obj | None, new: Obj) -> Obj:
-        return new
+    # -- storing
 
     def _commit(self, ask: Ask, old: Obj | None, new: Obj) -> Obj:
         """Store it, unless that would change nothing; an object whose last finalizer went is removed instead."""
-        if old is not None and same(old, new):
+        new = {**new, "apiVersion": ask.kind.storage_api_version}
+        if old is not None and same(_timeless(old), _timeless(new)):
             if not ask.dry_run:
                 self._note(ask, old, version_of(old))
             return old
@@ -151,10 +221,8 @@ class Writer:
         if is_deleting(new) and not new["metadata"].get("finalizers") and _can_go(new):
             self._note(ask, new, version_of(self._storage.remove(ask.kind.table, key_of(new), new)))
             return new
-        before = version_of(new)
-        new["apiVersion"] = ask.kind.storage_api_version
         stored = self._storage.put(ask.kind.table, {**new, "metadata": dict(new["metadata"])})
-        self._note(ask, stored, version_of(stored), before)
+        self._note(ask, stored, version_of(stored), "" if old is None else version_of(old))
         return stored
 
     def _note(self, ask: Ask, obj: Obj, version: str, before: str | None = None) -> None:
@@ -208,6 +276,12 @@ def _can_go(obj: Obj) -> bool:
     return not (obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers")) and not obj[
         "metadata"
     ].get("deletionGracePeriodSeconds")
+
+
+def _timeless(obj: Obj) -> Obj:
+    """The object but for the times in its managedFields: alone they are no change."""
+    entries = [{**entry, "time": ""} for entry in obj["metadata"].get("managedFields") or ()]
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": entries}}
 
 
 def _finalizers(ask: Ask, old: Obj, options: Obj) -> list[str]:

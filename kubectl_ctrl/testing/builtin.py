@@ -1,0 +1,165 @@
+"""What the server does to built-in objects by itself: defaults, normal forms, and checks that controllers meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.patches import same
+from kubectl_ctrl.model.selectors import from_label_selector
+from kubectl_ctrl.testing.answers import Problem
+
+_WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
+_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+
+
+def defaulted(obj: Obj) -> Obj:
+    """The object with what the API server adds to it; `obj` itself may be changed."""
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        return obj
+    match obj["kind"]:
+        case "Deployment":
+            _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+            strategy = spec.setdefault("strategy", {})
+            if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+                _fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable="25%", maxSurge="25%")
+        case "ReplicaSet":
+            _fill(spec, replicas=1)
+        case "StatefulSet":
+            _fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
+            _fill(spec.setdefault("updateStrategy", {}), type="RollingUpdate")
+        case "HorizontalPodAutoscaler":
+            _fill(spec, minReplicas=1)
+        case "Pod":
+            _pod_spec(spec)
+        case "Service":
+            _fill(spec, type="ClusterIP", sessionAffinity="None", internalTrafficPolicy="Cluster")
+    if obj["kind"] in _WORKLOADS and isinstance(spec.get("template"), dict):
+        _pod_spec(spec["template"].setdefault("spec", {}))
+    return obj
+
+
+def _fill(target: Obj, **defaults: Any) -> None:
+    for key, value in defaults.items():
+        target.setdefault(key, value)
+
+
+def _pod_spec(spec: Obj) -> None:
+    _fill(
+        spec,
+        restartPolicy="Always",
+        terminationGracePeriodSeconds=30,
+        dnsPolicy="ClusterFirst",
+        securityContext={},
+        schedulerName="default-scheduler",
+    )
+    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+        image = str(container.get("image") or "")
+        latest = image.endswith(":latest") or ":" not in image.rpartition("/")[2]
+        _fill(
+            container,
+            resources={},
+            terminationMessagePath="/dev/termination-log",
+            terminationMessagePolicy="File",
+            imagePullPolicy="Always" if latest and "@" not in image else "IfNotPresent",
+        )
+        for port in container.get("ports") or ():
+            _fill(port, protocol="TCP")
+        for amounts in container["resources"].values():
+            if isinstance(amounts, dict):
+                amounts.update({name: quantity(amount) for name, amount in amounts.items()})
+
+
+def quantity(amount: Any) -> str:
+    """A quantity in the form in which the server gives it back: `1000m` is `1`, `1024Mi` is `1Gi`."""
+    text = str(amount)
+    if text.endswith("i"):
+        return _binary(text)
+    digits = text.rstrip("numkMGTPE")
+    try:
+        value = Decimal(digits) * Decimal(10) ** _SUFFIXES[text[len(digits) :]]
+    except (InvalidOperation, KeyError):
+        return text
+    if value == 0:
+        return "0"
+    for suffix, power in sorted(_SUFFIXES.items(), key=lambda item: -item[1]):
+        scaled = value / Decimal(10) ** power
+        if scaled == scaled.to_integral_value():
+            return f"{int(scaled)}{suffix}"
+    return text
+
+
+def _binary(text: str) -> str:
+    units = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+    number, unit = text[:-2], text[-2:]
+    if not number.isdecimal() or unit not in units:
+        return text
+    value, place = int(number), units.index(unit)
+    while value and value % 1024 == 0 and place < len(units) - 1:
+        value, place = value // 1024, place + 1
+    return f"{value}{units[place]}"
+
+
+def problems(obj: Obj, old: Obj | None) -> list[Problem]:
+    """What is wrong with a built-in object, as far as it is looked at here."""
+    kind, spec = obj["kind"], obj.get("spec") or {}
+    found: list[Problem] = []
+    if kind in _WORKLOADS:
+        found += _workload(kind, spec, (old or {}).get("spec"))
+    if kind == "HorizontalPodAutoscaler":
+        found += _autoscaler(spec)
+    if kind == "Lease" and (spec.get("leaseDurationSeconds") or 1) <= 0:
+        found.append(_invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
+    controllers = [owner for owner in obj["metadata"].get("ownerReferences") or () if owner.get("controller")]
+    if len(controllers) > 1:
+        words = 'Only one reference can have Controller set to true. Found "true" in references for '
+        names = " and ".join(f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])
+        found.append(_invalid("metadata.ownerReferences", '""', words + names))
+    return found
+
+
+def _workload(kind: str, spec: Obj, before: Obj | None) -> Iterator[Problem]:
+    if int(spec.get("replicas") or 0) < 0:
+        yield _invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    if not selector:
+        yield Problem(field="spec.selector", reason="FieldValueRequired", message="Required value")
+        return
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    try:
+        fits = from_label_selector(selector).matches(labels)
+    except UsageError as error:
+        yield _invalid("spec.selector", "{}", str(error))
+        return
+    if not fits:
+        words = "`selector` does not match template `labels`"
+        yield _invalid("spec.template.metadata.labels", _go_map(labels), words)
+    if not (template.get("spec") or {}).get("containers"):
+        field = "spec.template.spec.containers"
+        yield Problem(field=field, reason="FieldValueRequired", message="Required value")
+    if before is not None and not same(before.get("selector"), selector):
+        yield _invalid("spec.selector", _go_map(selector.get("matchLabels") or {}), "field is immutable")
+
+
+def _autoscaler(spec: Obj) -> Iterator[Problem]:
+    most, least = int(spec.get("maxReplicas") or 0), int(spec.get("minReplicas", 1))
+    if most < 1:
+        yield _invalid("spec.maxReplicas", most, "must be greater than 0")
+    elif most < least:
+        yield _invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    # Scaling to nothing needs a metric that lives outside of the pods.
+    outside = any(metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ())
+    if least < 0 or (least == 0 and not outside):
+        yield _invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+
+
+def _invalid(field: str, value: Any, words: str) -> Problem:
+    return Problem(field=field, reason="FieldValueInvalid", message=f"Invalid value: {value}: {words}")
+
+
+def _go_map(labels: Obj) -> str:
+    return "{" + ",".join(f'"{key}":"{value}"' for key, value in sorted(labels.items())) + "}"

@@ -1,0 +1,168 @@
+"""The controllers of a real cluster that others count on: garbage collection, namespaces and CRDs that are deleted.
+
+They run right after each request, to the end, as `kube-controller-manager`. Without them (`collecting = False` on the
+server) a test decides itself when they get their turn: nothing is lost, `run` catches up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of
+from kubectl_ctrl.model.resources import CRDS
+from kubectl_ctrl.testing.rules import CRD_FINALIZER
+from kubectl_ctrl.testing.storage import Step, Storage
+
+Place = tuple[str, Key]  # table and key
+
+Delete = Callable[[str, Key, str], None]  # table, key, propagation policy
+Merge = Callable[[str, Key, Obj, str], None]  # table, key, merge patch, subresource
+
+
+class Collector:
+    """Hears of every step of the storage, and does its work when `run` is called."""
+
+    def __init__(self, storage: Storage, delete: Delete, merge: Merge) -> None:
+        self._storage = storage
+        self._delete = delete
+        self._merge = merge
+        self._waiting: deque[Place] = deque()
+        self._gone: deque[str] = deque()  # UIDs
+        self._places: dict[str, Place] = {}  # UID to where it lives
+        self._dependents: dict[str, dict[Place, None]] = {}  # owner's UID to those that name it
+        storage.listeners.append(self._heard)
+
+    def _heard(self, table: str, step: Step) -> None:
+        place = (table, key_of(step.obj))
+        for owner in _owner_uids(step.old):
+            self._dependents.get(owner, {}).pop(place, None)
+        for owner in _owner_uids(step.new):
+            self._dependents.setdefault(owner, {})[place] = None
+        if step.old is not None and (step.new is None or uid_of(step.old) != uid_of(step.new)):
+            self._places.pop(uid_of(step.old), None)
+            self._gone.append(uid_of(step.old))
+        if step.new is not None:
+            self._places[uid_of(step.new)] = place
+        if step.new is None:
+            # Whoever waits for this one to be gone looks again: owners in the foreground, the namespace, the CRD.
+            owners = [self._places[owner] for owner in _owner_uids(step.old) if owner in self._places]
+            self._waiting.extend(
+                [*owners, ("namespaces", Key("", place[1].namespace)), (CRDS.full_name, Key("", table))]
+            )
+        elif is_deleting(step.new) or step.new["metadata"].get("ownerReferences"):
+            self._waiting.append(place)
+
+    def rebuild(self) -> None:
+        """Learn the present state anew: it did not come about step by step."""
+        self._places.clear()
+        self._dependents.clear()
+        for table, rows in self._storage.tables.items():
+            for key, obj in rows.items():
+                self._places[uid_of(obj)] = (table, key)
+                for owner in _owner_uids(obj):
+                    self._dependents.setdefault(owner, {})[table, key] = None
+
+    def run(self) -> None:
+        """Until nothing is left to do."""
+        while self._waiting or self._gone:
+            if self._gone:
+                for place in list(self._dependents.get(self._gone.popleft(), {})):
+                    self._check_owners(place)
+                continue
+            table, key = self._waiting.popleft()
+            obj = self._storage.get(table, key)
+            if obj is not None and is_deleting(obj):
+                self._deleting(table, obj)
+            elif obj is not None:
+                self._check_owners((table, key))
+
+    def _check_owners(self, place: Place) -> None:
+        """Delete an object whose owners are all gone; with some left, drop the references to the others."""
+        obj = self._storage.get(*place)
+        references = obj["metadata"].get("ownerReferences") if obj is not None else None
+        if obj is None or not references or is_deleting(obj):
+            return
+        solid = [reference for reference in references if self._is_there(reference["uid"], obj)]
+        if not solid:
+            self._delete(*place, "Background")
+        elif len(solid) < len(references):
+            self._merge(*place, {"metadata": {"ownerReferences": solid}}, "")
+
+    def _is_there(self, uid: str, dependent: Obj) -> bool:
+        """An owner in another namespace counts as absent."""
+        place = self._places.get(uid)
+        return place is not None and place[1].namespace in ("", key_of(dependent).namespace)
+
+    def _deleting(self, table: str, obj: Obj) -> None:
+        finalizers = obj["metadata"].get("finalizers") or []
+        if table == "namespaces":
+            self._empty_namespace(obj)
+        elif table == CRDS.full_name and CRD_FINALIZER in finalizers:
+            self._empty_resource(obj)
+        elif "orphan" in finalizers:
+            self._orphan(table, obj)
+        elif "foregroundDeletion" in finalizers:
+            self._foreground(table, obj)
+
+    def _foreground(self, table: str, obj: Obj) -> None:
+        blocking = False
+        for place in list(self._dependents.get(uid_of(obj), {})):
+            dependent = self._storage.get(*place)
+            if dependent is not None and not is_deleting(dependent):
+                self._delete(*place, "Foreground" if self._dependents.get(uid_of(dependent)) else "Background")
+                dependent = self._storage.get(*place)
+            blocking = blocking or (dependent is not None and _blocks(dependent, uid_of(obj)))
+        if not blocking:
+            self._unfinalize(table, obj, "foregroundDeletion")
+
+    def _orphan(self, table: str, obj: Obj) -> None:
+        for place in list(self._dependents.get(uid_of(obj), {})):
+            dependent = self._storage.get(*place)
+            if dependent is not None:
+                references = dependent["metadata"].get("ownerReferences") or []
+                left = [reference for reference in references if reference["uid"] != uid_of(obj)]
+                self._merge(*place, {"metadata": {"ownerReferences": left}}, "")
+        self._unfinalize(table, obj, "orphan")
+
+    def _unfinalize(self, table: str, obj: Obj, finalizer: str) -> None:
+        left = [name for name in obj["metadata"].get("finalizers") or () if name != finalizer]
+        self._merge(table, key_of(obj), {"metadata": {"finalizers": left}}, "")
+
+    def _empty_namespace(self, namespace: Obj) -> None:
+        name = namespace["metadata"]["name"]
+        inside = list(self._inside(name))
+        for table, key in inside:
+            obj = self._storage.get(table, key)
+            if obj is not None and not is_deleting(obj):
+                self._delete(table, key, "Background")
+        if not any(True for _ in self._inside(name)):
+            self._merge("namespaces", key_of(namespace), {"spec": {"finalizers": []}}, "finalize")
+
+    def _inside(self, namespace: str) -> Iterator[Place]:
+        for table, rows in self._storage.tables.items():
+            for key in sorted(rows):
+                if key.namespace == namespace:
+                    yield table, key
+
+    def _empty_resource(self, crd: Obj) -> None:
+        table = f"{crd['spec']['names']['plural']}.{crd['spec']['group']}"
+        for key in sorted(self._storage.tables.get(table, ())):
+            obj = self._storage.get(table, key)
+            if obj is not None and not is_deleting(obj):
+                self._delete(table, key, "Background")
+        if not self._storage.tables.get(table):
+            self._unfinalize(CRDS.full_name, crd, CRD_FINALIZER)
+
+
+def _owner_uids(obj: Obj | None) -> list[str]:
+    if obj is None:
+        return []
+    return [reference["uid"] for reference in obj["metadata"].get("ownerReferences") or ()]
+
+
+def _blocks(dependent: Obj, owner: str) -> bool:
+    return any(
+        reference["uid"] == owner and reference.get("blockOwnerDeletion")
+        for reference in dependent["metadata"].get("ownerReferences") or ()
+    )

@@ -1,0 +1,281 @@
+"""Sets of fields, as server-side apply reckons with them: what an object has, how two differ, and objects cut by a set.
+
+A path is a tuple of elements as FieldsV1 writes them: `f:name`, `k:{"name":"web"}`, `v:"finalizer"`. A schema says
+which lists merge by keys and which values are atomic; where it says nothing, objects are granular, lists atomic.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.patches import same
+
+Path = tuple[str, ...]
+FieldSet = set[Path]
+
+# For the insides of built-in types that their schema does not spell out: every key is a field of a struct.
+OPEN: Obj = {"type": "object", "x-open": True}
+ABSENT: Any = object()
+
+
+def child_of(schema: Obj, key: str) -> tuple[Obj, bool]:
+    """The schema of one entry of an object, and whether the entry is a named field rather than a key of a map."""
+    properties = schema.get("properties") or {}
+    if key in properties:
+        return properties[key], True
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, dict):
+        return additional, False
+    return (OPEN, True) if schema.get("x-open") else ({}, False)
+
+
+def items_of(schema: Obj) -> Obj:
+    return schema.get("items") or {}
+
+
+def is_leaf(value: Any, schema: Obj) -> bool:
+    """Whether a value is owned as a whole."""
+    if isinstance(value, dict):
+        return schema.get("x-kubernetes-map-type") == "atomic"
+    if isinstance(value, list):
+        return schema.get("x-kubernetes-list-type") not in ("map", "set")
+    return True
+
+
+def element_of(item: Any, schema: Obj) -> str:
+    """The path element of one item of a list that merges."""
+    if schema["x-kubernetes-list-type"] == "set" or not isinstance(item, dict):
+        return "v:" + json.dumps(item, separators=(",", ":"), ensure_ascii=False)
+    properties = items_of(schema).get("properties") or {}
+    keys: Obj = {}
+    for name in sorted(schema.get("x-kubernetes-list-map-keys") or ()):
+        value = item.get(name, (properties.get(name) or {}).get("default"))
+        if value is not None:
+            keys[name] = value
+    return "k:" + json.dumps(keys, separators=(",", ":"), ensure_ascii=False)
+
+
+def by_element(values: list[Any], schema: Obj) -> dict[str, Any]:
+    """The items of a list that merges; of repeated ones the first."""
+    found: dict[str, Any] = {}
+    for item in values:
+        found.setdefault(element_of(item, schema), item)
+    return found
+
+
+def _entries(value: Any, schema: Obj) -> Iterator[tuple[str, Any, Obj, bool]]:
+    """Element, value, schema, and whether the entry stands in the set by itself, of each entry of a granular value."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            inner, named = child_of(schema, key)
+            yield f"f:{key}", item, inner, not named or (isinstance(item, dict) and not item)
+    else:
+        for element, item in by_element(value, schema).items():
+            yield element, item, items_of(schema), True
+
+
+def fields_of(value: Any, schema: Obj) -> FieldSet:
+    """The set that applying this value would own."""
+    found: FieldSet = set()
+    _collect(value, schema, (), found)
+    return found
+
+
+def _collect(value: Any, schema: Obj, path: Path, found: FieldSet) -> None:
+    if is_leaf(value, schema):
+        found.add(path)
+        return
+    for element, item, inner, itself in _entries(value, schema):
+        _collect(item, inner, (*path, element), found)
+        if itself:
+            found.add((*path, element))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a second object differs from a first; no path is in two of the sets."""
+
+    removed: FieldSet = field(default_factory=set)
+    modified: FieldSet = field(default_factory=set)
+    added: FieldSet = field(default_factory=set)
+
+    @property
+    def taken(self) -> FieldSet:
+        return self.modified | self.added
+
+    def kept(self, keep: Callable[[Path], bool]) -> Comparison:
+        return Comparison(*({path for path in paths if keep(path)} for paths in self._parts()))
+
+    def _parts(self) -> tuple[FieldSet, FieldSet, FieldSet]:
+        return self.removed, self.modified, self.added
+
+
+def compare(old: Any, new: Any, schema: Obj) -> Comparison:
+    result = Comparison()
+    _compare(old, new, schema, (), result)
+    return result
+
+
+def _compare(old: Any, new: Any, schema: Obj, path: Path, result: Comparison) -> None:
+    shown = old if new is ABSENT else new
+    mixed = old is not ABSENT and new is not ABSENT and type(old) is not type(new)
+    if mixed or is_leaf(shown, schema) or not (_filled(old) or _filled(new)):
+        if old is ABSENT:
+            result.added.add(path)
+        elif new is ABSENT:
+            result.removed.add(path)
+        elif not same(old, new):
+            result.modified.add(path)
+        return
+    before = {} if old is ABSENT else {entry[0]: entry for entry in _entries(old, schema)}
+    after = {} if new is ABSENT else {entry[0]: entry for entry in _entries(new, schema)}
+    for element in before | after:
+        inner = (after.get(element) or before[element])[2]
+        left = before[element][1] if element in before else ABSENT
+        right = after[element][1] if element in after else ABSENT
+        if left is not right:
+            _compare(left, right, inner, (*path, element), result)
+    if old is ABSENT:
+        result.added.add(path)
+    elif new is ABSENT:
+        result.removed.add(path)
+
+
+def _filled(value: Any) -> bool:
+    return isinstance(value, (dict, list)) and bool(value)
+
+
+def merged(live: Any, config: Any, schema: Obj) -> Any:
+    """`live` with everything of `config` laid over it."""
+    if live is ABSENT or type(live) is not type(config) or is_leaf(config, schema) or not config:
+        # An empty object or list says nothing about what is in a granular one.
+        return live if not config and _filled(live) and not is_leaf(config, schema) else config
+    if isinstance(config, dict):
+        result = dict(live)
+        for key, value in config.items():
+            result[key] = merged(live.get(key, ABSENT), value, child_of(schema, key)[0])
+        return result
+    return _merged_list(live, config, schema)
+
+
+def _merged_list(live: list[Any], config: list[Any], schema: Obj) -> list[Any]:
+    """Items in the order of `config`; those of `live` alone keep their place behind what they followed."""
+    before, after = by_element(live, schema), by_element(config, schema)
+    order, waiting = list(before), [element for element in after if element in before]
+    result: list[str] = []
+    for element in order:
+        if element not in after:
+            result.append(element)
+            continue
+        result.append(waiting.pop(0))  # shared items take the places of shared items, in the order of config
+    place = 0
+    for element in after:
+        if element in before:
+            place = result.index(element) + 1
+        else:
+            result.insert(place or len(result), element)
+            place = result.index(element) + 1
+    inner = items_of(schema)
+    return [
+        merged(before.get(element, ABSENT), after[element], inner) if element in after else before[element]
+        for element in result
+    ]
+
+
+class Tree:
+    """A field set by prefixes: for walking an object beside it."""
+
+    __slots__ = ("below", "member")
+
+    def __init__(self) -> None:
+        self.member = False
+        self.below: dict[str, Tree] = {}
+
+    @staticmethod
+    def of(paths: FieldSet) -> Tree:
+        root = Tree()
+        for path in paths:
+            node = root
+            for element in path:
+                node = node.below.setdefault(element, Tree())
+            node.member = True
+        return root
+
+
+def without(value: Any, tree: Tree, schema: Obj) -> Any:
+    """`value` less the fields and items of a set; ABSENT when nothing is left of it."""
+    if is_leaf(value, schema) or not tree.below:
+        return value
+    kept: list[tuple[str, Any]] = []
+    for element, item, inner, _ in _entries(value, schema):
+        node = tree.below.get(element)
+        if node is None:
+            kept.append((element, item))
+        elif not node.member and (left := without(item, node, inner)) is not ABSENT:
+            kept.append((element, left))
+    if not kept:
+        return ABSENT
+    return {element[2:]: item for element, item in kept} if isinstance(value, dict) else [item for _, item in kept]
+
+
+def with_named(paths: FieldSet, schema: Obj) -> FieldSet:
+    """The set and every named field on the way to its members."""
+    found = set(paths)
+    for path in paths:
+        here = schema
+        for depth, element in enumerate(path[:-1], start=1):
+            if element.startswith("f:"):
+                here, named = child_of(here, element[2:])
+                if named:
+                    found.add(path[:depth])
+            else:
+                here = items_of(here)
+    return found
+
+
+def encode_v1(paths: FieldSet) -> Obj:
+    """As FieldsV1: members beside their children under a dot."""
+    return _encoded(Tree.of(paths))
+
+
+def _encoded(tree: Tree) -> Obj:
+    result: Obj = {}
+    for element in sorted(tree.below):
+        node = tree.below[element]
+        result[element] = {**({".": {}} if node.member and node.below else {}), **_encoded(node)}
+    return result
+
+
+def decode_v1(fields: Obj) -> FieldSet:
+    found: FieldSet = set()
+    _decode(fields, (), found)
+    return found
+
+
+def _decode(fields: Obj, path: Path, found: FieldSet) -> None:
+    for element, below in fields.items():
+        if element == ".":
+            found.add(path)
+        elif below:
+            _decode(below, (*path, element), found)
+        else:
+            found.add((*path, element))
+
+
+def shown(path: Path) -> str:
+    """`.spec.template.spec.containers[name="web"].image`."""
+    text = ""
+    for element in path:
+        kind, rest = element[:2], element[2:]
+        if kind == "f:":
+            text += f".{rest}"
+        elif kind == "v:":
+            text += f"[={rest}]"
+        else:
+            pairs = (f"{key}={json.dumps(value)}" for key, value in json.loads(rest).items())
+            text += f"[{','.join(pairs)}]"
+    return text

@@ -1,0 +1,239 @@
+"""managedFields: who owns which fields after an update, and what becomes of an object by server-side apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.patches import same
+from kubectl_ctrl.testing import answers, fieldsets, schemas
+from kubectl_ctrl.testing.fieldsets import ABSENT, FieldSet, Path, Tree
+from kubectl_ctrl.testing.kinds import Kind
+
+# Nobody owns what only the server writes.
+_NEVER = {
+    ("f:apiVersion",),
+    ("f:kind",),
+    ("f:metadata",),
+    *(
+        ("f:metadata", f"f:{name}")
+        for name in (
+            *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
+            *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
+        )
+    ),
+}
+
+
+class Owner(NamedTuple):
+    """What tells one entry from another."""
+
+    manager: str
+    operation: str  # Apply or Update
+    api_version: str  # "" for Apply: an applier stays the same over versions
+    subresource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    paths: FieldSet
+    api_version: str
+    time: str
+
+
+Entries = dict[Owner, Entry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Who changes something, where and when."""
+
+    manager: str
+    api_version: str
+    subresource: str
+    now: str
+
+    def owner(self, operation: str) -> Owner:
+        return Owner(self.manager, operation, self.api_version if operation == "Update" else "", self.subresource)
+
+
+def decode(listed: list[Obj] | None) -> Entries:
+    entries: Entries = {}
+    for entry in listed or ():
+        if not entry.get("manager"):
+            continue
+        operation, version = entry.get("operation") or "Update", entry.get("apiVersion") or ""
+        owner = Owner(
+            entry["manager"], operation, version if operation == "Update" else "", entry.get("subresource") or ""
+        )
+        paths = fieldsets.decode_v1(entry.get("fieldsV1") or {})
+        entries[owner] = Entry(paths=paths, api_version=version, time=entry.get("time") or "")
+    return entries
+
+
+def encode(entries: Entries) -> list[Obj]:
+    """Appliers first, then by time and name, as the server sorts them."""
+    ordered = sorted(entries.items(), key=lambda item: (item[0].operation, item[1].time, *item[0]))
+    return [_encoded(owner, entry) for owner, entry in ordered if entry.paths]
+
+
+def _encoded(owner: Owner, entry: Entry) -> Obj:
+    listed: Obj = {"manager": owner.manager, "operation": owner.operation, "apiVersion": entry.api_version}
+    if entry.time:
+        listed["time"] = entry.time
+    listed["fieldsType"] = "FieldsV1"
+    listed["fieldsV1"] = fieldsets.encode_v1(entry.paths)
+    if owner.subresource:
+        listed["subresource"] = owner.subresource
+    return listed
+
+
+def schema_of(kind: Kind) -> Obj:
+    if kind.custom:
+        return schemas.full(kind.schema)
+    return {**fieldsets.OPEN, **schemas.full(kind.schema)}
+
+
+def updated(kind: Kind, old: Obj | None, new: Obj, change: Change) -> Obj:
+    """`new` with the managedFields that this create, update or patch leaves."""
+    given = new["metadata"].get("managedFields")
+    if old is not None and not old["metadata"].get("managedFields") and not given:
+        return with_entries(new, {})  # never tracked so far: the first apply begins with it
+    before = _before(old, given, change.subresource)
+    live = bare(old) if old is not None else _empty(kind, new)
+    comparison = fieldsets.compare(live, bare(new), schema_of(kind))
+    comparison = comparison.kept(_filter(kind, change.subresource))
+    entries = _after(before, comparison)
+    if comparison.taken:
+        owner = change.owner("Update")
+        mine = entries[owner].paths if owner in entries else set()
+        entries[owner] = Entry(paths=mine | comparison.taken, api_version=change.api_version, time=change.now)
+    return with_entries(new, entries)
+
+
+def _before(old: Obj | None, given: list[Obj] | None, subresource: str) -> Entries:
+    """The entries to start from: those in the request, so that they can be edited, unless there are none in it."""
+    live = decode(old["metadata"].get("managedFields")) if old is not None else {}
+    if subresource or not given:
+        return live
+    return decode(given)  # one empty entry is how a client asks to forget them all
+
+
+def _after(entries: Entries, comparison: fieldsets.Comparison) -> Entries:
+    """What changed hands leaves its owners, and what is gone is owned by nobody."""
+    lost = comparison.taken | comparison.removed
+    left = {owner: replace(entry, paths=entry.paths - lost) for owner, entry in entries.items()}
+    return {owner: entry for owner, entry in left.items() if entry.paths}
+
+
+def with_entries(obj: Obj, entries: Entries) -> Obj:
+    meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    if listed := encode(entries):
+        meta["managedFields"] = listed
+    return {**obj, "metadata": meta}
+
+
+def bare(obj: Obj) -> Obj:
+    """The object without its managedFields: they are not managed themselves."""
+    meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    return {**obj, "metadata": meta}
+
+
+def _empty(kind: Kind, new: Obj) -> Obj:
+    """What an object of the kind is compared with when it is created: the structs that are always there, empty."""
+    empty = _named(new)
+    if kind.custom:
+        return empty
+    for name in ("spec", "status"):
+        if isinstance(new.get(name), dict):
+            empty[name] = {}
+    if isinstance((new.get("spec") or {}).get("template"), dict):
+        empty["spec"] = {"strategy": {}, "template": {"metadata": {}, "spec": {}}}
+    return empty
+
+
+def _named(obj: Obj) -> Obj:
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {}}
+
+
+def _filter(kind: Kind, subresource: str) -> _Filter:
+    reset: set[str] = set()
+    if subresource == "status":
+        reset = {"f:metadata", "f:spec"}
+    elif kind.has_status and not subresource:
+        reset = {"f:status"}
+    return _Filter(reset)
+
+
+class _Filter:
+    """Which paths this endpoint lets anybody own."""
+
+    def __init__(self, reset: set[str]) -> None:
+        self._reset = reset
+
+    def __call__(self, path: Path) -> bool:
+        return path[0] not in self._reset and path not in _NEVER
+
+
+def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: bool) -> Obj:
+    """What server-side apply makes of an object; raises the 409 of a conflict."""
+    schema, keep = schema_of(kind), _filter(kind, change.subresource)
+    entries = _first(kind, old, change)
+    live = bare(old) if old is not None else _named(config)
+    owner = change.owner("Apply")
+    last = entries.pop(owner, None)
+    mine = {path for path in fieldsets.fields_of(config, schema) if keep(path)}
+    result = fieldsets.merged(live, config, schema)
+    if last is not None:
+        everyone = mine.union(*(entry.paths for entry in entries.values()))
+        result = _pruned(result, last.paths, everyone, schema)
+    comparison = fieldsets.compare(live, result, schema).kept(keep)
+    if not force:
+        _check_conflicts(entries, comparison)
+    entries = _after(entries, comparison)
+    unchanged = last is not None and last.paths == mine and same(live, result)
+    time = last.time if last is not None and unchanged else change.now
+    entries[owner] = Entry(paths=mine, api_version=change.api_version, time=time)
+    return with_entries(result, entries)
+
+
+def _first(kind: Kind, old: Obj | None, change: Change) -> Entries:
+    """The entries before an apply; all of an object that was never tracked belongs to what came before."""
+    if old is None:
+        return {}
+    if old["metadata"].get("managedFields"):
+        return decode(old["metadata"]["managedFields"])
+    keep = _filter(kind, change.subresource)
+    comparison = fieldsets.compare(_empty(kind, old), bare(old), schema_of(kind)).kept(keep)
+    owner = Owner("before-first-apply", "Update", change.api_version, "")
+    return {owner: Entry(paths=comparison.taken, api_version=change.api_version, time=change.now)}
+
+
+def _pruned(result: Obj, last: FieldSet, everyone: FieldSet, schema: Obj) -> Obj:
+    """Without what this applier named last time, names no more, and nobody else owns."""
+    present = fieldsets.with_named(fieldsets.fields_of(result, schema), schema)
+    last = fieldsets.with_named(last, schema)
+    cut = fieldsets.without(result, Tree.of(last), schema)
+    left = set() if cut is ABSENT else fieldsets.with_named(fieldsets.fields_of(cut, schema), schema)
+    owned = fieldsets.with_named(everyone, schema)
+    cut = fieldsets.without(result, Tree.of(present - (left | owned)), schema)
+    left = set() if cut is ABSENT else fieldsets.with_named(fieldsets.fields_of(cut, schema), schema)
+    pruned = fieldsets.without(result, Tree.of((present - left) & last), schema)
+    return {} if pruned is ABSENT else dict(pruned)
+
+
+def _check_conflicts(entries: Entries, comparison: fieldsets.Comparison) -> None:
+    causes: list[Obj] = []
+    for owner, entry in sorted(entries.items(), key=lambda item: item[0]):
+        words = f'conflict with "{owner.manager}"'
+        if owner.subresource:
+            words += f' with subresource "{owner.subresource}"'
+        if owner.operation == "Update":
+            words += f" using {entry.api_version}"
+        causes += [
+            {"reason": "FieldManagerConflict", "message": words, "field": fieldsets.shown(path)}
+            for path in sorted(entry.paths & comparison.taken)
+        ]
+    if causes:
+        raise answers.apply_conflict(causes)

@@ -1,0 +1,89 @@
+"""What the four kinds of patches make of an object, server-side apply aside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.patches import apply_json, apply_merge, same
+from kubectl_ctrl.testing import answers, managed
+from kubectl_ctrl.testing.fieldsets import child_of, items_of
+from kubectl_ctrl.testing.kinds import Kind
+
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+def media_type(headers_type: str, kind: Kind) -> str:
+    """The patch's kind, if this resource type takes it."""
+    given = headers_type.partition(";")[0].strip()
+    offered = [JSON_PATCH, MERGE, *([] if kind.custom else [STRATEGIC]), APPLY]
+    if given not in offered:
+        raise answers.unsupported_media(offered)
+    return given
+
+
+def patched(kind: Kind, old: Obj, body: Any, media: str) -> Obj:
+    """The object after the patch; shares what did not change with `old`."""
+    try:
+        if media == JSON_PATCH:
+            new = apply_json(old, body)
+        elif media == MERGE:
+            new = apply_merge(old, body)
+        else:
+            new = strategic(old, body, managed.schema_of(kind))
+    except UsageError as error:
+        raise answers.unprocessable("the server rejected our request due to an error in our request") from error
+    if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
+        raise answers.bad_request("the patched object is unrecognized (must be of type object)")
+    return new
+
+
+def strategic(old: Any, patch: Any, schema: Obj) -> Any:
+    """A strategic merge, without $setElementOrder and $retainKeys: they are read over."""
+    if not isinstance(patch, dict):
+        return patch
+    if patch.get("$patch") == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
+    result = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if key.startswith("$deleteFromPrimitiveList/"):
+            name = key.partition("/")[2]
+            result[name] = [item for item in result.get(name) or () if item not in value]
+        elif key.startswith("$"):
+            continue
+        elif value is None or (isinstance(value, dict) and value.get("$patch") == "delete"):
+            result.pop(key, None)
+        elif isinstance(value, list):
+            result[key] = _strategic_list(result.get(key) or [], value, child_of(schema, key)[0])
+        else:
+            result[key] = strategic(result.get(key), value, child_of(schema, key)[0])
+    return result
+
+
+def _strategic_list(old: list[Any], patch: list[Any], schema: Obj) -> list[Any]:
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            return [*old, *(item for item in patch if item not in old)]
+        case "map":
+            return _keyed_list(old, patch, schema["x-kubernetes-list-map-keys"][0], items_of(schema))
+    return [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
+
+
+def _keyed_list(old: list[Obj], patch: list[Obj], key: str, schema: Obj) -> list[Obj]:
+    if any(item == {"$patch": "replace"} for item in patch):
+        return [item for item in patch if "$patch" not in item]
+    result = list(old)
+    for item in patch:
+        place = next((at for at, there in enumerate(result) if same(there.get(key), item.get(key))), None)
+        if item.get("$patch") == "delete":
+            if place is not None:
+                del result[place]
+        elif place is None:
+            result.append(strategic({}, item, schema))
+        else:
+            result[place] = strategic(result[place], item, schema)
+    return result

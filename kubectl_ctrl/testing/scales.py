@@ -1,0 +1,52 @@
+"""The scale subresource: an autoscaling/v1 Scale as a view of another object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing.kinds import Kind
+
+_COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_of(kind: Kind, obj: Obj) -> Obj:
+    paths = kind.scale or {}
+    meta = {name: obj["metadata"][name] for name in _COPIED if name in obj["metadata"]}
+    spec = {"replicas": int(_at(obj, paths.get("specReplicasPath", ".spec.replicas")) or 0)}
+    status: Obj = {"replicas": int(_at(obj, paths.get("statusReplicasPath", ".status.replicas")) or 0)}
+    if kind.custom:
+        selector = _at(obj, paths["labelSelectorPath"]) if "labelSelectorPath" in paths else None
+    else:
+        labels = ((obj.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    if selector:
+        status["selector"] = selector
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
+
+
+def scaled(kind: Kind, obj: Obj, scale: Obj) -> Obj:
+    """The object with the replicas of a Scale, and the version that the Scale came with."""
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or replicas < 0:
+        raise answers.bad_request(f"Scale.spec.replicas {replicas!r} must be a number that is not negative")
+    path = (kind.scale or {}).get("specReplicasPath", ".spec.replicas")
+    new = _with(obj, path.strip(".").split("."), replicas)
+    meta = dict(new["metadata"])
+    for name in ("uid", "resourceVersion"):
+        if name in (scale.get("metadata") or {}):
+            meta[name] = scale["metadata"][name]
+    return {**new, "metadata": meta}
+
+
+def _at(obj: Obj, path: str) -> Any:
+    value: Any = obj
+    for part in path.strip(".").split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _with(obj: Obj, path: list[str], value: Any) -> Obj:
+    head, *rest = path
+    return {**obj, head: _with(obj.get(head) or {}, rest, value) if rest else value}

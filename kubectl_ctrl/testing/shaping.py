@@ -1,0 +1,54 @@
+"""From what a client sent to what may be stored: pruned, defaulted, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.testing import answers, builtin, structural
+from kubectl_ctrl.testing.answers import Refusal
+from kubectl_ctrl.testing.kinds import Kind
+
+
+def without_nulls(value: Any) -> Any:
+    """A copy without keys whose value is null: in nearly every type they mean the same as absent ones."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def shaped(kind: Kind, obj: Obj, validation: str) -> tuple[Obj, list[str]]:
+    """A copy of the object with unknown fields dropped and defaults filled in, and the warnings about that."""
+    obj = without_nulls(obj)
+    if not kind.custom:
+        return builtin.defaulted(obj), []
+    obj, dropped = structural.pruned(obj, kind.schema)
+    said = [f'unknown field "{path}"' for path in dropped]
+    if said and validation == "Strict":
+        resource = kind.resource
+        message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+        raise answers.bad_request(f"{message}strict decoding error: {', '.join(said)}")
+    return structural.defaulted(obj, kind.schema), [] if validation == "Ignore" else said
+
+
+def check(kind: Kind, obj: Obj, old: Obj | None) -> None:
+    """Raises the 422 of an object that breaks its schema or a rule of its kind."""
+    found = structural.problems(obj, kind.schema) if kind.custom else builtin.problems(obj, old)
+    if found:
+        raise answers.invalid(kind.resource, str(obj["metadata"]["name"]), found)
+
+
+def check_known(kind: Kind, config: Obj) -> None:
+    """Server-side apply does not take fields that the schema lacks: a plain 500 says so."""
+    if not kind.custom:
+        return
+    _, unknown = structural.pruned(config, kind.schema)
+    if not unknown:
+        return
+    meta, resource = config["metadata"], kind.resource
+    where = f"{meta.get('namespace', '')}/{meta['name']}; {resource.api_version}, Kind={resource.kind}"
+    fields = [f".{path}: field not declared in schema" for path in unknown]
+    text = fields[0] if len(fields) == 1 else "errors:\n" + "\n".join(f"  {field}" for field in fields)
+    raise Refusal(500, answers.status(500, "", f"failed to create typed patch object ({where}): {text}"))
