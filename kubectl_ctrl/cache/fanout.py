@@ -1,0 +1,224 @@
+"""From one stream of changes to every subscriber: plain calls, in order, nothing left out, nothing told twice.
+
+A change of the watch is told at once. Whatever comes in bulk (the first list, a later one, a late subscriber's first
+view, a resync) waits in the subscriber's backlog and is told in slices, so that the loop stays responsive; changes that
+come meanwhile queue up behind it. The reflector waits for backlogs to empty before it goes on, which bounds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.model.change import Change, ChangeKind
+from kubectl_ctrl.model.objects import Obj, version_of
+from kubectl_ctrl.model.resources import Resource
+
+Handler = Callable[[Change], None]
+
+_log = logging.getLogger(__name__)
+
+_SLICE = 200
+_SLOW = 0.010
+_SHORTEST_RESYNC = 1.0
+
+
+class Subscription:
+    """One subscriber: what it was told, and how it took it."""
+
+    def __init__(
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        clock: Clock,
+        resync: float | None,
+        replaced: Callable[[], None] | None,
+    ) -> None:
+        self.name = name
+        self.synced = False  # every object of the first view was told
+        self.closed = False
+        self.told = 0
+        self.errors = 0
+        self.slow = 0
+        self.resync = resync
+        self.next_resync: float | None = None
+        self._handler = handler
+        self._clock = clock
+        self._replaced = replaced
+        self._backlog: deque[Change | Callable[[], None]] = deque()
+
+    def close(self) -> None:
+        """It is told nothing more."""
+        self.closed = True
+        self._backlog.clear()
+
+    @property
+    def behind(self) -> int:
+        """How much of a bulk it is still to be told."""
+        return len(self._backlog)
+
+    def tell(self, change: Change) -> None:
+        if self._backlog:
+            self._backlog.append(change)
+        else:
+            self._call(change)
+
+    def tell_later(self, changes: Iterable[Change]) -> None:
+        self._backlog.extend(changes)
+
+    def tell_view(self, changes: Iterable[Change]) -> None:
+        """A whole list: first that it replaces what was before, at last that it was all."""
+        if self._replaced is not None:
+            self._backlog.append(self._replaced)
+        self._backlog.extend(changes)
+        self._backlog.append(self._all_told)
+
+    def work_off(self, most: int) -> None:
+        for _ in range(min(most, len(self._backlog))):
+            if not self._backlog:
+                return  # it was closed by what it was told
+            item = self._backlog.popleft()
+            if isinstance(item, Change):
+                self._call(item)
+            else:
+                item()
+
+    def _all_told(self) -> None:
+        self.synced = True
+
+    def _call(self, change: Change) -> None:
+        if self.closed:
+            return
+        self.told += 1
+        started = self._clock.elapsed()
+        try:
+            self._handler(change)
+        except Exception:  # noqa: BLE001  # whatever it is, the others and the watch go on
+            self.errors += 1
+            _log.exception("A subscriber of the cache raised.", extra=self._fields("cache.subscriber_raised", change))
+        took = self._clock.elapsed() - started
+        if took > _SLOW:
+            self.slow += 1
+            if self.slow == 1 or self.slow % 1000 == 0:  # a slow one is slow for many objects
+                fields = {**self._fields("cache.subscriber_slow", change), "took": took, "times": self.slow}
+                _log.warning("A subscriber of the cache held up the event loop.", extra=fields)
+
+    def _fields(self, action: str, change: Change) -> dict[str, object]:
+        return {"action": action, "subscriber": self.name, "resource": str(change.resource), "object": str(change.key)}
+
+    def __repr__(self) -> str:
+        return (
+            f"Subscription({self.name}, synced={self.synced}, told={self.told}, behind={self.behind}, "
+            f"errors={self.errors}, slow={self.slow})"
+        )
+
+
+class Fanout:
+    """The subscribers of one informer."""
+
+    def __init__(self, resource: Resource, *, clock: Clock, rng: Random, view: Callable[[], list[Obj]]) -> None:
+        self._resource = resource
+        self._clock = clock
+        self._rng = rng
+        self._view = view  # what the store holds, for resyncs
+        self._subscriptions: tuple[Subscription, ...] = ()
+        self._wake = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._settled.set()
+
+    @property
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        return self._subscriptions
+
+    def add(
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        resync: float | None,
+        replaced: Callable[[], None] | None,
+        view: Iterable[Obj] | None,
+    ) -> Subscription:
+        """`view` is what the store holds now, None before the first list."""
+        subscription = Subscription(name, handler, clock=self._clock, resync=resync, replaced=replaced)
+        self._plan_resync(subscription)
+        self._subscriptions = (*self._open(), subscription)
+        if view is not None:
+            subscription.tell_view(self._initial(obj) for obj in view)
+        self._stir()
+        return subscription
+
+    def tell(self, changes: Sequence[Change]) -> None:
+        """Steps of a watch, of which the store has the last one already."""
+        for change in changes:
+            for subscription in self._subscriptions:
+                subscription.tell(change)
+
+    def tell_view(self, changes: Sequence[Change]) -> None:
+        """What a completed list changed."""
+        for subscription in self._open():
+            subscription.tell_view(changes)
+        self._stir()
+
+    async def settled(self) -> None:
+        """Return once nobody has a backlog; `run` must be running."""
+        await self._settled.wait()
+
+    async def run(self) -> None:
+        """Work off backlogs and start resyncs, until cancelled."""
+        while True:
+            due = self._next_resync()
+            try:
+                async with self._clock.timeout(None if due is None else due - self._clock.elapsed()):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._start_resyncs()
+            self._wake.clear()
+            while behind := [one for one in self._open() if one.behind]:
+                for subscription in behind:
+                    subscription.work_off(_SLICE)
+                await self._clock.sleep(0)
+            self._settled.set()
+
+    def _stir(self) -> None:
+        self._wake.set()
+        if any(one.behind for one in self._subscriptions):
+            self._settled.clear()
+
+    def _open(self) -> tuple[Subscription, ...]:
+        if any(one.closed for one in self._subscriptions):
+            self._subscriptions = tuple(one for one in self._subscriptions if not one.closed)
+        return self._subscriptions
+
+    def _initial(self, obj: Obj) -> Change:
+        version = version_of(obj)
+        return Change(kind=ChangeKind.ADDED, resource=self._resource, old=None, new=obj, version=version, initial=True)
+
+    def _plan_resync(self, subscription: Subscription) -> None:
+        if subscription.resync is not None:
+            period = max(_SHORTEST_RESYNC, subscription.resync * self._rng.uniform(0.9, 1.1))
+            subscription.next_resync = self._clock.elapsed() + period
+
+    def _next_resync(self) -> float | None:
+        return min((one.next_resync for one in self._open() if one.next_resync is not None), default=None)
+
+    def _start_resyncs(self) -> None:
+        now = self._clock.elapsed()
+        for subscription in self._open():
+            if subscription.next_resync is not None and subscription.next_resync <= now:
+                subscription.tell_later(self._resynced(obj) for obj in self._view())
+                self._plan_resync(subscription)
+        self._stir()
+
+    def _resynced(self, obj: Obj) -> Change:
+        version = version_of(obj)
+        return Change(kind=ChangeKind.RESYNC, resource=self._resource, old=obj, new=obj, version=version)
+
+    def __repr__(self) -> str:
+        behind = sum(one.behind for one in self._subscriptions)
+        return f"Fanout({self._resource}, subscribers={len(self._subscriptions)}, behind={behind})"

@@ -1,0 +1,177 @@
+"""One watch and the local copy that it feeds, shared by everyone who asks for the same selection."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from kubectl_ctrl.cache.fanout import Handler, Subscription
+from kubectl_ctrl.cache.mutations import Mutations
+from kubectl_ctrl.cache.projection import Texts
+from kubectl_ctrl.cache.recovery import State
+from kubectl_ctrl.cache.reflector import Counts, Reflector
+from kubectl_ctrl.cache.replica import Replica
+from kubectl_ctrl.cache.selection import Selection
+from kubectl_ctrl.cache.store import IndexFn
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.selectors import Selector
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How an informer is, and since when (wall time)."""
+
+    state: State
+    since: float
+    message: str = ""
+
+
+class Informer:
+    """Reads answer from the local copy, through the overlay of own writes; nothing here waits for the server."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        client: Client,
+        *,
+        managers: frozenset[str],
+        texts: Texts,
+        clock: Clock,
+        rng: Random,
+        mutations: Mutations | None = None,
+    ) -> None:
+        self.selection = selection
+        self._clock = clock
+        self._replica = Replica(selection, managers=managers, texts=texts, clock=clock, rng=rng, mutations=mutations)
+        self._reflector = Reflector(client, self._replica, clock=clock, rng=rng, on_state=self._note_state)
+        self._health = Health(state=State.STARTING, since=clock.now())
+        self._synced = asyncio.Event()
+        self._listeners: tuple[Callable[[Informer], None], ...] = ()
+
+    # Reads. Each one answers from one moment; what it returns is shared and must not be changed.
+
+    def get(self, key: Key) -> Obj | None:
+        return self._replica.get(key)
+
+    def list(self, namespace: str = "", selector: Selector | None = None) -> list[Obj]:
+        """Sorted by key."""
+        return self._replica.list(namespace, selector)
+
+    def by_index(self, index: str, value: str) -> builtins.list[Obj]:
+        """Sorted by key."""
+        return self._replica.by_index(index, value)
+
+    def add_index(self, name: str, values: IndexFn) -> None:
+        """`values` must be a pure function of the object; at any time, also when objects are there already."""
+        self._replica.add_index(name, values)
+
+    def __len__(self) -> int:
+        """Objects in the store; the overlay does not count."""
+        return len(self._replica.store)
+
+    # News.
+
+    def subscribe(
+        self,
+        name: str,
+        handler: Handler,
+        *,
+        resync: float | None = None,
+        replaced: Callable[[], None] | None = None,
+    ) -> Subscription:
+        """Have `handler` called for every change from now on, first of all for each object that is there.
+
+        `resync` is the mean number of seconds between two local retellings of everything. `replaced` is called, in its
+        place between the changes, when a completed list replaced the store: versions from before mean nothing any more.
+        """
+        return self._replica.subscribe(name, handler, resync=resync, replaced=replaced)
+
+    def on_health(self, listener: Callable[[Informer], None]) -> None:
+        """Have `listener` called whenever the state changes."""
+        self._listeners = (*self._listeners, listener)
+
+    # State.
+
+    @property
+    def synced(self) -> bool:
+        """Whether a complete list has ever arrived; it stays true. A subscription has a `synced` of its own."""
+        return self._replica.synced
+
+    @property
+    def version(self) -> str:
+        """How far list and watch have got."""
+        return self._replica.store.version
+
+    @property
+    def epoch(self) -> int:
+        """How many complete lists have arrived. Versions can be compared within one epoch."""
+        return self._replica.epoch
+
+    @property
+    def counts(self) -> Counts:
+        return self._reflector.counts
+
+    @property
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        return self._replica.fanout.subscriptions
+
+    @property
+    def health(self) -> Health:
+        return self._health
+
+    async def wait_synced(self) -> None:
+        """Return when the store and every subscription of this moment are synced."""
+        await self._synced.wait()
+        await self._replica.fanout.settled()
+
+    # Own writes.
+
+    def wrote(self, answer: Obj) -> None:
+        """Show the answer of a write of ours to readers until the watch has got as far."""
+        self._replica.wrote(answer)
+
+    def removed(self, key: Key, uid: str, version: str = "") -> None:
+        """Hide an object of which the server said that it is gone; `version` is the last one that the deleter knew."""
+        self._replica.removed(key, uid, version)
+
+    # Life.
+
+    def poke(self) -> None:
+        """Do not wait for the next try."""
+        self._reflector.poke()
+
+    async def run(self) -> None:
+        """Until cancelled. What was read stays readable after that, and grows old."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._replica.fanout.run(), name=f"fanout of {self.selection}")
+            group.create_task(self._reflector.run(), name=f"reflector of {self.selection}")
+
+    def _note_state(self, state: State, message: str) -> None:
+        if self._replica.synced:
+            self._synced.set()
+        if (state, message) == (self._health.state, self._health.message):
+            return
+        changed = state is not self._health.state
+        since = self._clock.now() if changed else self._health.since
+        self._health = Health(state=state, since=since, message=message)
+        if not changed:
+            return
+        level = logging.INFO if state is State.SYNCED else logging.WARNING
+        fields = {"action": f"cache.{state}", "selection": str(self.selection), "why": message}
+        _log.log(level, "The state of a watch changed.", extra=fields)
+        for listener in self._listeners:
+            listener(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Informer({self.selection}, {self._health.state}, objects={len(self)}, version={self.version!r}, "
+            f"epoch={self.epoch}, subscribers={len(self.subscriptions)}, overlay={self._replica.overlay!r})"
+        )

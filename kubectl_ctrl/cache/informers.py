@@ -1,0 +1,127 @@
+"""All informers of a process: one per selection, whoever asks for it, started and stopped one by one or together."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+from kubectl_ctrl.cache.informer import Informer
+from kubectl_ctrl.cache.mutations import Mutations
+from kubectl_ctrl.cache.projection import Texts
+from kubectl_ctrl.cache.selection import Selection
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.resources import Resource
+
+
+class Informers:
+    """The informers of one client. `managers` are the field managers whose owned fields are kept whole."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        rng: Random,
+        managers: frozenset[str],
+        mutations: Mutations | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng
+        self._managers = managers
+        self._mutations = mutations
+        self._texts = Texts()
+        self._informers: dict[Selection, Informer] = {}
+        self._tasks: dict[Selection, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None  # while running
+
+    def informer(self, selection: Selection) -> Informer:
+        """The one informer of that selection; made when it is first asked for, and started if the others run."""
+        informer = self._informers.get(selection)
+        if informer is None:
+            informer = Informer(
+                selection,
+                self._client,
+                managers=self._managers,
+                texts=self._texts,
+                clock=self._clock,
+                rng=self._rng,
+                mutations=self._mutations,
+            )
+            self._informers[selection] = informer
+            self._start(informer)
+        return informer
+
+    def find(self, resource: Resource, namespace: str = "") -> Informer | None:
+        """One that has every object of that resource in that namespace, whole; "" asks for all namespaces."""
+        for place in dict.fromkeys(("", namespace)):
+            if (informer := self._informers.get(Selection(resource, place))) is not None:
+                return informer
+        return None
+
+    def all(self) -> tuple[Informer, ...]:
+        """In the order in which they were asked for."""
+        return tuple(self._informers.values())
+
+    def wrote(self, resource: Resource, answer: Obj) -> None:
+        """A write was answered with this object: every later read shows it or something newer."""
+        for informer in self._of(resource):
+            informer.wrote(answer)
+
+    def removed(self, resource: Resource, key: Key, uid: str, version: str = "") -> None:
+        """A deletion was answered, and nothing is left of that object: no later read shows it, nor what it replaced.
+
+        `version` is the last one that the deleter knew of it.
+        """
+        for informer in self._of(resource):
+            informer.removed(key, uid, version)
+
+    def poke(self) -> None:
+        """Whoever waits for its next try tries now: something was installed, allowed or repaired."""
+        for informer in self._informers.values():
+            informer.poke()
+
+    async def wait_synced(self) -> None:
+        """Return when every informer of this moment and its subscriptions are synced."""
+        for informer in self.all():
+            await informer.wait_synced()
+
+    async def run(self) -> None:
+        """Run all informers, also those that are asked for later, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                if self._mutations is not None:
+                    group.create_task(self._mutations.run(), name="mutations")
+                for informer in self._informers.values():
+                    self._start(informer)
+                await asyncio.Event().wait()
+            finally:
+                self._group = None
+                self._tasks.clear()
+
+    async def stop(self, selection: Selection) -> None:
+        """End that informer and forget it; its subscribers hear nothing more."""
+        informer = self._informers.pop(selection, None)
+        if informer is None:
+            return
+        for subscription in informer.subscriptions:
+            subscription.close()
+        task = self._tasks.pop(selection, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def _start(self, informer: Informer) -> None:
+        if self._group is not None and informer.selection not in self._tasks:
+            name = f"informer of {informer.selection}"
+            self._tasks[informer.selection] = self._group.create_task(informer.run(), name=name)
+
+    def _of(self, resource: Resource) -> list[Informer]:
+        return [informer for informer in self._informers.values() if informer.selection.resource == resource]
+
+    def __repr__(self) -> str:
+        objects = sum(len(informer) for informer in self._informers.values())
+        return f"Informers({len(self._informers)}, running={len(self._tasks)}, objects={objects})"

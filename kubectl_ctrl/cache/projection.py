@@ -1,0 +1,152 @@
+"""What the cache keeps of an object, and how little memory that takes.
+
+A fresh object is cut down (managedFields, or everything but metadata) and then rebuilt from what the cache holds
+already: equal parts are taken from a like object, which is its own last version or one made from the same template, and
+repeated strings from a table. So two objects may share parts; one more reason why nobody changes them in place.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from kubectl_ctrl.cache.selection import Selection
+from kubectl_ctrl.model.fields import reduce
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.patches import same
+from kubectl_ctrl.model.resources import Resource
+
+# Longer strings seldom repeat, and would be kept alive by the table.
+_LONGEST = 128
+_MOST_TEXTS = 20_000
+
+_FREE_FORM = frozenset({("apps", "controllerrevisions")})
+
+_Same = Callable[[Any, Any], bool]
+
+
+class Texts(dict[str, str]):
+    """Each string once. It starts afresh when it is full, so that strings that went out of use do not pile up in it."""
+
+    def __missing__(self, text: str) -> str:
+        if len(text) > _LONGEST:
+            return text
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        self[text] = text
+        return text
+
+    def __repr__(self) -> str:
+        return f"Texts({len(self)})"
+
+
+class Projection:
+    """From a decoded object to the cached one, alike for lists, watches and the answers of own writes."""
+
+    def __init__(self, selection: Selection, *, managers: frozenset[str], texts: Texts) -> None:
+        self._metadata_only = selection.metadata_only
+        self._managers = managers
+        self._texts = texts
+        self._same: _Same = operator.eq if _typed(selection.resource) else same
+
+    def of(self, fresh: Obj, like: Obj | None) -> Obj:
+        """The cached form of an object that nobody else holds; `like` itself when that says exactly the same."""
+        reduce(fresh, self._managers)
+        if self._metadata_only:
+            fresh = {
+                "apiVersion": "meta.k8s.io/v1",
+                "kind": "PartialObjectMetadata",
+                "metadata": fresh["metadata"],
+            }
+        if like is None:
+            return _built(fresh, self._texts)
+        if like == fresh and self._same(like, fresh):
+            return like
+        return _rebuilt(fresh, like, self._texts, self._same)
+
+    def of_shared(self, obj: Obj, like: Obj | None) -> Obj:
+        """The cached form of an object that somebody else holds and may change later: everything in it is copied."""
+        return self.of({**obj, "metadata": dict(obj["metadata"])}, like)
+
+    def __repr__(self) -> str:
+        what = "metadata" if self._metadata_only else "whole"
+        return f"Projection({what}, managers={sorted(self._managers)}, {self._texts!r})"
+
+
+def _typed(resource: Resource) -> bool:
+    """Whether equal in Python is identical in JSON: in a built-in type no field can be 1 now and true later.
+
+    The API server takes a custom resource only into a group with a dot in its name.
+    """
+    return "." not in resource.group and (resource.group, resource.plural) not in _FREE_FORM
+
+
+# The three functions below run for every part of every object that arrives. They test exact types, which is what a JSON
+# decoder makes, and repeat themselves a little, because a function call costs as much as the work of one.
+
+
+def _built(value: Obj, texts: Texts) -> Obj:
+    """A deep copy with repeated strings shared."""
+    out: Obj = {}
+    for key, item in value.items():
+        kind = type(item)
+        if kind is str:
+            out[texts[key]] = texts[item]
+        elif kind is dict:
+            out[texts[key]] = _built(item, texts)
+        elif kind is list:
+            out[texts[key]] = _built_items(item, texts)
+        else:
+            out[texts[key]] = item
+    return out
+
+
+def _built_items(items: list[Any], texts: Texts) -> list[Any]:
+    out: list[Any] = []
+    for item in items:
+        kind = type(item)
+        if kind is dict:
+            out.append(_built(item, texts))
+        elif kind is str:
+            out.append(texts[item])
+        else:
+            out.append(_built_items(item, texts) if kind is list else item)
+    return out
+
+
+def _rebuilt(value: Obj, like: Obj, texts: Texts, same_: _Same) -> Obj:
+    """A deep copy that takes every part that it can from `like`."""
+    out: Obj = {}
+    for key, item in value.items():
+        kind = type(item)
+        other = like.get(key)
+        if kind is str:
+            out[texts[key]] = other if item == other else texts[item]
+        elif kind is dict:
+            if item == other and same_(item, other):
+                out[texts[key]] = other
+            else:
+                out[texts[key]] = _rebuilt(item, other, texts, same_) if type(other) is dict else _built(item, texts)
+        elif kind is list:
+            out[texts[key]] = _rebuilt_items(item, other, texts, same_)
+        else:
+            out[texts[key]] = item
+    return out
+
+
+def _rebuilt_items(items: list[Any], like: Any, texts: Texts, same_: _Same) -> list[Any]:
+    if type(like) is not list:
+        return _built_items(items, texts)
+    if items == like and same_(items, like):
+        return like
+    out: list[Any] = []
+    for place, item in enumerate(items):
+        other = like[place] if place < len(like) else None
+        if type(item) is not dict:
+            out += _built_items([item], texts)
+        elif item == other and same_(item, other):
+            out.append(other)
+        else:
+            out.append(_rebuilt(item, other, texts, same_) if type(other) is dict else _built(item, texts))
+    return out

@@ -1,0 +1,199 @@
+"""A local copy of what a selection selects: deliveries of list and watch go in, changes and consistent reads come out.
+
+The order inside of each delivery is the promise of this room: store and indexes first, then the overlay, then
+subscribers. It all happens on the event loop's thread and without waiting, so a reader never sees half of it.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from random import Random
+
+from kubectl_ctrl.cache.fanout import Fanout, Handler, Subscription
+from kubectl_ctrl.cache.mutations import Mutations
+from kubectl_ctrl.cache.overlay import Overlay
+from kubectl_ctrl.cache.projection import Projection, Texts
+from kubectl_ctrl.cache.selection import Scope, Selection
+from kubectl_ctrl.cache.store import IndexFn, Store
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.model.change import Change
+from kubectl_ctrl.model.objects import Key, Obj, key_of, labels_of, uid_of, version_of
+from kubectl_ctrl.model.selectors import Selector
+
+_MOST_FAMILIES = 1000
+
+
+class Staging:
+    """A list while it comes in; nobody sees it before it is complete."""
+
+    def __init__(self, mark: int) -> None:
+        self.mark = mark  # what the overlay knew before the list was asked for
+        self.objects: dict[Key, Obj] = {}
+
+    def __repr__(self) -> str:
+        return f"Staging(objects={len(self.objects)})"
+
+
+class Replica:
+    """The copy behind one informer."""
+
+    def __init__(
+        self,
+        selection: Selection,
+        *,
+        managers: frozenset[str],
+        texts: Texts,
+        clock: Clock,
+        rng: Random,
+        mutations: Mutations | None,
+    ) -> None:
+        self.selection = selection
+        self.store = Store(selection.resource)
+        self.overlay = Overlay(self.store, clock=clock, narrowed=selection.narrowed)
+        self.fanout = Fanout(selection.resource, clock=clock, rng=rng, view=lambda: list(self.store.objects.values()))
+        self.epoch = 0  # completed lists
+        self._scope = Scope(selection)
+        self._projection = Projection(selection, managers=managers, texts=texts)
+        self._mutations = mutations
+        self._families: dict[str, Key] = {}  # the last object of each family, as a pattern for the next
+
+    @property
+    def synced(self) -> bool:
+        return self.epoch > 0
+
+    # Reads: each one answers from one moment.
+
+    def get(self, key: Key) -> Obj | None:
+        stored = self.store.get(key)
+        return self.overlay.visible(key, stored) if self.overlay else stored
+
+    def list(self, namespace: str = "", selector: Selector | None = None) -> list[Obj]:
+        """Sorted by key."""
+        keys = self.store.sorted_keys(namespace)
+        if self.overlay:
+            added = [key for key in self.overlay.places() if self.store.get(key) is None]
+            added = [key for key in added if namespace in ("", key.namespace)]
+            keys = sorted([*keys, *added]) if added else keys
+        found = [obj for key in keys if (obj := self.get(key)) is not None]
+        return found if selector is None else [obj for obj in found if selector.matches(labels_of(obj))]
+
+    def by_index(self, name: str, value: str) -> builtins.list[Obj]:
+        """The objects for which the index function gives that value now, sorted by key."""
+        index = self.store.index(name)
+        if not self.overlay:
+            return [self.store.objects[key] for key in sorted(index.holders(value))]
+        filed, found = index.holders(value), []
+        for key in sorted({*filed, *self.overlay.places()}):
+            obj = self.get(key)
+            if obj is None:
+                continue
+            as_stored = obj is self.store.get(key)
+            if key in filed if as_stored else value in index.values(obj):
+                found.append(obj)
+        return found
+
+    def add_index(self, name: str, values: IndexFn) -> None:
+        self.store.add_index(name, values)
+
+    # What list and watch deliver.
+
+    def stage(self) -> Staging:
+        """To be called right before a list is asked for."""
+        return Staging(self.overlay.mark())
+
+    def add(self, staging: Staging, fresh: Obj) -> None:
+        """One object of a list; raises what the projection raises for an object that is none."""
+        key = key_of(fresh)
+        staging.objects[key] = self._kept(fresh, self._like(key, fresh, staging))
+
+    def keep(self, staging: Staging, broken: Obj) -> None:
+        """The list has this object in a form that cannot be used: the last good one stays."""
+        key = key_of(broken)
+        if (known := self.store.get(key)) is not None:
+            staging.objects[key] = known
+
+    def drop(self, staging: Staging, obj: Obj) -> None:
+        """The list had this object, and it was deleted while the list still came in."""
+        staging.objects.pop(key_of(obj), None)
+
+    def replace(self, staging: Staging, version: str) -> None:
+        """The list is complete."""
+        before, self.store.version = self.store.version, version
+        changes = self.store.replace(staging.objects, initial=not self.synced)
+        self.overlay.replaced(staging.mark, before)
+        self.epoch += 1
+        self.fanout.tell_view(changes)
+
+    def put(self, fresh: Obj) -> None:
+        """The watch says that this was added or modified."""
+        obj = self._kept(fresh, self._like(key_of(fresh), fresh, None))
+        self._deliver(obj, self.store.put(obj), deleted=False)
+
+    def remove(self, fresh: Obj) -> None:
+        """The watch says that this was deleted, or left the selection."""
+        key = key_of(fresh)
+        last = self._kept(fresh, self._like(key, fresh, None))
+        self._deliver(last, self.store.remove(last), deleted=True)
+
+    def bookmark(self, version: str) -> bool:
+        """The watch says how far it is. False when that shows that only a new list can tell the truth."""
+        self.store.version = version
+        self.overlay.advance(version)
+        return not (self.overlay and self.overlay.overdue())
+
+    # What writers were answered.
+
+    def wrote(self, answer: Obj) -> None:
+        """A write was answered with this object."""
+        if not self._is_ours(answer):
+            return
+        inside = self._scope.holds(answer)
+        like = self.get(key_of(answer))
+        self.overlay.put(answer, self._projection.of_shared(answer, like) if inside else None)
+
+    def removed(self, key: Key, uid: str, version: str) -> None:
+        """A deletion was answered, and nothing is left of the object."""
+        if uid and self._scope.reaches(key.namespace):
+            self.overlay.bury(key, uid, version)
+
+    def subscribe(
+        self, name: str, handler: Handler, *, resync: float | None, replaced: Callable[[], None] | None
+    ) -> Subscription:
+        view = [self.store.objects[key] for key in self.store.sorted_keys()] if self.synced else None
+        return self.fanout.add(name, handler, resync=resync, replaced=replaced, view=view)
+
+    def _deliver(self, obj: Obj, changes: tuple[Change, ...], *, deleted: bool) -> None:
+        self.store.version = version_of(obj) or self.store.version
+        self.overlay.saw(obj, deleted=deleted)
+        self.fanout.tell(changes)
+
+    def _kept(self, fresh: Obj, like: Obj | None) -> Obj:
+        obj = self._projection.of(fresh, like)
+        if self._mutations is not None and obj is not like:
+            self._mutations.keep(obj)
+        return obj
+
+    def _like(self, key: Key, fresh: Obj, staging: Staging | None) -> Obj | None:
+        """What shares most with the object: what readers see of it, else the last object of its family that came by."""
+        known = self.get(key) or self.store.get(key)
+        if known is not None:
+            return known
+        family = fresh["metadata"].get("generateName") or ""
+        pattern = self._families.get(family)
+        if len(self._families) >= _MOST_FAMILIES:
+            self._families.clear()
+        self._families[family] = key
+        if pattern is None:
+            return None
+        staged = staging.objects.get(pattern) if staging is not None else None
+        return staged if staged is not None else self.store.get(pattern)
+
+    def _is_ours(self, answer: Obj) -> bool:
+        """A write to a subresource may be answered with another kind; that says nothing about the object."""
+        kind = answer.get("kind") or self.selection.resource.kind
+        known = bool(uid_of(answer) and version_of(answer))
+        return known and kind == self.selection.resource.kind and self._scope.reaches(key_of(answer).namespace)
+
+    def __repr__(self) -> str:
+        return f"Replica({self.selection}, epoch={self.epoch}, {self.store!r}, {self.overlay!r}, {self.fanout!r})"
