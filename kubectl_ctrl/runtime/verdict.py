@@ -54,6 +54,10 @@ class AttemptTimeout(Exception):
         super().__init__(f"The attempt was cut after {seconds:g} s, its timeout.")
 
 
+class AttemptQuit(Exception):
+    """The reconciler cancelled itself or asked the process to exit; neither is its to decide."""
+
+
 def judge_result(result: object) -> Verdict:
     """The verdict on a reconcile that returned."""
     if result is None:
@@ -90,7 +94,7 @@ def is_failure(verdict: Verdict) -> bool:
 
 def describe(error: BaseException) -> str:
     """One error for people: ours are sentences already, of others the type says half."""
-    if isinstance(error, (CtrlError, AttemptTimeout)):
+    if isinstance(error, (CtrlError, AttemptTimeout, AttemptQuit)):
         return str(error)
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,156 @@
+"""Runs one reconcile: its context, its two doors, its timeout, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import Scope
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.model.attempt import Outcome, Verdict
+from kubectl_ctrl.runtime.builder import ControllerSpec
+from kubectl_ctrl.runtime.contract import Context, Reconciler
+from kubectl_ctrl.runtime.live import Equipment, LiveReader, LiveWriter
+from kubectl_ctrl.runtime.notes import Notes
+from kubectl_ctrl.runtime.runs import attempt_context, attempt_log
+from kubectl_ctrl.runtime.verdict import AttemptQuit, AttemptTimeout, judge_error, judge_result, where_raised
+
+_log = logging.getLogger(__name__)
+
+# How long a reconciler that was cut may take to clean up before its worker goes on without it.
+_GRACE = 5.0
+_LONGEST_TRACEBACK = 20_000
+
+
+class Cut(Enum):
+    """Who ended an attempt before it ended itself."""
+
+    TIMEOUT = "timeout"
+    LEASE = "the lease was lost"
+    STOP = "the run was stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a reconcile ended."""
+
+    verdict: Verdict
+    took: float
+    error: BaseException | None = None
+    cut: Cut | None = None
+
+    @property
+    def traceback(self) -> str:
+        if self.error is None or self.cut is not None:
+            return ""
+        return "".join(traceback.format_exception(self.error))[-_LONGEST_TRACEBACK:]
+
+
+class Running:
+    """One reconcile under way, in a task of its own, so that whatever it does stays its own."""
+
+    def __init__(self, notes: Notes, task: asyncio.Task[object], reconciler: Reconciler, started: float) -> None:
+        self.notes = notes
+        self._task = task
+        self._reconciler = reconciler
+        self._started = started  # elapsed time
+        self._cut: Cut | None = None
+
+    @property
+    def attempt(self) -> str:
+        return self.notes.attempt
+
+    @property
+    def over(self) -> bool:
+        return self._task.done()
+
+    def cut(self, why: Cut) -> None:
+        """End it; its doors close at once, whatever it makes of being cancelled."""
+        if not self._task.done() and self._cut is None:
+            self._cut = why
+            self.notes.close()
+            self._task.cancel()
+
+    async def wait(self, clock: Clock, timeout: float) -> bool:
+        """Until it has ended, and cut it after `timeout`. False when it does not end even so."""
+        if not await self._ends(clock, timeout):
+            self.cut(Cut.TIMEOUT)
+            return await self._ends(clock, _GRACE)
+        return True
+
+    def when_over(self, callback: Callable[[], None]) -> None:
+        self._task.add_done_callback(lambda _: callback())
+
+    def ended(self, clock: Clock, timeout: float) -> Ended:
+        """What became of it, once it is over."""
+        self.notes.close()
+        took = clock.elapsed() - self._started
+        error = self._error()
+        if self._cut is Cut.TIMEOUT:
+            return Ended(verdict=judge_error(AttemptTimeout(timeout)), took=took, error=error, cut=self._cut)
+        if self._cut is not None:
+            verdict = Verdict(outcome=Outcome.DROPPED, message=f"The attempt was cut: {self._cut.value}.")
+            return Ended(verdict=verdict, took=took, error=error, cut=self._cut)
+        if error is None:
+            return Ended(verdict=judge_result(self._task.result()), took=took)
+        return Ended(verdict=judge_error(error, where_raised(error, self._reconciler)), took=took, error=error)
+
+    async def _ends(self, clock: Clock, timeout: float) -> bool:
+        try:
+            async with clock.timeout(timeout):
+                await asyncio.wait([self._task])
+        except TimeoutError:
+            return self._task.done()
+        return True
+
+    def _error(self) -> BaseException | None:
+        if not self._task.cancelled():
+            return self._task.exception()
+        return AttemptQuit("The reconciler was cancelled from inside, by something that it awaited or did itself.")
+
+    def __repr__(self) -> str:
+        return f"Running({self.attempt}, over={self.over}, cut={self._cut})"
+
+
+class Attempts:
+    """Starts the attempts of one controller."""
+
+    def __init__(self, spec: ControllerSpec, equipment: Equipment, client: Client) -> None:
+        self._spec = spec
+        self._equipment = equipment
+        self._client = client
+
+    def start(self, notes: Notes, gate: Callable[[], float | None]) -> Running:
+        """`gate` is asked before each call is sent."""
+        client = self._client.scoped(Scope(prefix=notes.attempt, note=notes.call, gate=lambda: _passed(notes, gate)))
+        ctx = Context(
+            request=notes.start.request,
+            attempt=notes.attempt,
+            read=LiveReader(self._equipment.caches, client, notes),
+            write=LiveWriter(self._equipment, client, notes),
+            now=lambda: notes.time(self._equipment.clock.now()),
+            random=Random(notes.seed),  # noqa: S311  # for spreading and jitter; a replay makes the same one
+            log=attempt_log(self._spec.name, notes.attempt, notes.start.request),
+        )
+        task = asyncio.create_task(_reconciled(self._spec.reconcile, ctx), name=f"attempt {notes.attempt}")
+        return Running(notes, task, self._spec.reconcile, self._equipment.clock.elapsed())
+
+
+async def _reconciled(reconcile: Reconciler, ctx: Context) -> object:
+    with attempt_context(ctx.attempt):
+        try:
+            return await reconcile(ctx, ctx.request)
+        except SystemExit as error:
+            # It would end the event loop, and with it everybody else's work.
+            raise AttemptQuit(f"The reconciler asked the process to exit ({error.code!r}).") from error
+
+
+def _passed(notes: Notes, gate: Callable[[], float | None]) -> float | None:
+    notes.check_open()
+    return gate()

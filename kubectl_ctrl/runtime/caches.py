@@ -1,0 +1,93 @@
+"""The caches of one controller by resource: what mappings may look into, and what the reading door answers from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.model.objects import Key, Obj, uid_of
+from kubectl_ctrl.model.owners import controller_of
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.runtime.builder import ControllerSpec
+from kubectl_ctrl.runtime.contract import Indexer, Labels
+
+
+class Lookup(Protocol):
+    """What is asked of an informer; own writes are in its answers."""
+
+    def get(self, key: Key) -> Obj | None: ...
+
+    def by_index(self, name: str, value: str) -> Sequence[Obj]: ...
+
+    def add_index(self, name: str, values: Indexer) -> None: ...
+
+    def list(self, namespace: str = "", selector: Selector | None = None) -> Sequence[Obj]: ...
+
+
+class Caches:
+    """Everything that a controller declared, and nothing else."""
+
+    def __init__(self, spec: ControllerSpec, lookups: Mapping[Resource, Lookup]) -> None:
+        self._spec = spec
+        self._lookups = {resource: lookups[resource] for resource in spec.resources}
+        self._indexes = {(index.resource, index.name) for index in spec.indexes}
+        # Informers are shared, so every controller files under names of its own.
+        for lookup in self._lookups.values():
+            lookup.add_index(f"{spec.name}/controller", _controller_uid)
+        for index in spec.indexes:
+            self._lookups[index.resource].add_index(f"{spec.name}/by/{index.name}", index.values)
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None:
+        return self._of(resource).get(Key(namespace if resource.namespaced else "", name))
+
+    def list(self, resource: Resource, namespace: str = "", labels: Labels | None = None) -> Sequence[Obj]:
+        selector = selector_of(labels) if labels is not None else None
+        return self._of(resource).list(namespace if resource.namespaced else "", selector)
+
+    def children(self, owner: Obj, resource: Resource) -> Sequence[Obj]:
+        return self._of(resource).by_index(f"{self._spec.name}/controller", uid_of(owner))
+
+    def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]:
+        lookup = self._of(resource)
+        if (resource, index) not in self._indexes:
+            raise ControllerError(
+                f"Controller {self._spec.name!r} has no index {index!r} of {resource}.",
+                next_step=f"Declare it with .index({resource.kind}, {index!r}, ...).",
+            )
+        return lookup.by_index(f"{self._spec.name}/by/{index}", value)
+
+    def newest(self, obj: Obj, resource: Resource) -> Obj:
+        """The object as the cache has it now, or as it was given when the cache has none of that UID."""
+        meta = obj["metadata"]
+        cached = self.get(resource, meta["name"], meta.get("namespace") or "") if resource in self._lookups else None
+        return cached if cached is not None and uid_of(cached) == uid_of(obj) else obj
+
+    def _of(self, resource: Resource) -> Lookup:
+        lookup = self._lookups.get(resource)
+        if lookup is None:
+            raise ControllerError(
+                f"Controller {self._spec.name!r} has no cache of {resource} ({resource.api_version}).",
+                next_step="Declare it with .owns(), .watches() or .reads(), or use ctx.read.live().",
+            )
+        return lookup
+
+    def __repr__(self) -> str:
+        return f"Caches({self._spec.name}, resources={len(self._lookups)})"
+
+
+def selector_of(labels: Labels) -> Selector:
+    if isinstance(labels, Selector):
+        return labels
+    return _parsed(labels if isinstance(labels, str) else ",".join(f"{key}={value}" for key, value in labels.items()))
+
+
+# A reconciler asks with the same few selectors over and over.
+_parsed = lru_cache(maxsize=1024)(Selector.parse)
+
+
+def _controller_uid(obj: Obj) -> Iterable[str]:
+    ref = controller_of(obj)
+    return (str(ref.get("uid") or ""),) if ref is not None else ()

@@ -1,0 +1,278 @@
+"""The loop of one controller: from a change to the queue, from the queue to an attempt, from its verdict to the queue.
+
+Workers take requests, and one request is never run by two at a time. An attempt runs in a task of its own, so one that
+raises, hangs, cancels itself or ignores being cancelled costs its own request only. Observers hear of every attempt
+when it begins and when it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from kubectl_ctrl.errors import NotLeading, QueueClosed, Refused
+from kubectl_ctrl.model.attempt import Echoed, Outcome, Started, State, Verdict, Waiting
+from kubectl_ctrl.model.cause import Cause, CauseKind, Request
+from kubectl_ctrl.model.change import Change
+from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended, Running
+from kubectl_ctrl.runtime.builder import ControllerSpec
+from kubectl_ctrl.runtime.echoes import Echoes, Written
+from kubectl_ctrl.runtime.follow import follow
+from kubectl_ctrl.runtime.notes import Notes
+from kubectl_ctrl.runtime.options import Run
+from kubectl_ctrl.runtime.verdict import is_failure
+from kubectl_ctrl.runtime.watching import Watching
+from kubectl_ctrl.workqueue.limits import Backoff
+from kubectl_ctrl.workqueue.queue import Queue
+from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, Counts, Entry, Retry, Stage, Work
+
+_log = logging.getLogger(__name__)
+
+Gate = Callable[[], float | None]
+
+_UNHURRIED = (CauseKind.INITIAL, CauseKind.RESYNC)
+# A lease can run out a moment before the elector says so; until then the gate is asked again after so long.
+_RECHECK = 0.5
+_MOST_ENTRIES = 1000
+# What a request that was to run again was waiting for when there was no again.
+_STAGES = {After: Stage.TIMER, Again: Stage.READY, Retry: Stage.BACKOFF}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a request stands whose last attempt did not simply succeed, and since when (wall time)."""
+
+    verdict: Verdict
+    since: float
+
+
+class Controller:
+    """One controller at work. Shut at first: attempts start only while it is open."""
+
+    def __init__(
+        self, spec: ControllerSpec, attempts: Attempts, watching: Watching, echoes: Echoes, *, run: Run, gate: Gate
+    ) -> None:
+        self.spec = spec
+        self.standings: dict[Request, Standing] = {}
+        self.left: list[Waiting] = []  # what was not done when it was stopped
+        self._attempts = attempts
+        self._watching = watching
+        self._echoes = echoes
+        self._run = run
+        self._clock = run.clock
+        self._gate = gate
+        self._queue: Queue[Request, Cause] = Queue(
+            name=spec.name,
+            clock=run.clock,
+            limiter=Backoff(rng=run.rng),
+            lane=lambda request: request.namespace,
+        )
+        self._open = asyncio.Event()
+        self._stopping = False
+        self._held: dict[Request, Work[Request, Cause]] = {}  # taken, and not started because it is shut
+        self._running: dict[Request, Running] = {}
+        self._agains: Counter[Request] = Counter()
+
+    # Hop 4 and 5: from the cache to the queue. Called by the cache, so nothing here waits.
+
+    def changed(self, change: Change) -> None:
+        for request, cause in self._watching.wakes(change, self._clock.now()):
+            if not self._is_late_echo(request, cause):
+                self._queue.add(request, cause, priority=BULK if cause.kind in _UNHURRIED else LIVE)
+
+    def ask(self, request: Request, detail: str = "") -> None:
+        """Run it because somebody says so."""
+        self._queue.add(request, Cause(kind=CauseKind.MANUAL, at=self._clock.now(), detail=detail))
+
+    def _is_late_echo(self, request: Request, cause: Cause) -> bool:
+        if request in self._running:
+            return False  # decided when that attempt is done
+        written = self._echo(request, cause)
+        if written is None:
+            return False
+        after = self._clock.elapsed() - written.at
+        self._run.observers.tell(
+            Echoed(attempt=written.attempt, request=request, uid=written.uid, version=written.version, after=after)
+        )
+        return True
+
+    def _echo(self, request: Request, cause: Cause) -> Written | None:
+        try:
+            return self._echoes.match(request, cause)
+        except Exception:  # noqa: BLE001  # an object that cannot be judged is news
+            _log.exception("An event could not be compared with own writes.", extra={"action": "echo.failed"})
+            return None
+
+    # Whether attempts may start.
+
+    def open(self) -> None:
+        if not self._stopping:
+            self._open.set()
+
+    def shut(self, cut: Cut | None = None) -> None:
+        """Start nothing more; with `cut` also end what runs. What was cut runs again once it is open."""
+        self._open.clear()
+        if cut is not None:
+            for running in self._running.values():
+                running.cut(cut)
+
+    def close(self) -> None:
+        """Take no more requests: those that are ready are still run, and then the workers end."""
+        self._queue.close()
+
+    def stop(self) -> None:
+        """Start nothing more, for good; the workers end once what runs is done. From here on `left` fills."""
+        for entry in self._queue.abandon():
+            if entry.key not in self._running:
+                self.left.append(self._waiting(entry))
+            elif entry.causes:  # something came up for it while it ran
+                self.left.append(replace(self._waiting(entry), state=Stage.READY))
+        self._stopping = True
+        self._open.set()  # whoever waits in front of it goes home
+
+    def give_up(self) -> None:
+        """The workers were stopped while attempts still ran: those are left too."""
+        now = self._clock.now()
+        for request in self._running:
+            self.left.append(Waiting(request=request, state=Stage.RUNNING, since=now))
+
+    # Hop 6 to 9: workers.
+
+    async def work(self) -> None:
+        """One worker; until the queue is closed and empty."""
+        while True:
+            try:
+                work = await self._queue.get()
+            except QueueClosed:
+                return
+            if await self._admitted(work):
+                await self._attempt(work)
+            else:
+                self._queue.done(work)
+
+    async def _admitted(self, work: Work[Request, Cause]) -> bool:
+        """Wait until the attempt may start; False when none ever will. Nothing may happen between the two."""
+        self._held[work.key] = work
+        try:
+            while True:
+                await self._open.wait()
+                if self._stopping:
+                    return False
+                if self._leads():
+                    return True
+                await self._clock.sleep(_RECHECK)
+        finally:
+            del self._held[work.key]
+
+    def _leads(self) -> bool:
+        try:
+            self._gate()
+        except NotLeading:
+            return False
+        return True
+
+    async def _attempt(self, work: Work[Request, Cause]) -> None:
+        start = self._started(work)
+        notes = Notes(start, self._run.observers, seed=self._run.rng.getrandbits(64))
+        self._run.observers.tell(start)
+        running = self._running[work.key] = self._attempts.start(notes, self._gate)
+        if await running.wait(self._clock, self._run.options.attempt_timeout):
+            self._settle(work, running)
+            return
+        _log.error(
+            "A reconciler goes on although it was cancelled; its object is left alone until it ends.",
+            extra={"action": "attempt.stuck", "attempt": start.id, "request": str(work.key)},
+        )
+        running.when_over(lambda: self._settle(work, running))
+
+    def _started(self, work: Work[Request, Cause]) -> Started:
+        return Started(
+            id=self._run.ids.next(),
+            controller=self.spec.name,
+            request=work.key,
+            causes=work.causes,
+            causes_total=work.total,
+            queued_at=work.queued_at,
+            started=self._clock.now(),
+            waited=work.taken_at - work.ready_at,
+            try_no=1 + work.failures,
+        )
+
+    def _settle(self, work: Work[Request, Cause], running: Running) -> None:
+        """The attempt is over: tell the queue what follows, drop its echoes, and tell the observers."""
+        ended = running.ended(self._clock, self._run.options.attempt_timeout)
+        request, verdict = work.key, ended.verdict
+        if verdict.outcome not in (Outcome.RETRY, Outcome.DROPPED):
+            self._queue.forget(request)
+        agains = self._agains[request]
+        self._count_agains(request, verdict)
+        then = follow(verdict, running.attempt, at=self._clock.now(), agains=agains)
+        if self._run.options.once:
+            then = None
+        settled = self._queue.done(work, drop=lambda cause: self._echo(request, cause) is not None, then=then)
+        del self._running[request]
+        if self._stopping and then is not None:
+            self.left.append(Waiting(request=request, state=_STAGES[type(then)], since=self._clock.now()))
+        verdict = replace(verdict, delay=settled.delay or 0.0)
+        self._note_standing(request, verdict)
+        self._run.observers.tell(
+            running.notes.finished(verdict, took=ended.took, echoes=len(settled.dropped), traceback=ended.traceback)
+        )
+        self._look_at(ended, running.attempt)
+
+    def _count_agains(self, request: Request, verdict: Verdict) -> None:
+        if verdict.outcome is Outcome.AGAIN:
+            self._agains[request] += 1
+        else:
+            del self._agains[request]
+
+    def _note_standing(self, request: Request, verdict: Verdict) -> None:
+        before = self.standings.pop(request, None)
+        if is_failure(verdict) or verdict.outcome in (Outcome.WAITING, Outcome.DROPPED):
+            same = before is not None and before.verdict.message == verdict.message
+            since = before.since if before is not None and same else self._clock.now()
+            self.standings[request] = Standing(verdict, since)
+
+    def _look_at(self, ended: Ended, attempt: str) -> None:
+        if ended.error is None:
+            return
+        fields = {"action": "attempt.failed", "attempt": attempt, "outcome": str(ended.verdict.outcome)}
+        _log.debug("An attempt ended with an error.", extra=fields, exc_info=ended.error)
+        if isinstance(ended.error, Refused):  # another cluster behind the same context: nothing may go on
+            self._run.on_fatal(ended.error)
+
+    # What can be seen of it.
+
+    @property
+    def counts(self) -> Counts:
+        return self._queue.counts
+
+    @property
+    def held_back(self) -> tuple[tuple[str, int], ...]:
+        """(predicate, changes that it held back), by name."""
+        return tuple(sorted(self._watching.held.items()))
+
+    def state(self, *, leading: bool, synced: bool, message: str) -> State:
+        entries = tuple(self._waiting(entry) for entry in self._queue.snapshot(_MOST_ENTRIES))
+        now = self._clock.now()
+        return State(
+            controller=self.spec.name, at=now, leading=leading, synced=synced, entries=entries, message=message
+        )
+
+    def _waiting(self, entry: Entry[Request]) -> Waiting:
+        stage = Stage.READY if entry.key in self._held else entry.state
+        return Waiting(
+            request=entry.key,
+            state=stage,
+            since=entry.since,
+            due=entry.due,
+            failures=entry.failures,
+            causes=entry.causes,
+        )
+
+    def __repr__(self) -> str:
+        state = "stopping" if self._stopping else "open" if self._open.is_set() else "shut"
+        return f"Controller({self.spec.name}, {state}, running={len(self._running)}, {self._queue!r})"

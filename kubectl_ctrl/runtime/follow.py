@@ -1,0 +1,45 @@
+"""From a verdict to what the queue is told, and to the cause that the next attempt will then have."""
+
+from __future__ import annotations
+
+from kubectl_ctrl.model.attempt import Outcome, Verdict
+from kubectl_ctrl.model.cause import Cause, CauseKind
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.workqueue.values import LIVE, After, Again, Retry
+
+Then = After[Cause] | Again[Cause] | Retry[Cause]
+
+# One pass more is asked for because something is expected to be there; asked for over and over, it is a loop.
+_FIRST_PAUSE = 0.01
+_LONGEST_PAUSE = 10.0
+
+
+def follow(verdict: Verdict, attempt: str, *, at: float, agains: int) -> Then | None:
+    """What the queue is to do with the request, which asked for another pass at once `agains` times in a row before."""
+    match verdict.outcome:
+        case Outcome.RETRY:
+            return Retry(lambda count, delay: _retry(verdict, attempt, at, count), at_least=verdict.delay)
+        case Outcome.AFTER:
+            return After(verdict.delay, _timer(verdict, attempt, at), priority=LIVE)
+        case Outcome.WAITING if verdict.delay:
+            return After(verdict.delay, _timer(verdict, attempt, at), priority=LIVE)
+        case Outcome.AGAIN:
+            cause = Cause(kind=CauseKind.AGAIN, at=at, attempt=attempt)
+            return After(pause(agains), cause) if agains else Again(cause)
+        case Outcome.DROPPED:
+            # It was cut, not judged; it runs again as soon as anything may run.
+            return Again(Cause(kind=CauseKind.RETRY, at=at, attempt=attempt, detail=verdict.message))
+    return None
+
+
+def pause(agains: int) -> float:
+    """Seconds before another pass that was asked for `agains` times in a row already."""
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(agains - 1, 60))
+
+
+def _retry(verdict: Verdict, attempt: str, at: float, count: int) -> Cause:
+    return Cause(kind=CauseKind.RETRY, at=at, attempt=attempt, count=count, detail=verdict.message)
+
+
+def _timer(verdict: Verdict, attempt: str, at: float) -> Cause:
+    return Cause(kind=CauseKind.TIMER, at=at, attempt=attempt, detail=format_duration(verdict.delay))

@@ -1,0 +1,87 @@
+"""What one attempt does, noted while it does it: the doors write here, and the finished Attempt is read from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.model.attempt import Attempt, Call, Called, Intent, Read, Started, Verdict
+from kubectl_ctrl.model.objects import Obj, uid_of, version_of
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.runtime.observers import Observers
+
+
+class Notes:
+    """One attempt's record. Once closed, nothing passes its doors any more."""
+
+    def __init__(self, start: Started, observers: Observers, *, seed: int) -> None:
+        self.start = start
+        self.seed = seed  # of the attempt's own randomness
+        self._observers = observers
+        self._calls: dict[str, Call] = {}  # by id; what is not answered yet stands there as it left
+        self._reads: list[Read] = []
+        self._intents: list[Intent] = []
+        self._skipped: list[str] = []
+        self._times: list[float] = []
+        self._open = True
+
+    @property
+    def attempt(self) -> str:
+        return self.start.id
+
+    def check_open(self) -> None:
+        """Refuse what a reconcile left running behind its own back: nobody would know of it or stop it."""
+        if not self._open:
+            raise ControllerError(
+                f"The attempt {self.attempt!r} is over; its `ctx` cannot be used any more.",
+                next_step="Await everything that a reconcile starts before it returns.",
+            )
+
+    def close(self) -> None:
+        self._open = False
+
+    def call(self, call: Call, answered: bool) -> None:
+        self._calls[call.id] = call
+        self._observers.tell(Called(attempt=self.attempt, call=call, answered=answered))
+
+    def read(self, verb: str, resource: Resource, query: str, found: Iterable[Obj]) -> None:
+        versions = tuple((uid_of(obj), version_of(obj)) for obj in found)
+        self._reads.append(Read(verb=verb, resource=resource, query=query, found=versions))
+
+    def intend(self, intent: Intent) -> None:
+        self._intents.append(intent)
+
+    def time(self, now: float) -> float:
+        """What the reconciler was told when it asked for the time."""
+        self._times.append(now)
+        return now
+
+    def skip(self, what: str) -> None:
+        """A write that was asked for and not sent, because it would change nothing."""
+        self._skipped.append(what)
+
+    def answered_by_write(self, uid: str, version: str) -> bool:
+        """Whether a write itself was answered so, as against one whose lost answer was read back later."""
+        return any(
+            call.write and call.code in (200, 201) and (call.uid, call.new_version) == (uid, version)
+            for call in self._calls.values()
+        )
+
+    def finished(self, verdict: Verdict, *, took: float, echoes: int, traceback: str) -> Attempt:
+        return Attempt(
+            start=self.start,
+            took=took,
+            verdict=verdict,
+            calls=tuple(self._calls.values()),
+            reads=tuple(self._reads),
+            intents=tuple(self._intents),
+            echoes=echoes,
+            skipped=tuple(self._skipped),
+            seed=self.seed,
+            times=tuple(self._times),
+            traceback=traceback,
+        )
+
+    def __repr__(self) -> str:
+        state = "open" if self._open else "closed"
+        return f"Notes({self.attempt}, {state}, calls={len(self._calls)}, reads={len(self._reads)})"

@@ -1,0 +1,105 @@
+"""How a run is to go, and how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from random import Random
+
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import CtrlError, NotInstalled, TimedOut
+from kubectl_ctrl.model.attempt import Verdict, Waiting
+from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.runtime.observers import Observers
+from kubectl_ctrl.runtime.runs import AttemptIds
+
+# controller-runtime's default, with its spread of a tenth; it catches what every other mechanism missed.
+RESYNC = 10 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a person may say about a run."""
+
+    namespace: str = ""  # "" is all of them
+    labels: str = ""  # a selector over the primary objects
+    workers: int = 8  # per controller
+    resync: float | None = RESYNC
+    once: bool = False  # each object that is there once, no retries, then end
+    until_idle: bool = False  # end when nothing is left to do
+    timeout: float | None = None  # of the whole run
+    attempt_timeout: float = 60.0
+    drain: float = 30.0  # how long attempts under way may take after the first stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What the controllers of one run share."""
+
+    ids: AttemptIds
+    observers: Observers
+    clock: Clock
+    rng: Random
+    options: RunOptions
+    on_fatal: Callable[[CtrlError], None]  # the run cannot go on
+
+
+class Reason(StrEnum):
+    """Why a run ended."""
+
+    STOPPED = "stopped"  # asked to, and everything under way was finished
+    CUT = "cut"  # asked twice, or the drain took too long
+    ONCE = "once"
+    IDLE = "idle"
+    TIMEOUT = "timeout"
+    NOT_INSTALLED = "not installed"
+    FATAL = "fatal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A request that was not done."""
+
+    controller: str
+    entry: Waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A request whose last attempt failed."""
+
+    controller: str
+    request: Request
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A condition that a run waited for in vain, and since when (wall time) it has been so."""
+
+    what: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """How a run went."""
+
+    reason: Reason
+    left: tuple[Left, ...] = ()
+    failed: tuple[Failed, ...] = ()
+    unmet: tuple[Unmet, ...] = ()
+    error: CtrlError | None = field(default=None)
+
+    def problem(self) -> CtrlError | None:
+        """What to end the process with, None when the run did what it was meant to. Failed requests are told apart."""
+        if self.reason is Reason.TIMEOUT:
+            waits = "; ".join(one.what for one in self.unmet) or "it was still at work"
+            return TimedOut(f"The run was ended by its timeout: {waits}.")
+        if self.reason is Reason.NOT_INSTALLED:
+            what = "; ".join(one.what for one in self.unmet)
+            return NotInstalled(
+                f"Nothing could be done: {what}.", next_step="Install the controller's CRD: run install."
+            )
+        return self.error

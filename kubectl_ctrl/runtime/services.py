@@ -1,0 +1,60 @@
+"""What a controller needs besides its loop, as seen from the loop: leadership and the sending of events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.model.objects import Obj
+
+
+class Elector(Protocol):
+    """Says whether this process may act for one controller."""
+
+    @property
+    def leading(self) -> bool: ...
+
+    def gate(self) -> float | None:
+        """Seconds that a call may still take (None: no limit); raises NotLeading when the lease may have passed."""
+
+    async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        """Stand for election until cancelled, then give the lease back. After each `on_lead` comes one `on_lost`."""
+
+
+class Recorder(Protocol):
+    """Sends the events that attempts ask for, in the background."""
+
+    def record(self, about: Obj, *, type: str, reason: str, message: str, attempt: str) -> None:  # noqa: A002
+        """Queue one; never waits and never raises."""
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+
+    async def flush(self) -> None:
+        """Return when what was queued before this call was sent or given up; soon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """How to make them for a controller of this name.
+
+    Without an elector it always leads; without a recorder it says nothing.
+    """
+
+    elector: Callable[[str, Client], Elector] | None = None
+    recorder: Callable[[str, Client], Recorder] | None = None
+
+
+class Mute:
+    """A recorder that sends nothing: the attempt still holds what was meant to be said."""
+
+    def record(self, about: Obj, *, type: str, reason: str, message: str, attempt: str) -> None:  # noqa: A002
+        """Nothing is sent."""
+
+    async def run(self) -> None:
+        """There is nothing to do."""
+
+    async def flush(self) -> None:
+        """There is nothing to wait for."""

@@ -1,0 +1,109 @@
+"""Sends an attempt's writes and books their answers before the reconciler goes on.
+
+Each answer goes to the caches, so that every later read shows it, and to the echoes, so that its event wakes nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import DeleteOptions, PatchKind, WriteOptions
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import NotFound
+from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, version_of
+from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.runtime.echoes import Echoes, Written
+from kubectl_ctrl.runtime.notes import Notes
+
+
+class Overlays(Protocol):
+    """What is asked of the informers: own writes lie over what they know."""
+
+    def wrote(self, resource: Resource, obj: Obj) -> None: ...
+
+    def removed(self, resource: Resource, key: Key, uid: str) -> None: ...
+
+
+class Writes:
+    """The sending half of one attempt's writing door."""
+
+    def __init__(
+        self, client: Client, overlays: Overlays, echoes: Echoes, notes: Notes, *, manager: str, clock: Clock
+    ) -> None:
+        self.client = client
+        self.notes = notes
+        self.manager = manager
+        self._overlays = overlays
+        self._echoes = echoes
+        self._clock = clock
+
+    async def create(self, resource: Resource, obj: Obj) -> Obj:
+        answer = await self.client.create(resource, obj, WriteOptions(manager=self.manager))
+        self._landed(resource, answer, known="", tied=True)
+        return answer
+
+    async def apply(self, ref: ObjectRef, body: Obj, *, known: str = "", manager: str = "", force: bool = True) -> Obj:
+        """Server-side apply; `known` is the version that the decision was made on."""
+        options = WriteOptions(manager=manager or self.manager, force=force, old_version=known)
+        answer = await self.client.patch(ref, body, PatchKind.APPLY, options)
+        self._landed(ref.resource, answer, known=known, tied=False)
+        return answer
+
+    async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, known: str) -> Obj:
+        """A patch whose body insists on the version `known`."""
+        kind = PatchKind.JSON if isinstance(body, list) else PatchKind.MERGE
+        answer = await self.client.patch(ref, body, kind, WriteOptions(manager=self.manager, old_version=known))
+        self._landed(ref.resource, answer, known=known, tied=True)
+        return answer
+
+    async def try_out(self, ref: ObjectRef, body: Obj | list[Obj], kind: PatchKind) -> Obj:
+        """What a patch would make of the object, without making it."""
+        options = WriteOptions(manager=self.manager, dry_run=True, force=kind is PatchKind.APPLY)
+        return await self.client.patch(ref, body, kind, options)
+
+    async def delete(self, ref: ObjectRef, options: DeleteOptions) -> None:
+        """One that is gone already is deleted."""
+        try:
+            answer = await self.client.delete(ref, options)
+        except NotFound:  # also Replaced: the object that was meant is gone
+            self.gone(ref, options.uid)
+            return
+        if uid_of(answer) == options.uid and _stays(answer):
+            self._landed(ref.resource, answer, known=options.version, tied=False)
+        else:
+            self.gone(ref, options.uid)
+
+    def saw(self, resource: Resource, obj: Obj) -> None:
+        """A live read found something newer than the cache: later reads must not fall behind it."""
+        self._overlays.wrote(resource, obj)
+
+    def gone(self, ref: ObjectRef, uid: str) -> None:
+        """The server knows no object of that UID any more."""
+        self._overlays.removed(ref.resource, ref.key, uid)
+
+    def _landed(self, resource: Resource, answer: Obj, *, known: str, tied: bool) -> None:
+        version, uid = version_of(answer), uid_of(answer)
+        if is_deleting(answer) and not _stays(answer):
+            self._overlays.removed(resource, key_of(answer), uid)
+        else:
+            self._overlays.wrote(resource, answer)
+        if version == known:
+            return  # nothing changed, so there will be no event of ours
+        self._echoes.wrote(
+            Written(
+                request=self.notes.start.request,
+                attempt=self.notes.attempt,
+                resource=resource,
+                uid=uid,
+                version=version,
+                at=self._clock.elapsed(),
+                certain=tied and self.notes.answered_by_write(uid, version),
+            )
+        )
+
+
+def _stays(obj: Obj) -> bool:
+    """Whether an object whose deletion was answered with it is still there."""
+    meta: dict[str, Any] = obj["metadata"]
+    return is_deleting(obj) and bool(meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"))
