@@ -1,0 +1,301 @@
+"""Leader election on a Lease: at most one process acts for a controller, also under pauses, partitions and clock jumps.
+
+Nobody's wall clock decides anything. A candidate measures, on its own suspend-counting time, how long the record stood
+still, and takes it over only after the record's own duration. A leader may act until `renew_deadline` after the *start*
+of its last renewal that succeeded, which is before any rival may take over. `gate` says how much of that is left,
+and is asked before every send: what a paused process meant to send after its time is not sent. A request that was
+already on the wire may still land late; preconditions on writes limit what it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import Clock, rfc3339_micro
+from kubectl_ctrl.errors import (
+    AlreadyExists,
+    CallError,
+    CallSite,
+    Conflict,
+    ControllerError,
+    Forbidden,
+    NotFound,
+    NotLeading,
+    Refused,
+)
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import ObjectRef
+
+_log = logging.getLogger(__name__)
+
+_JITTER = 1.2
+_RELEASED_DURATION = 1
+_RELEASE_TRIES = 3
+_SHORTEST_CALL = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Durations:
+    """Seconds. The lease outlives the deadline by what clocks may drift apart; the deadline allows several tries."""
+
+    lease: float = 15.0
+    renew_deadline: float = 10.0
+    retry: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.lease > self.renew_deadline > self.retry * _JITTER > 0:
+            raise ControllerError(
+                f"Leader election cannot work with {self!r}.",
+                next_step=f"Keep lease > renew_deadline > retry * {_JITTER} > 0.",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Who stands for election, and how it treats another holder."""
+
+    identity: str
+    is_dead: Callable[[str], bool] = lambda _holder: False  # a holder that certainly does not run any more
+    patient: bool = False  # stand by behind a living holder; otherwise it is Refused
+    required: bool = True  # without the right to use Leases: fail; otherwise go on unelected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """The record as last seen, and when, on our own time, it last changed."""
+
+    lease: Obj
+    since: float
+
+    @property
+    def spec(self) -> Obj:
+        return self.lease.get("spec") or {}
+
+    @property
+    def holder(self) -> str:
+        return str(self.spec.get("holderIdentity") or "")
+
+    @property
+    def expires(self) -> float:
+        return self.since + float(self.spec.get("leaseDurationSeconds") or 0)
+
+
+class LeaseElector:
+    """One candidate for one Lease. Invariant: `leading` implies that the record was ours at `_renewed`."""
+
+    def __init__(
+        self, client: Client, lease: ObjectRef, candidate: Candidate, *, clock: Clock, rng: Random, durations: Durations
+    ) -> None:
+        timeout = max(_SHORTEST_CALL, durations.renew_deadline / 2)
+        self._client = client.scoped(replace(client.scope, timeout=timeout, gate=None))
+        self._lease = lease
+        self._candidate = candidate
+        self._clock = clock
+        self._rng = rng
+        self._durations = durations
+        self._seen: _Seen | None = None
+        self._renewed: float | None = None  # our time just before the last renewal that succeeded was sent
+        self._unelected = False  # going on without a Lease, for want of the right to use one
+
+    def __repr__(self) -> str:
+        holder = self._seen.holder if self._seen else ""
+        return f"LeaseElector({self._lease.key}, leading={self.leading}, holder={holder!r})"
+
+    @property
+    def leading(self) -> bool:
+        return self._unelected or self._left() > 0
+
+    def gate(self) -> float | None:
+        if self._unelected:
+            return None
+        left = self._left()
+        if left <= 0:
+            raise NotLeading(
+                f"The Lease {self._lease.key} may have passed to somebody else.",
+                site=CallSite("lead", str(self._lease)),
+            )
+        return left
+
+    def _left(self) -> float:
+        if self._renewed is None:
+            return 0.0
+        return self._renewed + self._durations.renew_deadline - self._clock.elapsed()
+
+    async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        """Stand for election until cancelled; raises Refused or Forbidden as the candidate says."""
+        try:
+            while True:
+                await self._acquire()
+                on_lead()
+                try:
+                    await self._hold()
+                finally:
+                    on_lost()
+                _log.warning(
+                    "Leadership is lost: the Lease could not be renewed in time.",
+                    extra={"action": "election.lost", "lease": str(self._lease.key)},
+                )
+        finally:
+            await self._release()
+
+    async def _acquire(self) -> None:
+        """Return once we lead."""
+        while not self._unelected:
+            try:
+                if await self._try():
+                    return
+            except Forbidden as error:
+                if self._candidate.required:
+                    raise
+                self._unelected = True
+                _log.warning(
+                    "No right to use Leases, so it runs without leader election: %s",
+                    error.message,
+                    extra={"action": "election.skipped", "lease": str(self._lease.key)},
+                )
+                return
+            except CallError as error:
+                _log.debug("The Lease could not be read or taken: %s", error.message)
+            await self._pause()
+
+    async def _hold(self) -> None:
+        """Return once our time has passed without a renewal, or somebody else holds the Lease."""
+        while self._unelected:
+            await self._clock.sleep(self._durations.lease)
+        while (left := self._left()) > 0:
+            await self._clock.sleep(min(self._jittered(), left))
+            with contextlib.suppress(TimeoutError):
+                async with self._clock.timeout(max(self._left(), 0)):
+                    if not await self._renew():
+                        break
+        self._renewed = None
+
+    async def _renew(self) -> bool:
+        """Whether it may still be ours: only seeing another holder says no, a failed call leaves what time is left."""
+        try:
+            return await self._try(renewing=True)
+        except CallError as error:
+            _log.warning(
+                "The Lease could not be renewed: %s",
+                error.message,
+                extra={"action": "election.renew", "left": self._left()},
+            )
+            return True
+
+    async def _try(self, *, renewing: bool = False) -> bool:
+        """One go at taking or renewing: one PUT with the version we remember, else a GET and a PUT."""
+        if renewing and self._seen is not None:
+            try:
+                return await self._put(self._seen.lease, self._clock.elapsed())
+            except (Conflict, NotFound):
+                self._seen = None  # somebody touched it; look before deciding anything
+        try:
+            self._look(await self._client.get(self._lease))
+        except NotFound:
+            return await self._create()
+        assert self._seen is not None
+        holder = self._seen.holder
+        if holder and holder != self._candidate.identity:
+            if renewing:
+                return False
+            if not self._may_take(self._seen):
+                return False
+        try:
+            return await self._put(self._seen.lease, self._clock.elapsed())
+        except (Conflict, NotFound):
+            return False
+
+    def _may_take(self, seen: _Seen) -> bool:
+        """Whether another's record has stood still for its own duration, or its holder is certainly gone."""
+        return self._clock.elapsed() >= seen.expires or self._candidate.is_dead(seen.holder)
+
+    def _look(self, lease: Obj) -> None:
+        """Note a record; what has not changed keeps the time at which it was first seen so."""
+        before = self._seen
+        if before is not None and before.spec == (lease.get("spec") or {}):
+            self._seen = replace(before, lease=lease)
+            return
+        self._seen = _Seen(lease=lease, since=self._clock.elapsed())
+        if self._seen.holder not in ("", self._candidate.identity, before.holder if before else ""):
+            _log.info(
+                "The Lease is held by %s; waiting to see whether it is renewed.",
+                self._seen.holder,
+                extra={"action": "election.wait", "lease": str(self._lease.key)},
+            )
+        if before is None or before.holder != self._seen.holder or not self._seen.holder:
+            return
+        if self._seen.holder != self._candidate.identity and not self._candidate.patient:
+            raise Refused(
+                f"Another process holds the Lease {str(self._lease.key)!r} and renews it: {self._seen.holder}.",
+                next_step="stop that one first, or run with --leader-elect=false where you know that it does no harm",
+            )
+
+    async def _create(self) -> bool:
+        started = self._clock.elapsed()
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._lease.name, "namespace": self._lease.namespace},
+            "spec": self._spec({}),
+        }
+        try:
+            self._mine(await self._client.create(self._lease.resource, body), started)
+        except AlreadyExists:
+            return False
+        return True
+
+    async def _put(self, lease: Obj, started: float) -> bool:
+        body = {**lease, "spec": self._spec(lease.get("spec") or {})}
+        self._mine(await self._client.replace(self._lease, body), started)
+        return True
+
+    def _mine(self, lease: Obj, started: float) -> None:
+        self._seen = _Seen(lease=lease, since=self._clock.elapsed())
+        self._renewed = started
+
+    def _spec(self, before: Obj) -> Obj:
+        now = rfc3339_micro(self._clock.now())
+        kept = before.get("holderIdentity") == self._candidate.identity
+        return {
+            **before,
+            "holderIdentity": self._candidate.identity,
+            "leaseDurationSeconds": max(1, round(self._durations.lease)),
+            "acquireTime": before.get("acquireTime", now) if kept else now,
+            "renewTime": now,
+            "leaseTransitions": int(before.get("leaseTransitions") or 0) + (0 if kept or not before else 1),
+        }
+
+    async def _release(self) -> None:
+        """Give the record back, so that the next one need not wait; a failure costs it only that wait."""
+        held, self._renewed = self._renewed is not None and self._left() > 0, None
+        if not held or self._seen is None:
+            return
+        lease = self._seen.lease
+        for _ in range(_RELEASE_TRIES):
+            try:
+                await self._client.replace(self._lease, self._emptied(lease))
+                return
+            except Conflict:
+                with contextlib.suppress(CallError):
+                    lease = await self._client.get(self._lease)
+                if (lease.get("spec") or {}).get("holderIdentity") != self._candidate.identity:
+                    return
+            except CallError as error:
+                _log.debug("The Lease could not be released: %s", error.message)
+                return
+
+    def _emptied(self, lease: Obj) -> Obj:
+        now = rfc3339_micro(self._clock.now())
+        spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": _RELEASED_DURATION}
+        return {**lease, "spec": {**spec, "renewTime": now, "acquireTime": now}}
+
+    async def _pause(self) -> None:
+        await self._clock.sleep(self._jittered())
+
+    def _jittered(self) -> float:
+        return self._durations.retry * (1 + self._rng.random() * (_JITTER - 1))
