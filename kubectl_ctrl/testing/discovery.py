@@ -190,7 +190,20 @@ def _component(kind: Kind) -> str:
 def _described(kind: Kind) -> Obj:
     properties = {"apiVersion": schemas.STRING, "kind": schemas.STRING, **(kind.schema.get("properties") or {})}
     properties["metadata"] = {"type": "object"}
-    return {**kind.schema, "type": "object", "properties": properties, "x-kubernetes-group-version-kind": [_gvk(kind)]}
+    described = {**kind.schema, "type": "object", "properties": properties}
+    return {**_published(described), "x-kubernetes-group-version-kind": [_gvk(kind)]}
+
+
+def _published(schema: Any) -> Any:
+    """The schema in the words that clients know: what is left open here keeps unknown fields."""
+    if isinstance(schema, list):
+        return [_published(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    published = {key: _published(value) for key, value in schema.items() if key != "x-open"}
+    if schema.get("x-open"):
+        published["x-kubernetes-preserve-unknown-fields"] = True
+    return published
 
 
 def _gvk(kind: Kind) -> Obj:

@@ -163,27 +163,28 @@ def merged(live: Any, config: Any, schema: Obj) -> Any:
 
 
 def _merged_list(live: list[Any], config: list[Any], schema: Obj) -> list[Any]:
-    """Items in the order of `config`; those of `live` alone keep their place behind what they followed."""
     before, after = by_element(live, schema), by_element(config, schema)
-    order, waiting = list(before), [element for element in after if element in before]
-    result: list[str] = []
-    for element in order:
-        if element not in after:
-            result.append(element)
-            continue
-        result.append(waiting.pop(0))  # shared items take the places of shared items, in the order of config
-    place = 0
-    for element in after:
-        if element in before:
-            place = result.index(element) + 1
-        else:
-            result.insert(place or len(result), element)
-            place = result.index(element) + 1
     inner = items_of(schema)
     return [
         merged(before.get(element, ABSENT), after[element], inner) if element in after else before[element]
-        for element in result
+        for element in _merged_order(list(before), list(after))
     ]
+
+
+def _merged_order(live: list[str], config: list[str]) -> list[str]:
+    """The order of `config`; what is in `live` alone comes before the shared item that it came before."""
+    shared = [element for element in config if element in live]
+    result: list[str] = []
+    place = 0
+    for element in config:
+        while place < len(live) and not (shared and live[place] == shared[0]):
+            if live[place] not in config:
+                result.append(live[place])
+            place += 1
+        result.append(element)
+        if shared and element == shared[0]:
+            del shared[0]
+    return result + [element for element in live[place:] if element not in config]
 
 
 class Tree:

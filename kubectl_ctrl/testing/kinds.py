@@ -67,7 +67,9 @@ class Kind:
 
 def _core(plural: str, kind: str, *short: str, namespaced: bool = True) -> Kind:
     resource = Resource("", "v1", plural, kind, namespaced)
-    return Kind(resource=resource, singular=kind.lower(), short_names=short, storage_version="v1")
+    return Kind(
+        resource=resource, singular=kind.lower(), short_names=short, schema=schemas.CONFIG, storage_version="v1"
+    )
 
 
 _EVENT_LABELS = (
@@ -99,7 +101,7 @@ BUILT_IN: tuple[Kind, ...] = (
         storage_version="v1",
     ),
     _core("configmaps", "ConfigMap", "cm"),
-    Kind(resource=SECRETS, singular="secret", field_labels=("type",), storage_version="v1"),
+    Kind(resource=SECRETS, singular="secret", field_labels=("type",), schema=schemas.CONFIG, storage_version="v1"),
     _core("serviceaccounts", "ServiceAccount", "sa"),
     Kind(
         resource=Resource("", "v1", "services", "Service"),

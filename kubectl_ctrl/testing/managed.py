@@ -183,10 +183,12 @@ def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: 
     live = bare(old) if old is not None else _named(config)
     owner = change.owner("Apply")
     last = entries.pop(owner, None)
-    mine = {path for path in fieldsets.fields_of(config, schema) if keep(path)}
+    named = fieldsets.fields_of(config, schema)
+    mine = {path for path in named if keep(path)}
     result = fieldsets.merged(live, config, schema)
     if last is not None:
-        everyone = mine.union(*(entry.paths for entry in entries.values()))
+        # The name is nobody's, but it is named: it holds metadata together when all else in there goes.
+        everyone = named.union(*(entry.paths for entry in entries.values()))
         result = _pruned(result, last.paths, everyone, schema)
     comparison = fieldsets.compare(live, result, schema).kept(keep)
     if not force:

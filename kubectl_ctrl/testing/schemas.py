@@ -14,6 +14,9 @@ STRING: Obj = {"type": "string"}
 INTEGER: Obj = {"type": "integer"}
 
 
+MAP: Obj = {"type": "object", "additionalProperties": STRING}
+
+
 def atomic(**properties: Obj) -> Obj:
     return {"type": "object", "x-kubernetes-map-type": "atomic", "properties": properties}
 
@@ -34,10 +37,13 @@ def unique(items: Obj) -> Obj:
 
 
 def struct(**properties: Any) -> Obj:
-    return {"type": "object", "properties": properties}
+    """A struct of which more is known than is written here: whatever else is in it is a field, too."""
+    return {"type": "object", "properties": properties, "x-open": True}
 
 
 METADATA: Obj = struct(
+    annotations=MAP,
+    labels=MAP,
     finalizers=unique(STRING),
     ownerReferences={
         "type": "array",
@@ -53,7 +59,7 @@ _PORTS: Obj = keyed("containerPort", "protocol")
 _PORTS["items"]["properties"]["containerPort"] = INTEGER
 _PORTS["items"]["properties"]["protocol"] = {"type": "string", "default": "TCP"}
 
-_RESOURCES: Obj = struct(claims=keyed("name"))
+_RESOURCES: Obj = struct(claims=keyed("name"), limits=MAP, requests=MAP)
 
 _CONTAINER: Obj = keyed(
     "name",
@@ -110,7 +116,7 @@ HPA: Obj = struct(
 
 CRD: Obj = struct(metadata=METADATA, status=struct(conditions=CONDITIONS))
 
-PLAIN: Obj = struct(metadata=METADATA)
+CONFIG: Obj = struct(metadata=METADATA, data=MAP, binaryData=MAP, stringData=MAP)
 
 
 def full(schema: Obj) -> Obj:

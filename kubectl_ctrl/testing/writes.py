@@ -82,7 +82,8 @@ class Writer:
         if ask.subresource == "scale":
             scale = patching.patched(ask.kind, scales.scale_of(ask.kind, old), ask.body(), media)
             return self._scale(ask, old, scale)
-        new = patching.patched(ask.kind, old, ask.body(), media)
+        asked = {**old, "apiVersion": ask.resource.api_version}  # the patch is written for the version in its path
+        new = patching.patched(ask.kind, asked, ask.body(), media)
         new = {**new, "metadata": dict(new["metadata"])}
         rules.check_place(ask, new)
         return self._replace(ask, old, new)
