@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -129,15 +130,27 @@ def test_a_damaged_build_is_made_again(realkube: Realkube) -> None:
     assert (folder / "kubectl").exists()
 
 
+def stand_at(gate: Path, build: subprocess.Popen[str]) -> int:
+    """Wait until this build's go stands at the gate; closing what is returned lets it through, and all after it."""
+    while True:
+        with contextlib.suppress(OSError):  # nobody stands there yet
+            opened = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
+            gate.unlink()
+            return opened
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"The build ended early, with {build.wait(0.02)}.")
+
+
 def test_two_builds_at_once_are_one(realkube: Realkube) -> None:
     gate = realkube.folder / "gate"
     os.mkfifo(gate)
     first = realkube.started("build")
-    with gate.open("w"):  # opens when the first one's go stands there
-        gate.unlink()
-        second = realkube.started("build")
-        assert second.stderr
-        assert "Waiting for another build" in second.stderr.readline()
+    opened = stand_at(gate, first)
+    second = realkube.started("build")
+    assert second.stderr
+    assert "Waiting for another build" in second.stderr.readline()
+
+    os.close(opened)
     assert first.communicate(timeout=30)[0] == second.communicate(timeout=30)[0] != ""
     assert first.returncode == second.returncode == 0
     assert realkube.calls.count("build") == 3
@@ -146,14 +159,16 @@ def test_two_builds_at_once_are_one(realkube: Realkube) -> None:
 def test_after_a_killed_build_the_next_one_waits_for_its_go_and_builds(realkube: Realkube) -> None:
     gate = realkube.folder / "gate"
     os.mkfifo(gate)
-    with realkube.started("build") as killed, gate.open("w"):
-        gate.unlink()
-        killed.kill()
-        # Its go, still at work, holds neither stream.
-        assert killed.communicate(timeout=5)[0] == ""
-        following = realkube.started("build")
-        assert following.stderr
-        assert "Waiting for another build" in following.stderr.readline()
+    killed = realkube.started("build")
+    opened = stand_at(gate, killed)
+    killed.kill()
+    # Its go, still at work, holds neither stream.
+    assert killed.communicate(timeout=5)[0] == ""
+    following = realkube.started("build")
+    assert following.stderr
+    assert "Waiting for another build" in following.stderr.readline()
+
+    os.close(opened)
     out, err = following.communicate(timeout=30)
     assert following.returncode == 0, err
     assert (Path(out.strip()) / "kwokctl").exists()
@@ -179,10 +194,9 @@ def test_down_ends_what_runs_from_the_folder_and_spares_what_only_names_it(realk
     waits = "import signal; print('here', flush=True); signal.pause()"
     command = ["-I", "-c", waits, f"--data-dir={folder}/etcd"]
     pipe = subprocess.PIPE
-    with (
-        subprocess.Popen([folder / "bin" / "etcd", *command], stdout=pipe) as ours,
-        subprocess.Popen([sys.executable, *command], stdout=pipe) as other,
-    ):
+    ours = subprocess.Popen([folder / "bin" / "etcd", *command], stdout=pipe)
+    other = subprocess.Popen([sys.executable, *command], stdout=pipe)
+    try:
         assert ours.stdout
         assert other.stdout
         assert ours.stdout.readline() == other.stdout.readline() == b"here\n"
@@ -191,7 +205,10 @@ def test_down_ends_what_runs_from_the_folder_and_spares_what_only_names_it(realk
         down = realkube("down", "one")
         assert (down.returncode, down.stdout, ours.wait(5)) == (0, "", -signal.SIGKILL)
         assert other.poll() is None
-        other.kill()
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.communicate()
     assert not folder.exists()
     assert realkube("list").stdout == ""
     assert realkube("down", "one").stderr == ""

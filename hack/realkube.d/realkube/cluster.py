@@ -29,8 +29,12 @@ BINARIES = {
 }
 
 EXTRA_ARGS = {
-    # Off by default in Kubernetes, on in clusters that are strict: RBAC of owners must hold there too.
-    "kube-apiserver": {"enable-admission-plugins": "OwnerReferencesPermissionEnforcement"},
+    "kube-apiserver": {
+        # Off by default in Kubernetes, on in clusters that are strict: RBAC of owners must hold there too.
+        "enable-admission-plugins": "OwnerReferencesPermissionEnforcement",
+        # Left to choose, it wants a default route, which a machine without network has not. Nobody connects to it.
+        "advertise-address": "192.0.2.1",
+    },
     # A test cluster need not survive a power cut.
     "etcd": {"unsafe-no-fsync": "true"},
     # With an election they end themselves while the API server is stopped, and nothing starts them again.
@@ -212,7 +216,7 @@ class Cluster:
                     check=False,
                 )
             except subprocess.TimeoutExpired as error:
-                raise Failed(f"`{' '.join(command)}` is not done after 180 s; see {self.folder}.") from error
+                raise Failed(f"`{' '.join(command)}` is not done after 180 s; see {self.folder / 'logs'}.") from error
             if done.returncode != 0:
                 log.seek(0)
                 tail = "".join(log.readlines()[-15:])
