@@ -116,6 +116,11 @@ class Informer:
         return self._replica.epoch
 
     @property
+    def pending(self) -> int:
+        """How many own writes the watch has not reached yet."""
+        return self._replica.overlay.pending
+
+    @property
     def counts(self) -> Counts:
         return self._reflector.counts
 

@@ -183,6 +183,11 @@ class Overlay:
         self._number += 1
         return self._number
 
+    @property
+    def pending(self) -> int:
+        """Own writes that the watch has not reached; a grave of what the store does not have waits for nothing."""
+        return len(self._entries) + sum(self._stores(grave.key, uid) for uid, grave in self._graves.items())
+
     def __bool__(self) -> bool:
         return bool(self._entries or self._graves)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.client.watch import EndKind, WatchEnd
-from kubectl_ctrl.errors import ApiError, BadRequest, CtrlError, Expired, Forbidden, Invalid, NotFound, ServerError
+from kubectl_ctrl.errors import ApiError, BadRequest, CtrlError, Expired, Forbidden, Invalid, NotFound, Refused, ServerError
 
 # A watch that ends sooner is not worth its request.
 _SHORTEST = 1.0
@@ -25,6 +25,7 @@ class State(StrEnum):
     RETRYING = "retrying"
     MISSING = "missing"  # the server has no such resource type (any more)
     FORBIDDEN = "forbidden"
+    REFUSED = "refused"  # by ourselves: the credentials lead to another cluster now, and nothing may be taken from it
 
 
 class Pace(StrEnum):
@@ -119,6 +120,8 @@ def _refused(error: CtrlError | None, retry_after: float | None, *, listing: boo
         state, relist = State.MISSING, True
     elif isinstance(error, Forbidden):
         state = State.FORBIDDEN
+    elif isinstance(error, Refused):
+        state = State.REFUSED
     return Recovery(relist=relist, at_least=retry_after or 0.0, state=state, message=_said(error))
 
 

@@ -62,6 +62,13 @@ class Client:
         client._caller = Caller(self._wire, scope)  # noqa: SLF001  # of the same class
         return client
 
+    def as_agent(self, user_agent: str) -> Client:
+        """The same client under another User-Agent; everything else stays shared."""
+        client = copy(self)
+        client._wire = self._wire.as_agent(user_agent)
+        client._caller = Caller(client._wire, self.scope)
+        return client
+
     @property
     def scope(self) -> Scope:
         return self._caller.scope

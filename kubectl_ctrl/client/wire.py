@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from itertools import count
 from random import Random
 
@@ -26,6 +27,11 @@ class Wire:
         self.counters = Counters()
         self.prefix = random_text(rng, 8)  # of the Audit-IDs of calls whose scope has none
         self.numbers = count(1)  # of the same calls
+
+    def as_agent(self, user_agent: str) -> Wire:
+        wire = copy(self)
+        wire.user_agent = user_agent
+        return wire
 
     def request(
         self, order: Order, body: bytes | None, audit_id: str, seconds: float, silence: float | None
