@@ -10,6 +10,9 @@ error() {
     exit 5
 }
 
+# provide_environment CHECKOUT LOCK...: sets env to the folder of an environment with these locks, or ends with the reason.
+provide_environment() { find_environment "$@" || make_environment "$@"; }
+
 # find_environment CHECKOUT LOCK...: sets env, home and key; fails when the environment has to be made.
 find_environment() {
     home=$1

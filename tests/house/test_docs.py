@@ -18,6 +18,6 @@ def test_every_error_of_the_first_call_is_explained() -> None:
 
 
 def test_every_program_that_it_names_is_there() -> None:
-    named = set(re.findall(r"\b(?:bin|hack)/[a-z_-]+", README))
+    named = set(re.findall(r"\b(?:bin|hack)/[a-z0-9_-]+", README))
     assert {"bin/kubectl-ctrl", "hack/test", "hack/check"} <= named
     assert [name for name in sorted(named) if not (REPOSITORY / name).stat().st_mode & 0o111] == []
