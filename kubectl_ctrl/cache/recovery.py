@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.client.watch import EndKind, WatchEnd
-from kubectl_ctrl.errors import ApiError, BadRequest, CtrlError, Expired, Forbidden, Invalid, NotFound, Refused, ServerError
+from kubectl_ctrl.errors import (
+    ApiError,
+    BadRequest,
+    CtrlError,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Refused,
+    ServerError,
+)
 
 # A watch that ends sooner is not worth its request.
 _SHORTEST = 1.0

@@ -64,9 +64,8 @@ class Client:
 
     def as_agent(self, user_agent: str) -> Client:
         """The same client under another User-Agent; everything else stays shared."""
-        client = copy(self)
-        client._wire = self._wire.as_agent(user_agent)
-        client._caller = Caller(client._wire, self.scope)
+        client, wire = copy(self), self._wire.as_agent(user_agent)
+        client._wire, client._caller = wire, Caller(wire, self.scope)  # noqa: SLF001  # of the same class
         return client
 
     @property
