@@ -179,7 +179,12 @@ class Controller:
         notes = Notes(start, self._run.observers, seed=self._run.rng.getrandbits(64))
         self._run.observers.tell(start)
         running = self._running[work.key] = self._attempts.start(notes, self._gate)
-        if await running.wait(self._clock, self._run.options.attempt_timeout):
+        try:
+            over = await running.wait(self._clock, self._run.options.attempt_timeout)
+        except asyncio.CancelledError:  # the worker is ended: nobody would be left to end the attempt
+            running.cut(Cut.STOP)
+            raise
+        if over:
             self._settle(work, running)
             return
         _log.error(

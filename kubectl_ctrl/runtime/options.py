@@ -31,6 +31,7 @@ class RunOptions:
     timeout: float | None = None  # of the whole run
     attempt_timeout: float = 60.0
     drain: float = 30.0  # how long attempts under way may take after the first stop
+    run_id: str = ""  # `r7f3`; "" draws one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,14 +34,14 @@ class AttemptIds:
     def __init__(self, run: str) -> None:
         self.run = run
         self._numbers = count(1)
-        self._last = 0
+        self.given = 0
 
     def next(self) -> str:
-        self._last = next(self._numbers)
-        return f"{self.run}-{self._last}"
+        self.given = next(self._numbers)
+        return f"{self.run}-{self.given}"
 
     def __repr__(self) -> str:
-        return f"AttemptIds({self.run}, given={self._last})"
+        return f"AttemptIds({self.run}, given={self.given})"
 
 
 def current_attempt() -> str:

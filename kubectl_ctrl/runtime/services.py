@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.objects import Obj
+
+Tell = Callable[[Background], None]
 
 
 class Elector(Protocol):
@@ -20,7 +23,10 @@ class Elector(Protocol):
         """Seconds that a call may still take (None: no limit); raises NotLeading when the lease may have passed."""
 
     async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
-        """Stand for election until cancelled, then give the lease back. After each `on_lead` comes one `on_lost`."""
+        """Stand for election until cancelled, then give the lease back. After each `on_lead` comes one `on_lost`.
+
+        Raises an error of our tree when it can never lead, as behind another living holder.
+        """
 
 
 class Recorder(Protocol):
@@ -38,13 +44,13 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """How to make them for a controller of this name.
+    """How to make them for a controller of this name; their calls are told to the function that they are given.
 
     Without an elector it always leads; without a recorder it says nothing.
     """
 
-    elector: Callable[[str, Client], Elector] | None = None
-    recorder: Callable[[str, Client], Recorder] | None = None
+    elector: Callable[[str, Client, Tell], Elector] | None = None
+    recorder: Callable[[str, Client, Tell], Recorder] | None = None
 
 
 class Mute:

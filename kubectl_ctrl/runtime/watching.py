@@ -52,6 +52,7 @@ class Watching:
     ) -> None:
         self._cached = cached
         self._namespace = namespace  # requests elsewhere are outside of this run; "" means everywhere
+        self._primary = spec.primary
         self._selected = selected  # False: the primary is there and the run's selector leaves it out
         self._upward = Upward(cached)
         self._routes: dict[Resource, list[Route]] = {}
@@ -72,7 +73,7 @@ class Watching:
         for route in self._routes.get(change.resource, ()):
             if self._passes(route, change):
                 woken.update(dict.fromkeys(self._follow(route, change), cause))
-        return [(request, why) for request, why in woken.items() if self._in_scope(request)]
+        return [(request, why) for request, why in woken.items() if self._in_scope(request, change)]
 
     def _passes(self, route: Route, change: Change) -> bool:
         for predicate in route.when:
@@ -99,11 +100,12 @@ class Watching:
             self.held[route.nothing] += 1
         return found
 
-    def _in_scope(self, request: Request) -> bool:
+    def _in_scope(self, request: Request, change: Change) -> bool:
         if self._namespace and request.namespace not in ("", self._namespace):
             self.held[f"outside of namespace {self._namespace}"] += 1
             return False
-        if not self._selected(request):
+        # The primary's own changes come through its selection already, and it is gone after the last of them.
+        if change.resource != self._primary and not self._selected(request):
             self.held["not selected by this run's labels"] += 1
             return False
         return True

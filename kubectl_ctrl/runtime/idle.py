@@ -1,0 +1,48 @@
+"""Whether a run has nothing left to do, and if not, why not: the same words tell a person what a timeout waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kubectl_ctrl.model.attempt import Outcome, Waiting
+from kubectl_ctrl.runtime.member import Member
+from kubectl_ctrl.runtime.options import Unmet
+from kubectl_ctrl.workqueue.values import Stage
+
+# A run counts as idle when nothing was left to do for so long.
+QUIET = 1.0
+
+_WORDS = {Stage.READY: "has not run yet", Stage.RUNNING: "runs", Stage.BACKOFF: "waits for its retry"}
+
+
+def unmet(members: Iterable[Member], now: float) -> Iterator[Unmet]:
+    """What is still to come; a schedule (`Result(after=...)` alone) is not waited for."""
+    for member in members:
+        yield from (Unmet(what, since) for what, since in member.obstacles())
+        if member.behind:
+            yield Unmet(f"{member.spec.name} is still being told of {member.behind} changes", now)
+        for informer in member.informers:
+            if informer.pending:
+                yield Unmet(f"{informer.pending} own writes of {informer.selection.resource} were not seen yet", now)
+        yield from _at_work(member)
+        yield from _waiting(member)
+
+
+def _at_work(member: Member) -> Iterator[Unmet]:
+    counts = member.controller.counts
+    if not (counts.ready or counts.running or counts.backoff):
+        return
+    for entry in member.state().entries:
+        if entry.state in _WORDS:
+            yield Unmet(f"{_named(member, entry)} {_WORDS[Stage(entry.state)]}", entry.since)
+
+
+def _waiting(member: Member) -> Iterator[Unmet]:
+    for request, standing in member.controller.standings.items():
+        if standing.verdict.outcome is Outcome.WAITING:
+            yield Unmet(f"{member.spec.name} {request} waits for {standing.verdict.message}", standing.since)
+
+
+def _named(member: Member, entry: Waiting) -> str:
+    tries = f" ({entry.failures} failures)" if entry.failures else ""
+    return f"{member.spec.name} {entry.request}{tries}"

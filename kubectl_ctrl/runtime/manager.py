@@ -1,0 +1,285 @@
+"""Starts controllers in order, watches over the run, and stops it in order.
+
+Start: are the resource types served; caches; wait until they are synced and told; election; workers.
+Stop: workers finish what is under way; events are sent; leases are given back; caches. A second stop ends it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from random import Random
+from typing import Any
+
+from kubectl_ctrl.cache.informer import Informer
+from kubectl_ctrl.cache.informers import Informers
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import ControllerError, CtrlError, NotInstalled
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.runtime.attempts import Cut
+from kubectl_ctrl.runtime.builder import ControllerSpec, check_together
+from kubectl_ctrl.runtime.idle import QUIET, unmet
+from kubectl_ctrl.runtime.member import Member
+from kubectl_ctrl.runtime.observers import Observer, Observers
+from kubectl_ctrl.runtime.options import Failed, Left, Reason, Run, RunOptions, Summary, Unmet
+from kubectl_ctrl.runtime.presence import Presence
+from kubectl_ctrl.runtime.runs import AttemptIds, new_run
+from kubectl_ctrl.runtime.services import Services
+from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.verdict import is_failure
+from kubectl_ctrl.version import VERSION
+
+_log = logging.getLogger(__name__)
+
+_DEFAULT_OPTIONS = RunOptions()
+_NO_SERVICES = Services()
+
+_LOOK_FOR_IDLE = 0.1
+_STATE_EVERY = 2.0
+_TALLY_EVERY = 10.0
+# After a cut: how long what was cancelled, events and leases may still take, together.
+_LAST_WORDS = 5.0
+
+
+class Manager:
+    """One run of some controllers; it cannot be run twice."""
+
+    def __init__(
+        self,
+        controllers: Sequence[ControllerSpec],
+        *,
+        client: Client,
+        clock: Clock,
+        rng: Random,
+        observers: Iterable[Observer] = (),
+        options: RunOptions = _DEFAULT_OPTIONS,
+        services: Services = _NO_SERVICES,
+    ) -> None:
+        check_together(controllers)
+        self.run_id = options.run_id or new_run(rng)
+        self.options = options
+        self._client = client
+        self._clock = clock
+        self._observers = Observers(observers)
+        self._ids = AttemptIds(self.run_id)
+        run = Run(
+            ids=self._ids, observers=self._observers, clock=clock, rng=rng, options=options, on_fatal=self._give_up
+        )
+        managers = frozenset(spec.field_manager for spec in controllers)
+        self.informers = Informers(client, clock=clock, rng=rng, managers=managers)
+        self.members = tuple(
+            Member(spec, client.as_agent(f"kubectl-ctrl/{VERSION} ({spec.name})"), self.informers, services, run)
+            for spec in controllers
+        )
+        self._presence = Presence(client.discovery, self._missing, clock=clock, rng=rng)
+        self._over = asyncio.Event()
+        self._reason = Reason.STOPPED
+        self._told: tuple[Unmet, ...] = ()  # what the run waited for when it ended
+        self._error: CtrlError | None = None
+
+    def ask(self, controller: str, request: Request, detail: str = "") -> None:
+        """Have a request run because somebody says so."""
+        for member in self.members:
+            if member.spec.name == controller:
+                member.controller.ask(request, detail)
+                return
+        raise ControllerError(f"No controller {controller!r} is part of this run.")
+
+    async def run(self, stop: Stop) -> Summary:
+        """Until it is stopped, or what the options ask for is done. Raises nothing but bugs."""
+        async with asyncio.TaskGroup() as group, _beside(group, *self._watchers(stop)):
+            await _first(group, self._check_served(), self._over.wait())
+            if self._over.is_set():
+                return self._summary(clean=True)
+            async with _beside(group, self.informers.run(), self._presence.run(), self._report()):
+                async with _beside(group, *(member.recorder.run() for member in self.members)):
+                    clean = await self._work(group, stop)
+                self._tell_how_it_stands()
+            return self._summary(clean=clean)
+
+    # What can end a run.
+
+    def _watchers(self, stop: Stop) -> Iterator[Coroutine[Any, Any, None]]:
+        yield self._on_stop(stop)
+        if self.options.timeout is not None:
+            yield self._on_timeout(self.options.timeout)
+        if self.options.until_idle:
+            yield self._on_idle()
+
+    async def _on_stop(self, stop: Stop) -> None:
+        await stop.first()
+        self._end(Reason.STOPPED)
+
+    async def _on_timeout(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._end(Reason.TIMEOUT, self._unmet())
+
+    async def _on_idle(self) -> None:
+        since, seen = self._clock.elapsed(), -1
+        while self._clock.elapsed() - since < QUIET:
+            await self._clock.sleep(_LOOK_FOR_IDLE)
+            # What began and ended between two looks shows in the number of attempts.
+            if self._ids.given != seen or any(self._unmet()):
+                since, seen = self._clock.elapsed(), self._ids.given
+        self._end(Reason.IDLE)
+
+    def _give_up(self, error: CtrlError) -> None:
+        self._error = self._error or error
+        self._end(Reason.FATAL)
+
+    def _end(self, reason: Reason, unmet: Iterable[Unmet] = ()) -> None:
+        """The first reason counts."""
+        if not self._over.is_set():
+            self._reason, self._told = reason, tuple(unmet)
+            self._over.set()
+
+    # Start.
+
+    async def _check_served(self) -> None:
+        """With `once` a missing resource type ends the run; otherwise it is waited for."""
+        missing = []
+        for resource in dict.fromkeys(resource for member in self.members for resource in member.spec.resources):
+            try:
+                api = await self._client.discovery.serves(resource)
+            except CtrlError as error:  # the caches will find out, and go on trying
+                _log.debug("It is not known what is served.", extra={"action": "discovery.failed", "why": str(error)})
+                return
+            if api is None:
+                missing.append(Unmet(f"{resource} ({resource.api_version}) is not installed", self._clock.now()))
+        if missing and self.options.once:
+            self._end(Reason.NOT_INSTALLED, missing)
+        for one in missing:
+            _log.warning(
+                "A resource type is missing; its controllers wait for it.",
+                extra={"action": "crd.missing", "what": one.what},
+            )
+
+    async def _work(self, group: asyncio.TaskGroup, stop: Stop) -> bool:
+        """Everything from here to the end of the last worker; whether nothing had to be cut."""
+        async with _beside(group, *(member.lead() for member in self.members)):
+            serving = [
+                group.create_task(member.serve(), name=f"controller {member.spec.name}") for member in self.members
+            ]
+            await _first(group, _all_over(serving), self._over.wait())
+            self._end(Reason.ONCE)  # without another reason the workers ended by themselves, as they do with `once`
+            for member, task in zip(self.members, serving, strict=True):
+                member.controller.stop()
+                if not member.started:
+                    task.cancel()
+            clean = await self._drained(group, serving, stop)
+            if clean:
+                await self._flush()
+            return clean
+
+    # Stop.
+
+    async def _drained(self, group: asyncio.TaskGroup, serving: list[asyncio.Task[None]], stop: Stop) -> bool:
+        """Wait for what is under way; whether it ended by itself."""
+        with suppress(TimeoutError):
+            async with self._clock.timeout(self.options.drain):
+                await _first(group, _all_over(serving), stop.second())
+        if all(task.done() for task in serving):
+            return True
+        for member in self.members:
+            member.controller.shut(Cut.STOP)
+        with suppress(TimeoutError):
+            async with self._clock.timeout(_LAST_WORDS):
+                await asyncio.wait(serving)
+        for member, task in zip(self.members, serving, strict=True):
+            member.controller.give_up()
+            task.cancel()
+        return False
+
+    async def _flush(self) -> None:
+        with suppress(TimeoutError):
+            async with self._clock.timeout(_LAST_WORDS):
+                for member in self.members:
+                    await member.recorder.flush()
+
+    def _summary(self, *, clean: bool) -> Summary:
+        reason = self._reason
+        if reason is Reason.STOPPED and not clean:
+            reason = Reason.CUT
+        absent = [one for member in self.members for one in _absent(member)]
+        if reason is Reason.ONCE and absent:
+            reason, self._told = Reason.NOT_INSTALLED, tuple(absent)
+        left = tuple(
+            Left(controller=one.spec.name, entry=entry) for one in self.members for entry in one.controller.left
+        )
+        failed = tuple(one for member in self.members for one in self._failed(member))
+        return Summary(reason=reason, left=left, failed=failed, unmet=self._told, error=self._error)
+
+    def _failed(self, member: Member) -> Iterator[Failed]:
+        for request, standing in member.controller.standings.items():
+            verdict = standing.verdict
+            if is_failure(verdict) or (self.options.once and verdict.outcome is Outcome.DROPPED):
+                yield Failed(controller=member.spec.name, request=request, verdict=verdict)
+
+    # What can be seen of it.
+
+    async def _report(self) -> None:
+        """Tell observers now and then how it stands; also the sign that this process lives."""
+        tallied = self._clock.elapsed()
+        while True:
+            for member in self.members:
+                self._observers.tell(member.state())
+            if self._clock.elapsed() - tallied >= _TALLY_EVERY:
+                tallied = self._clock.elapsed()
+                for member in self.members:
+                    self._observers.tell(member.tally())
+            await self._clock.sleep(_STATE_EVERY)
+
+    def _tell_how_it_stands(self) -> None:
+        for member in self.members:
+            self._observers.tell(member.tally())
+            self._observers.tell(member.state())
+
+    def _unmet(self) -> Iterator[Unmet]:
+        return unmet(self.members, self._clock.now())
+
+    def _missing(self) -> list[Informer]:
+        return [informer for member in self.members for informer in member.missing]
+
+    def __repr__(self) -> str:
+        return (
+            f"Manager({self.run_id}, controllers={len(self.members)}, attempts={self._ids.given}, {self.informers!r})"
+        )
+
+
+def _absent(member: Member) -> Iterator[Unmet]:
+    """What attempts found not to be installed."""
+    for standing in member.controller.standings.values():
+        if standing.verdict.error_id == NotInstalled.id:
+            yield Unmet(standing.verdict.message.rstrip("."), standing.since)
+
+
+@asynccontextmanager
+async def _beside(group: asyncio.TaskGroup, *coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run these while the block runs, and end them with it; one that fails ends the whole group."""
+    tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+async def _first(group: asyncio.TaskGroup, *coroutines: Coroutine[Any, Any, object]) -> None:
+    """Return when one of these has ended; the others are ended with it."""
+    tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def _all_over(tasks: Iterable[asyncio.Task[None]]) -> None:
+    await asyncio.wait(tasks)
