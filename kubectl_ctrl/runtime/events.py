@@ -9,6 +9,7 @@ An event that cannot be sent is dropped and counted; no attempt ever waits for o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
@@ -225,11 +226,8 @@ class EventRecorder:
         if sent.count:
             ref = EVENTS.ref(sent.name, namespace)
             body = {"count": sent.count + 1, "lastTimestamp": now, "message": wanted.message}
-            try:
+            with contextlib.suppress(NotFound):  # events go after an hour; then this one begins again
                 await client.patch(ref, body, PatchKind.MERGE)
-            except NotFound:
-                sent.count = 0  # events go after an hour; this one begins again
-            else:
                 sent.count += 1
                 return
         # Named by time and chance: two processes never mean each other's event.
