@@ -69,13 +69,13 @@ def programs(plain_env: Mapping[str, str]) -> Path:
 @pytest.fixture(scope="session")
 def cluster(programs: Path, plain_env: Mapping[str, str]) -> Iterator[Cluster]:
     """The session's cluster; 10 nodes hold 1,100 pods."""
-    _sweep(plain_env)
+    sweep(plain_env)
     run(REALKUBE, "up", SESSION, "--nodes=10", env=plain_env, timeout=300).checked()
     yield Cluster.shown(SESSION, plain_env)
     run(REALKUBE, "down", SESSION, env=plain_env).checked()
 
 
-def _sweep(env: Mapping[str, str]) -> None:
+def sweep(env: Mapping[str, str]) -> None:
     """Remove the clusters of this checkout whose session was killed."""
     for line in run(REALKUBE, "list", env=env).checked().out.splitlines():
         name = line.split("\t")[0]

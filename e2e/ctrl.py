@@ -75,15 +75,17 @@ class Started:
         return self._err.read_text(errors="replace").splitlines()
 
     def line(self, pattern: str, *, deadline: float = 30) -> str:
-        """The first line, of stdout or stderr, in which the pattern is found; waits for it."""
+        """The first line, of stdout or stderr, in which the pattern is found; waits for it while the program runs."""
 
-        def found() -> str:
-            lines = [*self.out, *self.err]
-            hits = [text for text in lines if re.search(pattern, text)]
-            assert hits or self.process.poll() is None, f"{self!r} has ended: {lines!r}"
-            return hits[0] if hits else ""
+        def found() -> list[str]:
+            return [text for text in [*self.out, *self.err] if re.search(pattern, text)]
 
-        return wait_until(found, deadline=deadline, what=f"A line with {pattern!r} from {self!r}")
+        wait_until(
+            lambda: self.process.poll() is not None or found(), deadline=deadline, what=f"{pattern!r} in {self!r}"
+        )
+        hits = found()
+        assert hits, f"{self!r} ended without a line that has {pattern!r}.\n{self.output()}"
+        return hits[0]
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)

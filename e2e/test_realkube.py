@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from e2e.conftest import SESSION
+from e2e.conftest import SESSION, sweep
 from e2e.kube import REALKUBE, Audit, Cluster, Kubectl, manifest, run, wait_until
 
 PARTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
@@ -287,6 +287,17 @@ def test_up_replaces_a_cluster_that_lost_a_part(spare: str, plain_env: Mapping[s
 
     run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
     assert set(Cluster.shown(spare, plain_env).processes) == PARTS
+
+
+def test_the_next_session_removes_what_a_killed_one_left(cluster: Cluster, plain_env: Mapping[str, str]) -> None:
+    with subprocess.Popen(["/bin/true"]) as ended:
+        ended.wait()
+    left = SESSION.replace(f"-{os.getpid()}", f"-{ended.pid}")
+    (folder_of(left, plain_env) / "logs").mkdir(parents=True)
+
+    sweep(plain_env)
+    assert_gone(left, plain_env)
+    assert Cluster.shown(SESSION, plain_env) == cluster
 
 
 # How far `up` is when it is killed -> what shows it.
