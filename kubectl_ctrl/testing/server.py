@@ -9,6 +9,7 @@ no strategic merge for lists, no CEL and no conversion webhooks, no quotas. Buil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -36,6 +37,20 @@ class Handled:
     status: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trip:
+    """One request on its way to the server and back."""
+
+    seen: Seen
+    fault: Fault | None
+    began: float
+
+    @property
+    def instead(self) -> HttpResponse | None:
+        """The scripted answer to a request that is not to be carried out."""
+        return None if self.fault is None or self.fault.after_commit else self.fault.response
+
+
 class ScriptedServer(Cluster):
     """See the module. Everything a test does to it directly happens at once, as another user's doing."""
 
@@ -54,29 +69,26 @@ class ScriptedServer(Cluster):
     # -- the transport
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        seen, fault, began = await self._arrive(request)
-        response = None if fault is None or fault.after_commit else fault.response
-        if response is None:
-            response = self.handle(request)
-        response = await self._depart(request, fault, began, response)
-        self._note(request, seen, response.status)
+        trip = await self._arrive(request)
+        response = await self._depart(trip, trip.instead or self.handle(request))
+        self._note(trip, response.status)
         return response
 
     async def open(self, request: HttpRequest) -> HttpStream:
-        seen, fault, began = await self._arrive(request)
-        response = fault.response if fault is not None else None
-        if response is not None:
-            stream: Watch | WholeStream = WholeStream(response)
-        elif seen.ask is not None and seen.ask.verb == "watch":
-            stream = self._watch(request, seen.ask)
+        trip = await self._arrive(request)
+        ask, fault = trip.seen.ask, trip.fault
+        if fault is not None and fault.response is not None:
+            stream: Watch | WholeStream = WholeStream(fault.response)
+        elif ask is not None and ask.verb == "watch":
+            stream = self._watch(request, ask)
         else:
             stream = WholeStream(self.handle(request))
         try:
-            await self._depart(request, fault, began, HttpResponse(status=stream.status))
+            await self._depart(trip, HttpResponse(status=stream.status))
         except BaseException:
             await stream.close()
             raise
-        self._note(request, seen, stream.status)
+        self._note(trip, stream.status)
         return stream
 
     def _watch(self, request: HttpRequest, ask: Ask) -> Watch | WholeStream:
@@ -92,47 +104,46 @@ class ScriptedServer(Cluster):
             watch.stop()
         self._watches.clear()
 
-    async def _arrive(self, request: HttpRequest) -> tuple[Seen, Fault | None, float]:
-        began = self.clock.elapsed()
-        self._check_up(sent=False)
+    async def _arrive(self, request: HttpRequest) -> _Trip:
+        self._check_up()
         seen = Seen(request=request, ask=self._understood(request))
-        fault = self.faults.take(seen)
-        await self._travel(self.request_delay + (fault.delay_before if fault else 0.0), request, began)
+        trip = _Trip(seen=seen, fault=self.faults.take(seen), began=self.clock.elapsed())
+        fault = trip.fault
+        await self._travel(trip, self.request_delay + (fault.delay_before if fault else 0.0))
         if fault is not None and not fault.after_commit:
-            await self._break(request, seen, fault, began)
-        return seen, fault, began
+            await self._break(trip, fault)
+        return trip
 
-    async def _depart(
-        self, request: HttpRequest, fault: Fault | None, began: float, response: HttpResponse
-    ) -> HttpResponse:
-        await self._travel(self.answer_delay + (fault.delay_after if fault else 0.0), request, began)
+    async def _depart(self, trip: _Trip, response: HttpResponse) -> HttpResponse:
+        fault = trip.fault
+        await self._travel(trip, self.answer_delay + (fault.delay_after if fault else 0.0))
         if fault is not None and fault.after_commit:
-            await self._break(request, Seen(request=request, ask=None), fault, began)
+            await self._break(trip, fault)
             return fault.response or response
         return response
 
-    async def _break(self, request: HttpRequest, seen: Seen, fault: Fault, began: float) -> None:
+    async def _break(self, trip: _Trip, fault: Fault) -> None:
         if fault.lost:
-            self._note(request, seen, None)
-            raise NoAnswer("The connection was reset.", sent=True)
+            self._note(trip, None)
+            raise _reset()
         if fault.hangs:
-            self._note(request, seen, None)
-            await self._travel(float("inf"), request, began)
+            self._note(trip, None)
+            await self._travel(trip, math.inf)
 
-    async def _travel(self, seconds: float, request: HttpRequest, began: float) -> None:
+    async def _travel(self, trip: _Trip, seconds: float) -> None:
         """Be on the way for so long, unless the client's deadline comes first or the server goes down."""
-        outages = self._outages
+        outages, limit = self._outages, trip.seen.request.deadline
         end = self.clock.elapsed() + seconds
-        deadline = began + request.deadline if request.deadline is not None else float("inf")
+        deadline = math.inf if limit is None else trip.began + limit
         await self.clock.sleep(max(0.0, min(end, deadline) - self.clock.elapsed()))
         if outages != self._outages:
-            raise NoAnswer("The connection was reset.", sent=True)
+            raise _reset()
         if deadline < end:
-            raise TooSlow(f"No answer within {request.deadline:g} s.", sent=True)
+            raise TooSlow(f"No answer within {limit:g} s.", sent=True)
 
-    def _check_up(self, *, sent: bool) -> None:
+    def _check_up(self) -> None:
         if not self._up:
-            raise NoAnswer("The connection was refused.", sent=sent)
+            raise NoAnswer("The connection was refused.", sent=False)
 
     def _understood(self, request: HttpRequest) -> Ask | None:
         try:
@@ -140,12 +151,13 @@ class ScriptedServer(Cluster):
         except Refusal:
             return None
 
-    def _note(self, request: HttpRequest, seen: Seen, status: int | None) -> None:
+    def _note(self, trip: _Trip, status: int | None) -> None:
+        request = trip.seen.request
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.requests.append(
             Handled(
                 at=self.clock.now(),
-                verb=seen.verb,
+                verb=trip.seen.verb,
                 path=request.path,
                 query=request.query,
                 user_agent=headers.get("user-agent", ""),
@@ -209,6 +221,7 @@ class ScriptedServer(Cluster):
 
     def expire_pages(self) -> None:
         """Make every continue token that was given out too old."""
+        self.storage.skip()
         self.compact()
 
     def restore(self, version: int) -> None:
