@@ -46,6 +46,11 @@ class App:
         return self.out.isatty()
 
     @property
+    def interactive(self) -> bool:
+        """Whether somebody could answer a question of a credential plugin."""
+        return sys.stdin is not None and sys.stdin.isatty()
+
+    @property
     def width(self) -> int | None:
         """Columns of the terminal; None when lines must not be cut."""
         if not self.terminal:

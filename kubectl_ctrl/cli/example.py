@@ -12,9 +12,7 @@ from kubectl_ctrl.errors import UsageError
 
 def _example(app: App, given: Given) -> int:
     if len(given.arguments) != 1:
-        raise UsageError(
-            "example takes one controller.", next_step=f"for instance: kubectl ctrl example {BUNDLED[0]}"
-        )
+        raise UsageError("example takes one controller.", next_step=f"for instance: kubectl ctrl example {BUNDLED[0]}")
     parts = [part for part in ("crd", "rbac") if given[part]]
     if len(parts) > 1:
         raise UsageError("--crd and --rbac exclude each other.", next_step="print one, then the other")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -29,7 +29,7 @@ class Style:
     zone: tzinfo | None = UTC
     full_times: bool = False  # RFC 3339 with the date, for pipes
     controllers: bool = False  # name the controller: more than one runs
-    primary: Resource | None = None
+    primaries: Mapping[str, Resource] = field(default_factory=dict)  # of each controller
 
     @property
     def arrow(self) -> str:
@@ -45,7 +45,8 @@ def attempt_line(attempt: Attempt, style: Style) -> str:
     who = f"{start.controller} {start.request}" if style.controllers else str(start.request)
     head = f"{timestamp(start.started, style)} {escaped(who)} {attempt.id}"
     tail = f"{format_duration(attempt.took)} {verdict_text(attempt.verdict)}"
-    middle = f"{why(start.causes, start.causes_total, style)} | {what(attempt)}"
+    reason = why(start.causes, start.causes_total, style, style.primaries.get(start.controller))
+    middle = f"{reason} | {what(attempt)}"
     if style.width is not None:
         # What follows matters most, then why: the middle gives way.
         middle = cut(middle, max(style.width - len(head) - len(tail) - 5, 20))
@@ -53,19 +54,19 @@ def attempt_line(attempt: Attempt, style: Style) -> str:
 
 
 def timestamp(at: float, style: Style) -> str:
-    moment = datetime.fromtimestamp(at, style.zone)
+    moment = datetime.fromtimestamp(at, UTC).astimezone(style.zone)
     return moment.isoformat(timespec="milliseconds") if style.full_times else moment.strftime("%H:%M:%S")
 
 
-def why(causes: Sequence[Cause], total: int, style: Style) -> str:
+def why(causes: Sequence[Cause], total: int, style: Style, primary: Resource | None) -> str:
     """The first cause in full and how many more there were."""
     if not causes:
         return "?"
     more = f" +{total - 1} more" if total > 1 else ""
-    return cause_text(causes[0], style) + more
+    return cause_text(causes[0], style, primary) + more
 
 
-def cause_text(cause: Cause, style: Style) -> str:
+def cause_text(cause: Cause, style: Style, primary: Resource | None) -> str:
     """One cause in words."""
     match cause.kind:
         case CauseKind.RETRY:
@@ -75,15 +76,15 @@ def cause_text(cause: Cause, style: Style) -> str:
         case CauseKind.AGAIN:
             return f"again, asked by {cause.attempt}"
         case CauseKind.INITIAL | CauseKind.RESYNC:
-            return f"{_named(cause, style)}{cause.kind.value}"
+            return f"{_named(cause, primary)}{cause.kind.value}"
         case CauseKind.MANUAL:
             return f"asked for: {escaped(cause.detail)}" if cause.detail else "asked for"
-    return _named(cause, style) + _change_text(cause, style)
+    return _named(cause, primary) + _change_text(cause, style)
 
 
-def _named(cause: Cause, style: Style) -> str:
+def _named(cause: Cause, primary: Resource | None) -> str:
     """The object that a cause is about, unless it is the one being reconciled."""
-    if cause.resource is None or cause.key is None or cause.resource == style.primary:
+    if cause.resource is None or cause.key is None or cause.resource == primary:
         return ""
     return f"{cause.resource.kind}/{escaped(cause.key.name)} "
 

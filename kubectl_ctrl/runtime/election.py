@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.clock import Clock, rfc3339_micro
 from kubectl_ctrl.errors import (
     AlreadyExists,
@@ -28,6 +29,7 @@ from kubectl_ctrl.errors import (
     NotLeading,
     Refused,
 )
+from kubectl_ctrl.model.attempt import Background, Call
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import ObjectRef
 
@@ -53,6 +55,9 @@ class Durations:
                 f"Leader election cannot work with {self!r}.",
                 next_step=f"Keep lease > renew_deadline > retry * {_JITTER} > 0.",
             )
+
+
+_CLIENT_GO = Durations()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +94,21 @@ class LeaseElector:
     """One candidate for one Lease. Invariant: `leading` implies that the record was ours at `_renewed`."""
 
     def __init__(
-        self, client: Client, lease: ObjectRef, candidate: Candidate, *, clock: Clock, rng: Random, durations: Durations
+        self,
+        client: Client,
+        lease: ObjectRef,
+        candidate: Candidate,
+        *,
+        clock: Clock,
+        rng: Random,
+        tell: Callable[[Background], None],
+        durations: Durations = _CLIENT_GO,
     ) -> None:
-        timeout = max(_SHORTEST_CALL, durations.renew_deadline / 2)
-        self._client = client.scoped(replace(client.scope, timeout=timeout, gate=None))
+        def note(call: Call, answered: bool) -> None:
+            if answered:
+                tell(Background(attempt="", call=call))
+
+        self._client = client.scoped(Scope(note=note, timeout=max(_SHORTEST_CALL, durations.renew_deadline / 2)))
         self._lease = lease
         self._candidate = candidate
         self._clock = clock

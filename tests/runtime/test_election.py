@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.errors import ControllerError, Forbidden, NotLeading, Refused
+from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.resources import LEASES
 from kubectl_ctrl.runtime.election import Candidate, Durations, LeaseElector
 from kubectl_ctrl.testing.clock import FakeClock
@@ -31,6 +32,7 @@ class Process:
     def __init__(self, server: ScriptedServer, name: str, **candidate: Any) -> None:
         self.clock = FakeClock()
         self.log: list[str] = []
+        self.told: list[Background] = []
         client = Client(server, clock=self.clock, rng=random.Random(name), user_agent="kubectl-ctrl/test")
         self.elector = LeaseElector(
             client,
@@ -38,7 +40,7 @@ class Process:
             Candidate(identity=name, **({"patient": True} | candidate)),
             clock=self.clock,
             rng=random.Random(name),
-            durations=Durations(),
+            tell=self.told.append,
         )
 
     @asynccontextmanager

@@ -1,0 +1,75 @@
+"""Where the package's log lines go while a verb runs: to stderr, as text for people or as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from kubectl_ctrl.render.text import escaped
+
+_DEBUG_FROM = 6
+# What every record has; the rest are the fields that a caller put beside its message.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """What stands beside the message, in the order it was given."""
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).astimezone()
+        beside = " ".join(
+            f"{name}={value}" for name, value in fields_of(record).items() if name != "action" and value != ""
+        )
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        line = escaped(f"{moment:%H:%M:%S} {level}{record.getMessage()}" + (f" ({beside})" if beside else ""))
+        return line + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **fields_of(record),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+@contextmanager
+def logging_to(stream: TextIO, *, form: str, verbosity: int) -> Iterator[None]:
+    """For the block: the package's log lines, and warnings of the libraries under it, go to `stream`."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Json() if form == "json" else _Text())
+    handler.addFilter(_Tracebacks(verbosity))
+    ours, root = logging.getLogger("kubectl_ctrl"), logging.getLogger()
+    ours.setLevel(logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO)
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+class _Tracebacks(logging.Filter):
+    """Takes tracebacks out unless they were asked for; the error itself stays, on the line."""
+
+    def __init__(self, verbosity: int) -> None:
+        super().__init__()
+        self._wanted = verbosity >= _DEBUG_FROM
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and not self._wanted:
+            error = record.exc_info[1]
+            record.error = f"{type(error).__name__}: {error}"
+            record.exc_info = None
+        return True
