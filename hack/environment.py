@@ -112,7 +112,7 @@ def turn(plan: Plan) -> Iterator[None]:
     with plan.folder.with_name(plan.folder.name + ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            say(f"making the Python environment of this checkout in {plan.folder.parent} (once, about 20 s)")
+            say(f"making the Python environment of this checkout in {plan.folder.parent} (once, about 15 s)")
         except BlockingIOError:
             say(f"waiting for another call that makes the Python environment in {plan.folder.parent}")
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -241,7 +241,7 @@ def told(line: str, words: tuple[str, ...]) -> str:
 def disk_full(plan: Plan) -> SetupError:
     return SetupError(
         "DISK",
-        f"The disk is full: the Python environment needs about 250 MB in {str(plan.folder.parent)!r}.",
+        f"The disk is full: there is no room for the Python environment in {str(plan.folder.parent)!r}.",
         tried="making it, and removed the half that was there",
         next_step=f"Free some space, or name a folder on another disk in XDG_CACHE_HOME; then {REPEAT}",
     )
