@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from kubectl_ctrl.clock import rfc3339
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.objects import Obj
 
@@ -36,17 +37,18 @@ class Condition:
             )
 
 
-def merged(conditions: Sequence[Obj], *new: Condition, now: str, generation: int) -> list[Obj]:
+def merged(conditions: Sequence[Obj], *new: Condition, now: float, generation: int) -> list[Obj]:
     """The list after stating `new`: known types stay in their place, others follow in the order given.
 
     The transition time moves only when the status does. The input is not changed.
     """
     stated = {condition.type: condition for condition in new}
+    at = rfc3339(now)
     result = [
-        _stated(stated.pop(old["type"]), old, now, generation) if old.get("type") in stated else old
+        _stated(stated.pop(old["type"]), old, at, generation) if old.get("type") in stated else old
         for old in conditions
     ]
-    return result + [_stated(condition, {}, now, generation) for condition in stated.values()]
+    return result + [_stated(condition, {}, at, generation) for condition in stated.values()]
 
 
 def find(obj: Obj, kind: str) -> Obj | None:

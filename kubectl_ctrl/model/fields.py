@@ -126,15 +126,19 @@ def _creator(obj: Obj) -> tuple[str, ...]:
 
 
 def _wrote(old: Obj, new: Obj) -> set[str]:
-    """Managers with a sign that only their own write leaves: an entry that is new, has another time, or owns more.
+    """Managers with a sign that only their own write leaves.
 
-    An entry that owns less proves nothing: its manager may have given the field up, or have been robbed of it.
+    That is an entry that is new, has another time or owns more, or a changed value at what it owns afterwards: whoever
+    changes a value takes it from the others. An entry that owns less proves nothing: its manager may have given the
+    field up, or have been robbed of it.
     """
     before, after = _stamps(old), _stamps(new)
     found: set[str] = set()
     for slot, times in after.items():
         fresh = times - before.get(slot, Counter())
-        if any(not _renamed(slot, time, before, after) for time in fresh) or (not fresh and _grew(slot, old, new)):
+        if any(not _renamed(slot, time, before, after) for time in fresh):
+            found.add(slot[0])
+        elif not fresh and (_grew(slot, old, new) or _moved(slot, old, new)):
             found.add(slot[0])
     return found - _INVENTED - {""}
 
@@ -160,6 +164,11 @@ def _grew(slot: _Slot, old: Obj, new: Obj) -> bool:
     if before == after or None in before or None in after:
         return False
     return bool(_union(after) - _union(before))
+
+
+def _moved(slot: _Slot, old: Obj, new: Obj) -> bool:
+    whole = [entry for entry in entries(new) if _slot(entry) == slot and entry.get("fieldsV1")]
+    return any(not same(owned_values(old, entry), owned_values(new, entry)) for entry in whole)
 
 
 def _union(sets: list[Any]) -> frozenset[tuple[str, ...]]:

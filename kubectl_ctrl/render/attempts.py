@@ -110,7 +110,7 @@ def _by(cause: Cause) -> str:
 
 
 def difference_text(difference: Difference, style: Style) -> str:
-    """`spec.replicas 1→3`; large values give way to the path alone."""
+    """`spec.replicas 1→3`; values that are not short give way to the path alone."""
     old, new = _value(difference.old), _value(difference.new)
     path = escaped(difference.path)
     if old is None or new is None:
@@ -124,7 +124,7 @@ def _value(value: Any) -> str | None:
     if isinstance(value, dict | list):
         return None
     text = escaped(str(value).lower() if isinstance(value, bool) else str(value))
-    return cut(text, _VALUE_WIDTH)
+    return text if len(text) <= _VALUE_WIDTH else None
 
 
 def what(attempt: Attempt) -> str:
