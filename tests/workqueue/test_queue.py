@@ -1,0 +1,391 @@
+"""The promises of the queue one by one, under the names that reference pages give them: WQ of the work queue, DQ of the
+delaying one, PQ of the one with priorities. What holds in any order of calls is for test_queue_machine."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubectl_ctrl.errors import QueueClosed
+from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.testing.loop import settle
+from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, Retry, Settled, Stage
+from tests.workqueue.drive import Q, retry, states, take, taken, virtual
+
+# The work queue.
+
+
+@virtual
+async def test_wq1_a_key_is_in_the_queue_once(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "one")
+    queue.add("k", "two", priority=50)
+    queue.add("k", "three", priority=BULK)
+    assert (len(queue), taken(queue)) == (1, ["k"])
+
+
+@virtual
+async def test_wq2_adds_before_get_give_one_run_with_all_causes(queue: Q, clock: FakeClock) -> None:
+    for cause in ("one", "two", "three"):
+        queue.add("k", cause)
+        clock.suspend(1)
+    work = await queue.get()
+    assert (work.key, work.causes, work.total) == ("k", ("one", "two", "three"), 3)
+    assert queue.take() is None
+    assert work.queued_at == clock.now() - 3
+    assert (work.ready_at, work.taken_at) == (clock.elapsed() - 3, clock.elapsed())
+
+
+@virtual
+async def test_wq3_adds_during_a_run_give_one_more_run_at_the_tail(queue: Q, clock: FakeClock) -> None:
+    queue.add("a/k", "one")
+    work = await queue.get()
+    queue.add("a/k", "two")
+    queue.add("a/other", "x")
+    queue.add("a/k", "three")
+    assert queue.done(work) == Settled(ready=True)
+    other, again = await queue.get(), await queue.get()
+    assert (other.key, again.key, again.causes) == ("a/other", "a/k", ("two", "three"))
+    queue.done(again)
+    assert queue.take() is None
+
+
+@virtual
+async def test_wq4_a_running_key_is_handed_to_nobody_else(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "one")
+    work = await queue.get()
+    queue.add("k", "two", priority=50)
+    queue.add_after("k", "three", 1)
+    clock.suspend(10)
+    assert queue.take() is None
+    queue.done(work)
+    assert take(queue).causes == ("two", "three")
+
+
+@virtual
+async def test_wq5_an_add_at_any_moment_of_a_run_is_followed_by_a_run(queue: Q, clock: FakeClock) -> None:
+    async def work_once() -> tuple[str, ...]:
+        work = await queue.get()
+        await clock.sleep(1)
+        queue.done(work)
+        return work.causes
+
+    queue.add("k", "before")
+    worker = asyncio.create_task(work_once())
+    await clock.sleep(1)
+    queue.add("k", "at the very end")  # the worker's own sleep ends at this time too
+    assert await worker == ("before",)
+    assert await work_once() == ("at the very end",)
+
+
+@virtual
+async def test_wq6_a_key_that_adds_itself_lets_all_others_run_between(queue: Q, clock: FakeClock) -> None:
+    for key in ("a/self", "a/x", "a/y", "a/z"):
+        queue.add(key, "first")
+    order = []
+    for _ in range(8):
+        work = await queue.get()
+        order.append(work.key)
+        queue.add(work.key, "again")
+        queue.done(work)
+    assert order == ["a/self", "a/x", "a/y", "a/z"] * 2
+
+
+@virtual
+async def test_wq7_stray_done_of_a_ready_key_pushes_no_duplicate(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "one")
+    first = await queue.get()
+    queue.add("k", "two")
+    queue.done(first)
+    assert queue.done(first, then=Again("stray")) == Settled()
+    assert (len(queue), taken(queue)) == (1, ["k"])
+
+
+@virtual
+async def test_wq7_stray_done_during_the_next_run_does_not_end_it(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "one")
+    first = await queue.get()
+    queue.add("k", "two")
+    queue.done(first)
+    second = await queue.get()
+    queue.add("k", "three")
+    assert queue.done(first, drop=lambda cause: True) == Settled()
+    assert queue.take() is None, "a second worker would have the key too"
+    assert queue.done(second) == Settled(ready=True)
+
+
+@virtual
+async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q, clock: FakeClock) -> None:
+    queue.add("ready", "x")
+    queue.add("runs twice", "x")
+    ready = await queue.get()
+    running = await queue.get()
+    queue.add("runs twice", "y")
+    queue.add("waits", "x")
+    queue.close()
+    queue.close()
+    queue.add("late", "x")
+    queue.add_after("late", "x", 0)
+    queue.add_after("late", "x", 1)
+    assert queue.retry("late", lambda failures, delay: "x") == 0.0
+    queue.done(ready, then=Again("ignored"))
+    queue.done(running, then=After(1, "ignored"))
+    assert queue.closed
+    assert [(await queue.get()).key for _ in range(2)] == ["waits", "runs twice"]
+    for _ in range(2):
+        with pytest.raises(QueueClosed, match="'foo' is closed"):
+            await queue.get()
+
+
+@virtual
+async def test_wq8_close_releases_all_who_wait(queue: Q, clock: FakeClock) -> None:
+    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await settle()
+    queue.close()
+    results = await asyncio.gather(*workers, return_exceptions=True)
+    assert [type(result) for result in results] == [QueueClosed] * 3
+
+
+@virtual
+async def test_wq9_drained_does_not_return_between_done_and_the_next_get(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "one")
+    queue.add("other", "x")
+    work = await queue.get()
+    queue.add("k", "two")
+    queue.close()
+    drained = asyncio.create_task(queue.drained())
+    await settle()
+    queue.done(work)
+    await settle()
+    assert not drained.done(), "nothing runs at this moment, but two keys are ready"
+    last = [await queue.get(), await queue.get()]
+    await settle()
+    queue.done(last[0])
+    await settle()
+    assert not drained.done()
+    queue.done(last[1])
+    assert await drained is True
+
+
+@virtual
+async def test_wq9_shutdown_after_drain_releases_the_drainer(queue: Q, clock: FakeClock) -> None:
+    queue.add("stuck", "x")
+    queue.add("never taken", "x")
+    work = await queue.get()
+    queue.close()
+    drained = asyncio.create_task(queue.drained())
+    await settle()
+    left = queue.abandon()
+    assert [(entry.key, entry.state) for entry in left] == [("stuck", Stage.RUNNING), ("never taken", Stage.READY)]
+    assert await drained is False
+    with pytest.raises(QueueClosed):
+        await queue.get()
+    queue.done(work)
+    assert await queue.drained() is True
+
+
+@virtual
+async def test_wq9_drained_of_an_idle_queue_returns_at_once(queue: Q, clock: FakeClock) -> None:
+    queue.add_after("k", "later", 60)
+    assert await queue.drained() is True
+    queue.add("k", "now")
+    drained = asyncio.create_task(queue.drained())
+    await settle()
+    drained.cancel()
+    await settle()
+    queue.done(await queue.get())  # somebody who no longer waits is no trouble
+
+
+@virtual
+async def test_wq10_len_counts_what_is_ready(queue: Q, clock: FakeClock) -> None:
+    for key in ("ready", "running", "both"):
+        queue.add(key, "x")
+    queue.add_after("delayed", "x", 60)
+    for _ in range(2):
+        queue.take()
+    queue.add("both", "y")
+    assert len(queue) == 1
+    clock.suspend(60)
+    assert len(queue) == 2
+
+
+# The delaying queue.
+
+
+@virtual
+async def test_dq1_no_delay_is_an_add(queue: Q, clock: FakeClock) -> None:
+    for delay in (0.0, -5.0, float("nan")):
+        queue.add_after("k", "now", delay)
+        assert taken(queue) == ["k"]
+    assert queue.snapshot() == []
+
+
+@virtual
+async def test_dq2_of_two_delays_the_earlier_wins_and_has_both_causes(queue: Q, clock: FakeClock) -> None:
+    began = clock.elapsed()
+    queue.add_after("k", "later", 20)
+    queue.add_after("k", "earlier", 10)
+    queue.add_after("k", "latest", 30)
+    work = await queue.get()
+    assert clock.elapsed() - began == pytest.approx(10)
+    assert work.causes == ("later", "earlier", "latest")
+    queue.done(work)
+    assert queue.snapshot() == []
+
+
+@virtual
+async def test_dq3_never_early_and_on_time(queue: Q, clock: FakeClock) -> None:
+    began = clock.elapsed()
+    delays = [0.1 * number + 1 / 3 for number in range(200)]
+    for delay in reversed(delays):
+        queue.add_after(f"a/{delay}", "x", delay)
+    for delay in delays:
+        work = await queue.get()
+        queue.done(work)
+        assert work.key == f"a/{delay}"
+        assert began + delay <= clock.elapsed() < began + delay + 1e-5
+
+
+@virtual
+async def test_dq3_after_a_suspend_within_five_seconds(queue: Q, clock: FakeClock) -> None:
+    queue.add_after("k", "x", 3600)
+    getter = asyncio.create_task(queue.get())
+    await clock.sleep(2)
+    clock.suspend(86_400)
+    woken_at = clock.elapsed()
+    await getter
+    assert clock.elapsed() - woken_at <= 5
+
+
+@virtual
+async def test_dq3_an_earlier_timer_set_while_somebody_waits_is_on_time(queue: Q, clock: FakeClock) -> None:
+    began = clock.elapsed()
+    queue.add_after("late", "x", 4)
+    getter = asyncio.create_task(queue.get())
+    await clock.sleep(1)
+    queue.add_after("early", "x", 1)
+    assert (await getter).key == "early"
+    assert clock.elapsed() - began == pytest.approx(2)
+
+
+@virtual
+async def test_dq4_a_plain_add_and_a_timer_give_one_run(queue: Q, clock: FakeClock) -> None:
+    """The add is not delayed by the timer, and taking the key takes the timer away: no second run without a reason."""
+    queue.add_after("k", "timer", 10)
+    queue.add("k", "event")
+    work = await queue.get()
+    assert work.causes == ("event",)
+    queue.done(work)
+    clock.suspend(3600)
+    assert queue.take() is None
+
+
+@virtual
+async def test_dq4_a_timer_that_is_due_before_the_key_is_taken_adds_its_causes(queue: Q, clock: FakeClock) -> None:
+    queue.add_after("k", "timer", 10)
+    queue.add("k", "event")
+    clock.suspend(11)
+    work = await queue.get()
+    assert (work.causes, work.ready_at) == (("event", "timer"), clock.elapsed() - 11)
+
+
+@virtual
+async def test_dq5_timers_are_dropped_when_it_closes_but_not_those_that_are_due(queue: Q, clock: FakeClock) -> None:
+    queue.add_after("due", "x", 10)
+    queue.add_after("pending", "x", 60)
+    clock.suspend(30)
+    assert states(queue) == {"due": Stage.READY, "pending": Stage.TIMER}
+    queue.close()
+    assert states(queue) == {"due": Stage.READY}
+    clock.suspend(3600)
+    assert taken(queue) == ["due"]
+
+
+@virtual
+async def test_dq6_drained_returns_with_the_last_done_whatever_is_delayed(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "x")
+    work = await queue.get()
+    drained = asyncio.create_task(queue.drained())
+    await settle()
+    began = clock.elapsed()
+    queue.done(work, then=After(3600, "next day's work"))
+    assert await drained is True
+    assert clock.elapsed() == began
+
+
+# Priorities; aging and lanes are in test_levels.
+
+
+@virtual
+async def test_pq1_higher_priority_first_then_ready_order(queue: Q, clock: FakeClock) -> None:
+    for key, priority in (("a/1", BULK), ("a/2", LIVE), ("a/3", 50), ("a/4", LIVE), ("a/5", BULK)):
+        queue.add(key, "x", priority=priority)
+    assert taken(queue) == ["a/3", "a/2", "a/4", "a/1", "a/5"]
+
+
+@virtual
+async def test_pq2_a_raise_moves_to_the_tail_of_the_new_level_and_keeps_the_ready_time(
+    queue: Q, clock: FakeClock
+) -> None:
+    queue.add("a/low", "x", priority=BULK)
+    clock.suspend(1)
+    queue.add("a/live", "x")
+    queue.add("a/low", "y", priority=LIVE)
+    queue.add("a/low", "z", priority=BULK)
+    assert take(queue).key == "a/live"
+    work = take(queue)
+    assert (work.key, work.priority, work.ready_at) == ("a/low", LIVE, clock.elapsed() - 1)
+
+
+@virtual
+async def test_pq3_a_delayed_key_stands_where_it_became_ready_and_blocks_nobody(queue: Q, clock: FakeClock) -> None:
+    queue.add_after("a/delayed", "x", 10, priority=50)
+    queue.add("a/now", "x", priority=BULK)
+    assert taken(queue) == ["a/now"]
+    queue.add("a/before", "x", priority=50)
+    queue.add_after("a/other", "x", 9, priority=50)
+    clock.suspend(20)
+    queue.add("a/after", "x", priority=50)
+    queue.add("a/low", "x", priority=BULK)
+    assert taken(queue) == ["a/before", "a/other", "a/delayed", "a/after", "a/low"]
+
+
+@virtual
+async def test_pq4_a_running_key_is_skipped_not_waited_for(queue: Q, clock: FakeClock) -> None:
+    queue.add("a/first", "x", priority=50)
+    work = await queue.get()
+    queue.add("a/first", "y", priority=50)
+    queue.add("a/second", "x")
+    assert take(queue).key == "a/second"
+    queue.done(work)
+    assert take(queue).key == "a/first"
+
+
+@virtual
+async def test_pq5_priority_survives_what_the_worker_asks_for_unless_it_says_another(
+    queue: Q, clock: FakeClock
+) -> None:
+    queue.add("k", "x", priority=BULK)
+    asked: list[tuple[After[str] | Again[str] | Retry[str], int]] = [
+        (Again("x"), BULK),
+        (After(1, "x"), BULK),
+        (retry(), BULK),
+        (Again("x", priority=7), 7),
+        (After(1, "x", priority=BULK), BULK),
+        (Retry(lambda failures, delay: "x", priority=8), 8),
+    ]
+    for then, expected in asked:
+        queue.done(await queue.get(), then=then)
+        clock.suspend(60)
+        assert queue.counts.ready == ((expected, 1),)
+
+
+@virtual
+async def test_pq6_of_limiter_and_explicit_delay_the_smaller_wins(queue: Q, clock: FakeClock) -> None:
+    def ended(at_least: float = 0.0, at_most: float = 1e9) -> float | None:
+        queue.add("k", "x")
+        then = Retry(lambda failures, delay: "retry", at_least=at_least, at_most=at_most)
+        return queue.done(take(queue), then=then).delay
+
+    assert [ended(), ended(at_most=0.5), ended(at_most=5), ended(at_most=5)] == [1.0, 0.5, 1.0, 5.0]
+    assert [ended(), ended(at_least=90), ended(at_least=90, at_most=5)] == [60.0, 90.0, 90.0]

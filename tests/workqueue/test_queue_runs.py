@@ -1,0 +1,218 @@
+"""What follows a run, waiting for one, and what can be seen of the queue."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.testing.loop import settle
+from kubectl_ctrl.workqueue.values import BULK, After, Again, Entry, Retry, Settled, Stage
+from tests.workqueue.drive import Q, retry, states, take, taken, virtual
+
+# The end of a run.
+
+
+@virtual
+async def test_retry_waits_as_the_limiter_says_and_tells_why(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "event")
+    told = []
+    for _ in range(4):
+        work = await queue.get()
+        told.append((work.causes, work.failures))
+        settled = queue.done(work, then=retry())
+    assert told == [
+        (("event",), 0),
+        (("retry 1 after 1",), 1),
+        (("retry 2 after 1",), 2),
+        (("retry 3 after 1",), 3),
+    ]
+    assert (settled.delay, states(queue)) == (60.0, {"k": Stage.BACKOFF})
+    queue.forget("k")
+    assert queue.failures("k") == 0
+
+
+@virtual
+async def test_a_retry_from_outside_waits_too(queue: Q, clock: FakeClock) -> None:
+    assert queue.retry("k", lambda failures, delay: f"{failures} {delay}") == 1.0
+    assert (await queue.get()).causes == ("1 1.0",)
+    assert queue.counts.retries == 1
+
+
+@virtual
+async def test_an_event_during_a_failed_run_does_not_wait_for_its_backoff(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "one")
+    work = await queue.get()
+    queue.add("k", "two")
+    assert queue.done(work, then=retry()) == Settled(delay=1.0, ready=True)
+    again = await queue.get()
+    assert (again.causes, again.failures) == (("two",), 1)
+    queue.done(again)
+    clock.suspend(60)
+    assert queue.take() is None, "the run was the retry as well"
+
+
+@virtual
+async def test_again_runs_behind_those_that_are_ready(queue: Q, clock: FakeClock) -> None:
+    queue.add("a/k", "x")
+    queue.add("a/other", "x")
+    assert queue.done(take(queue), then=Again("more")) == Settled(delay=0.0, ready=True)
+    assert taken(queue) == ["a/other", "a/k"]
+
+
+@virtual
+async def test_a_timer_set_from_outside_during_a_run_outlives_it(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "x")
+    work = await queue.get()
+    queue.add_after("k", "outside", 10)
+    queue.done(work, then=After(60, "worker"))
+    clock.suspend(10)
+    assert take(queue).causes == ("outside", "worker")
+
+
+@virtual
+async def test_the_next_timer_is_the_workers_to_set_or_to_leave(queue: Q, clock: FakeClock) -> None:
+    queue.add_after("k", "old plan", 10)
+    queue.add("k", "event")
+    queue.done(take(queue))
+    assert queue.snapshot() == []
+
+
+@virtual
+async def test_echoes_among_what_piled_up_are_dropped(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "x")
+    work = await queue.get()
+    queue.add("k", "echo 1")
+    queue.add("k", "echo 2")
+    settled = queue.done(work, drop=lambda cause: cause.startswith("echo"))
+    assert settled == Settled(dropped=("echo 1", "echo 2"), ready=False)
+    assert queue.snapshot() == []
+
+
+@virtual
+async def test_a_foreign_cause_between_echoes_stays(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "x")
+    work = await queue.get()
+    for cause in ("echo 1", "foreign", "echo 2"):
+        queue.add("k", cause)
+    settled = queue.done(work, drop=lambda cause: cause.startswith("echo"))
+    assert settled == Settled(dropped=("echo 1", "echo 2"), ready=True)
+    again = take(queue)
+    assert (again.causes, again.total) == (("foreign",), 1)
+
+
+@virtual
+async def test_nothing_is_dropped_when_not_every_cause_was_kept(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "x")
+    work = await queue.get()
+    for number in range(5):  # one more than is kept
+        queue.add("k", f"echo {number}")
+    assert queue.done(work, drop=lambda cause: True) == Settled(ready=True)
+    again = take(queue)
+    assert (again.causes, again.total) == (("echo 0", "echo 1", "echo 2", "echo 4"), 5)
+
+
+@virtual
+async def test_an_error_in_a_callback_leaves_the_work_running(queue: Q, clock: FakeClock) -> None:
+    queue.add("k", "x")
+    work = await queue.get()
+    queue.add("k", "y")
+    with pytest.raises(ZeroDivisionError):
+        queue.done(work, drop=lambda cause: bool(1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        queue.done(work, then=Retry(lambda failures, delay: str(1 / 0)))
+    assert states(queue) == {"k": Stage.RUNNING}
+    queue.done(work)
+    assert take(queue).causes == ("y",)
+
+
+# Waiting for work.
+
+
+@virtual
+async def test_get_waits_for_the_next_key(queue: Q, clock: FakeClock) -> None:
+    getter = asyncio.create_task(queue.get())
+    await clock.sleep(100)
+    queue.add("k", "x")
+    assert (await getter).key == "k"
+
+
+@virtual
+async def test_a_cancelled_get_loses_no_key(queue: Q, clock: FakeClock) -> None:
+    cancelled, other = (asyncio.create_task(queue.get()) for _ in range(2))
+    await settle()
+    queue.add("k", "x")  # wakes the first
+    cancelled.cancel()
+    assert (await other).key == "k"
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+
+
+@virtual
+async def test_a_cancelled_get_that_took_part_in_nothing_leaves_the_key_ready(queue: Q, clock: FakeClock) -> None:
+    getter = asyncio.create_task(queue.get())
+    await settle()
+    queue.add("k", "x")
+    getter.cancel()
+    await settle()
+    assert taken(queue) == ["k"]
+
+
+@virtual
+async def test_nobody_waits_nothing_rings(queue: Q, clock: FakeClock) -> None:
+    """A timer holds the loop only while a worker waits for it: else a stopped program would not end."""
+    queue.add_after("k", "x", 3)
+    getter = asyncio.create_task(queue.get())
+    await settle()
+    assert queue._alarm is not None
+    getter.cancel()
+    await settle()
+    assert queue._alarm is None
+
+
+# To look at.
+
+
+@virtual
+async def test_snapshot_and_counts_tell_what_is_where(queue: Q, clock: FakeClock) -> None:
+    began = clock.now()
+    queue.add("running", "x")
+    work = await queue.get()
+    queue.add("failing", "x")
+    queue.done(take(queue), then=retry())
+    clock.suspend(0.25)
+    queue.add("running", "y")
+    queue.add("live", "x")
+    queue.add_after("live", "y", 7)
+    queue.add("bulk", "x", priority=BULK)
+    queue.add_after("timer", "x", 60, priority=BULK)
+    assert queue.snapshot() == [
+        Entry(key="running", state=Stage.RUNNING, since=began, due=None, failures=0, causes=1, priority=0),
+        Entry(key="live", state=Stage.READY, since=began + 0.25, due=None, failures=0, causes=1, priority=0),
+        Entry(key="bulk", state=Stage.READY, since=began + 0.25, due=None, failures=0, causes=1, priority=BULK),
+        Entry(key="failing", state=Stage.BACKOFF, since=began, due=began + 1, failures=1, causes=1, priority=0),
+        Entry(
+            key="timer", state=Stage.TIMER, since=began + 0.25, due=began + 60.25, failures=0, causes=1, priority=-100
+        ),
+    ]
+    for limit in range(6):
+        assert queue.snapshot(limit) == queue.snapshot()[:limit]
+    counts = queue.counts
+    assert (counts.adds, counts.retries) == (5, 1)
+    assert (counts.ready, counts.running, counts.backoff, counts.timers) == (((0, 1), (BULK, 1)), 1, 1, 2)
+    assert (counts.longest_running, counts.unfinished) == (0.25, 0.25)
+    assert repr(queue) == "<Queue 'foo': 2 ready, 1 running, 3 timers>"
+    queue.close()
+    assert repr(queue) == "<Queue 'foo': 2 ready, 1 running, 0 timers, closed>"
+    queue.done(work)
+
+
+@virtual
+async def test_a_quiet_queue_remembers_nothing(queue: Q, clock: FakeClock) -> None:
+    for number in range(1000):
+        queue.add(f"a/{number}", "x")
+        queue.add_after(f"a/{number}", "x", 3600)
+        queue.done(take(queue))
+    assert not queue._items
+    assert len(queue._timers._heap) < 100
