@@ -72,10 +72,11 @@ class Need:
         now, known = _settled(desired, differing), self._settlements.get(live, ref.subresource)
         if known == now:
             return False
-        if known is not None and (_surely(differing) or (posted is not None and known.desired != now.desired)):
-            return True  # a dry run would only say so; and over our POST it cannot see what is no longer desired
+        if known is not None and _surely(differing):
+            return True  # a dry run would only say so
         if await self._changes(live, desired, ref):
             return True
+        # Over our POST an apply drops nothing, and neither does its dry run.
         if posted is not None and await self._drops(live, posted, desired, ref):
             return True
         self._settlements.put(live, desired, ref.subresource)
