@@ -168,6 +168,7 @@ class Audit:
     def asked(self, since: int = 0, *, agent: str = OURS, namespace: str = "") -> list[Asked]:
         """Requests since the mark by user agents that start so; a watch is there twice, as it starts and as it ends."""
         with self.log.open("rb") as log:
+            assert since <= self.mark(), "The audit log was cut off; what it says is no longer the whole."
             log.seek(since)
             # The last line may be half written.
             lines = log.read().rpartition(b"\n")[0].splitlines()

@@ -221,15 +221,18 @@ def assert_gone(name: str, env: Mapping[str, str]) -> None:
 
 def test_up_twice_is_one_cluster_and_down_leaves_nothing(spare: str, plain_env: Mapping[str, str], home: Path) -> None:
     before = sorted(home.rglob("*"))
+    at_once = subprocess.Popen([str(REALKUBE), "up", spare], env=plain_env, stdout=subprocess.PIPE, text=True)
     first = run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
     cluster = Cluster.shown(spare, plain_env)
-    assert first.out == f"{cluster.kubeconfig}\n"
+    assert first.out == at_once.communicate(timeout=60)[0] == f"{cluster.kubeconfig}\n"
     assert set(cluster.processes) == PARTS
     assert set(processes_of(spare)) == set(cluster.processes.values())
 
     again = run(REALKUBE, "up", spare, env=plain_env).checked()
     assert (again.out, again.err) == (first.out, "")
     assert Cluster.shown(spare, plain_env) == cluster
+    shell = f'eval "$({REALKUBE} env {spare})" && kubectl config current-context'
+    assert run("/bin/sh", "-c", shell, env=plain_env).checked().out == f"{cluster.context}\n"
 
     ports = ports_of(iter(cluster.processes.values()))
     assert len(ports) == 6  # etcd has two
@@ -310,8 +313,9 @@ MOMENTS: dict[str, Callable[[Path, str], object]] = {
 }
 
 
-@pytest.mark.parametrize("then", ["down", "up"])
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    ("moment", "then"), [*((moment, "down") for moment in MOMENTS), ("kwokctl at work", "up"), ("all started", "up")]
+)
 def test_a_killed_up_is_cleaned_up(moment: str, then: str, spare: str, plain_env: Mapping[str, str]) -> None:
     up = subprocess.Popen([str(REALKUBE), "up", spare], env=plain_env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: MOMENTS[moment](folder_of(spare, plain_env), spare), deadline=60, what=moment)

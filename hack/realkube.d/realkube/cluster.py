@@ -34,6 +34,8 @@ EXTRA_ARGS = {
         "enable-admission-plugins": "OwnerReferencesPermissionEnforcement",
         # Left to choose, it wants a default route, which a machine without network has not. Nobody connects to it.
         "advertise-address": "192.0.2.1",
+        # Megabytes. At 100, the default, it would begin a new file, and who counts in this one would see silence.
+        "audit-log-maxsize": "100000",
     },
     # A test cluster need not survive a power cut.
     "etcd": {"unsafe-no-fsync": "true"},
