@@ -299,10 +299,10 @@ def _cluster_proxy(cluster: Entry) -> str:
 def _auth(flags: ConfigFlags, user: Entry, cluster: Entry, *, in_cluster: bool) -> AuthSettings:
     username, password = flags.username or user.text("username"), flags.password or user.text("password")
     token = flags.token or user.text("token")
-    if token and (username or password):
-        raise ConfigError(f"Both a token and a username with password are given for {user}; only one can be used.")
     # The file goes before the token even where --token gave it: kubectl does so, except with a pod's own account.
     token_file = "" if in_cluster and flags.token else user.path("tokenFile")
+    if (token or token_file) and (username or password):
+        raise ConfigError(f"Both a token and a username with password are given for {user}; only one can be used.")
     plugin, provider = user.part("exec"), user.part("auth-provider")
     if plugin and provider:
         raise ConfigError(f"Both exec and auth-provider are given for {user}; only one can be used.")

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,7 +178,12 @@ def _content(file: Path, *, must_exist: bool) -> dict[str, Any] | None:
 def parse(raw: bytes, what: str) -> Any:
     """YAML or JSON text as plain values; the error has line and column, and none of the text, which may be secret."""
     try:
-        return yaml.load(raw.decode(), Loader=_Loader)  # noqa: S506 - built on the safe loader
+        text = raw.decode()
+        if text.startswith("{"):
+            # JSON may hold tabs, which YAML takes for an error.
+            with suppress(json.JSONDecodeError):
+                return json.loads(text)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - built on the safe loader
     except UnicodeDecodeError:
         raise ConfigError(f"{what} is not UTF-8 text.") from None
     except RecursionError:

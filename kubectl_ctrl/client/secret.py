@@ -1,4 +1,4 @@
-"""Text that must never be seen: whatever prints, formats or logs it gets a placeholder."""
+"""Text that must never be seen: whatever prints, formats or logs it gets `Secret(hidden)`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The seam under the client: one request in, one response or one stream of lines out.
 
-The network is one transport; an in-process server is another. A transport authenticates, and reloads credentials once on a
-401, so nothing above it ever holds a secret. It does not retry otherwise and does not know what Kubernetes is.
+The network is one transport; an in-process server is another. A transport authenticates, and reloads credentials once
+on a 401, so nothing above it ever holds a secret. It does not retry otherwise and does not know what Kubernetes is.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ class HttpStream(Protocol):
 
 
 class Transport(Protocol):
+    """Beside its faults a transport may raise CredentialsError, when there are no credentials to send right now, and
+    Refused, when they turn out to be for another cluster: that one is final.
+    """
+
     async def send(self, request: HttpRequest) -> HttpResponse:
         """The answer, whatever its status. Raises NoAnswer or TooSlow."""
 

@@ -1,0 +1,35 @@
+"""From a resolved kubeconfig to a client that can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.credentials import Credentials
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.client.network import NetworkTransport
+from kubectl_ctrl.clock import Clock
+
+
+async def connect(
+    resolved: Resolved,
+    *,
+    clock: Clock,
+    rng: Random,
+    environ: Mapping[str, str],
+    user_agent: str,
+    interactive: bool = False,
+) -> Client:
+    """A client of that cluster; `interactive` says that a credential plugin may ask the person at stdin.
+
+    Credentials are got before it returns, so a failing plugin is an error now and not at the first call.
+    """
+    credentials = Credentials(resolved, clock=clock, environ=environ, interactive=interactive)
+    try:
+        await credentials.current()
+        transport = NetworkTransport(resolved, credentials, clock=clock)
+    except BaseException:
+        await credentials.close()
+        raise
+    return Client(transport, clock=clock, rng=rng, user_agent=user_agent)

@@ -1,0 +1,102 @@
+"""One answer that goes on: lines as they come, and the end of it when it falls silent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import aiohttp
+
+from kubectl_ctrl.client.lines import Lines, LineTooLong
+from kubectl_ctrl.client.pools import fail_when_lost
+from kubectl_ctrl.client.transport import NoAnswer, TooSlow, TransportFault
+from kubectl_ctrl.clock import Clock
+
+_MOST_OF_AN_ERROR = 1 << 20
+_PATIENCE_WITH_AN_ERROR = 10.0
+
+
+class NetworkStream:
+    """Implements HttpStream over one response, which it owns."""
+
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        headers: Mapping[str, str],
+        *,
+        clock: Clock,
+        silence: float | None,
+        explain: Callable[[Exception], str],
+        on_close: Callable[[], None],
+    ) -> None:
+        self.status = response.status
+        self.headers = headers
+        self._response = response
+        self._clock = clock
+        self._silence = silence
+        self._explain = explain
+        self._on_close = on_close
+        self._heard = clock.elapsed()  # when the last byte came
+        self._bytes = 0
+        self._closed = False
+        self._forget = fail_when_lost(response)
+        self._watchdog = asyncio.create_task(self._listen(silence), name="silence") if silence is not None else None
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        lines = Lines()
+        try:
+            while piece := await self._piece():
+                if batch := lines.feed(piece):
+                    yield batch
+        except LineTooLong:
+            await self.close()
+            raise NoAnswer("The stream holds a line longer than 64 MiB.", sent=True) from None
+        await self.close()
+        if lines.unfinished:
+            raise NoAnswer("The stream ended in the middle of a line.", sent=True)
+
+    async def read(self) -> bytes:
+        try:
+            async with self._clock.timeout(_PATIENCE_WITH_AN_ERROR):
+                body = b""
+                while len(body) < _MOST_OF_AN_ERROR and (piece := await self._piece()):
+                    body += piece
+        except TimeoutError:
+            raise TooSlow("The server did not finish its answer.", sent=True) from None
+        finally:
+            await self.close()
+        return body[:_MOST_OF_AN_ERROR]
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        self._forget()
+        # A response that came to its end gives its connection back; any other closes it.
+        self._response.release() if self._response.content.at_eof() else self._response.close()
+        self._on_close()
+
+    async def _piece(self) -> bytes:
+        """All bytes that are there, at least one; b"" at the end."""
+        try:
+            piece = await self._response.content.readany()
+        except TransportFault:
+            await self.close()
+            raise
+        except (aiohttp.ClientError, OSError) as error:
+            await self.close()
+            raise NoAnswer(self._explain(error), sent=True) from None
+        self._heard = self._clock.elapsed()
+        self._bytes += len(piece)
+        return piece
+
+    async def _listen(self, silence: float) -> None:
+        # One sleeping task for each stream, and nothing to set and clear for each piece.
+        while (left := self._heard + silence - self._clock.elapsed()) > 0:
+            await self._clock.sleep(left)
+        self._response.content.set_exception(TooSlow(f"Nothing came for {silence:g} s.", sent=True))
+
+    def __repr__(self) -> str:
+        return f"NetworkStream(status={self.status}, bytes={self._bytes}, closed={self._closed})"

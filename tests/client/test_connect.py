@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.connect import connect
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.errors import ConfigError, CredentialsError
+from tests.client.kubeconfigs import certificate, kubeconfig, resolved
+from tests.client.loopback import server_tls, serving
+
+CA = base64.b64encode(certificate("ca")).decode()
+
+
+async def client(found: Resolved) -> Client:
+    return await connect(found, clock=SystemClock(), rng=Random(1), environ={}, user_agent="kubectl-ctrl/0.1 (foo)")
+
+
+def test_a_client_that_calls(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tls=server_tls()) as box:
+            content = kubeconfig(cluster={"server": box.url, "certificate-authority-data": CA})
+            made = await client(resolved(tmp_path, content, as_user="me"))
+            assert box.requests == []
+            assert (await made.raw("GET", "/version")).status == 200
+            assert box.last.all("user-agent") == ["kubectl-ctrl/0.1 (foo)"]
+            assert box.last.all("authorization") == ["Bearer t0ken"]
+            assert box.last.all("impersonate-user") == ["me"]
+            await made.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"user": {"tokenFile": "gone"}}, CredentialsError),
+        ({"user": {}}, CredentialsError),
+        ({"cluster": {"certificate-authority": "gone"}}, ConfigError),
+        ({"cluster": {"certificate-authority-data": "YQ=="}}, ConfigError),
+    ],
+)
+def test_what_cannot_work_is_an_error_at_once(tmp_path: Path, change: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        asyncio.run(client(resolved(tmp_path, kubeconfig(**change))))
