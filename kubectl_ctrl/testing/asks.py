@@ -108,6 +108,9 @@ class Served:
                 return kind
         raise LookupError(f"The scripted server does not serve {obj.get('apiVersion')!r}, {obj.get('kind')!r}.")
 
+    def __repr__(self) -> str:
+        return f"Served(kinds={len(self._kinds)})"
+
 
 def understand(request: HttpRequest, served: Served) -> Ask:
     """Raises the 404 of an unknown path and the 405 of an unknown method."""

@@ -11,6 +11,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.selectors import from_label_selector
 from kubectl_ctrl.testing.answers import Problem
+from kubectl_ctrl.testing.names import invalid
 
 _WORKLOADS = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 _SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -113,18 +114,15 @@ def problems(obj: Obj, old: Obj | None) -> list[Problem]:
     if kind == "HorizontalPodAutoscaler":
         found += _autoscaler(spec)
     if kind == "Lease" and (spec.get("leaseDurationSeconds") or 1) <= 0:
-        found.append(_invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
-    controllers = [owner for owner in obj["metadata"].get("ownerReferences") or () if owner.get("controller")]
-    if len(controllers) > 1:
-        words = 'Only one reference can have Controller set to true. Found "true" in references for '
-        names = " and ".join(f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])
-        found.append(_invalid("metadata.ownerReferences", '""', words + names))
+        found.append(invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
+    if kind == "Event":
+        found += _event(obj)
     return found
 
 
 def _workload(kind: str, spec: Obj, before: Obj | None) -> Iterator[Problem]:
     if int(spec.get("replicas") or 0) < 0:
-        yield _invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+        yield invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
     selector, template = spec.get("selector"), spec.get("template") or {}
     if not selector:
         yield Problem(field="spec.selector", reason="FieldValueRequired", message="Required value")
@@ -133,32 +131,35 @@ def _workload(kind: str, spec: Obj, before: Obj | None) -> Iterator[Problem]:
     try:
         fits = from_label_selector(selector).matches(labels)
     except UsageError as error:
-        yield _invalid("spec.selector", "{}", str(error))
+        yield invalid("spec.selector", "{}", str(error))
         return
     if not fits:
         words = "`selector` does not match template `labels`"
-        yield _invalid("spec.template.metadata.labels", _go_map(labels), words)
+        yield invalid("spec.template.metadata.labels", _go_map(labels), words)
     if not (template.get("spec") or {}).get("containers"):
         field = "spec.template.spec.containers"
         yield Problem(field=field, reason="FieldValueRequired", message="Required value")
     if before is not None and not same(before.get("selector"), selector):
-        yield _invalid("spec.selector", _go_map(selector.get("matchLabels") or {}), "field is immutable")
+        yield invalid("spec.selector", _go_map(selector.get("matchLabels") or {}), "field is immutable")
 
 
 def _autoscaler(spec: Obj) -> Iterator[Problem]:
     most, least = int(spec.get("maxReplicas") or 0), int(spec.get("minReplicas", 1))
     if most < 1:
-        yield _invalid("spec.maxReplicas", most, "must be greater than 0")
+        yield invalid("spec.maxReplicas", most, "must be greater than 0")
     elif most < least:
-        yield _invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+        yield invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
     # Scaling to nothing needs a metric that lives outside of the pods.
     outside = any(metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ())
     if least < 0 or (least == 0 and not outside):
-        yield _invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+        yield invalid("spec.minReplicas", least, "must be greater than or equal to 1")
 
 
-def _invalid(field: str, value: Any, words: str) -> Problem:
-    return Problem(field=field, reason="FieldValueInvalid", message=f"Invalid value: {value}: {words}")
+def _event(event: Obj) -> Iterator[Problem]:
+    namespace = event["metadata"].get("namespace") or ""
+    about = (event.get("involvedObject") or {}).get("namespace") or ""
+    if about != namespace and not (not about and namespace in ("default", "kube-system")):
+        yield invalid("involvedObject.namespace", f'"{about}"', "does not match event.namespace")
 
 
 def _go_map(labels: Obj) -> str:

@@ -1,6 +1,7 @@
 """A clock for tests: elapsed time is the virtual loop's, wall time can be stepped, and the machine can be suspended.
 
-Several clocks on one loop are several machines: each has its own wall time and its own suspends.
+Several clocks on one loop are several machines, each with its own wall time. One that is suspended alone is told so by
+`freeze`: the others live on, and it wakes up late. `suspend` is for the one machine that a test is about: its time jumps.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class FakeClock:
         self._loop = loop or _running()
         self._ahead = 0.0  # elapsed time minus loop time
         self._wall = start - self.elapsed()  # wall time minus elapsed time
+        self._frozen_until = -math.inf  # loop time
         self._alarms: dict[int, _Alarm] = {}
         self._made = 0
 
@@ -52,6 +54,16 @@ class FakeClock:
         """Close the lid: elapsed and wall time jump, the loop's timers stay; waits find out at the end of their nap."""
         self.elapsed()
         self._ahead += seconds
+        for alarm in self._alarms.values():
+            self._arm(alarm)
+
+    def freeze(self, seconds: float) -> None:
+        """Stop this machine alone: nothing that waits on this clock is woken for so long, while time goes on for all.
+
+        What waits for something else than time (an answer, another task) is not held back.
+        """
+        self.elapsed()
+        self._frozen_until = max(self._frozen_until, self._loop_time() + seconds)
         for alarm in self._alarms.values():
             self._arm(alarm)
 
@@ -106,9 +118,9 @@ class FakeClock:
             exact = math.nextafter(exact, math.inf)
         loop_time = self._loop_time()
         if exact >= loop_time:
-            return exact
+            return max(exact, self._frozen_until)
         naps = (loop_time - alarm.since) // _NAP + 1
-        return max(loop_time, alarm.since + min(naps * _NAP, alarm.seconds))
+        return max(loop_time, self._frozen_until, alarm.since + min(naps * _NAP, alarm.seconds))
 
     def __repr__(self) -> str:
         return f"FakeClock(now={rfc3339_micro(self.now())}, elapsed={self.elapsed():.3f}, waits={len(self._alarms)})"

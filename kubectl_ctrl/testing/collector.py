@@ -90,9 +90,10 @@ class Collector:
             self._merge(*place, {"metadata": {"ownerReferences": solid}}, "")
 
     def _is_there(self, uid: str, dependent: Obj) -> bool:
-        """An owner in another namespace counts as absent."""
+        """An owner in another namespace counts as absent, but not for what lies in none: that is never collected."""
         place = self._places.get(uid)
-        return place is not None and place[1].namespace in ("", key_of(dependent).namespace)
+        namespace = key_of(dependent).namespace
+        return place is not None and (not namespace or place[1].namespace in ("", namespace))
 
     def _deleting(self, table: str, obj: Obj) -> None:
         finalizers = obj["metadata"].get("finalizers") or []
@@ -153,6 +154,9 @@ class Collector:
                 self._delete(table, key, "Background")
         if not self._storage.tables.get(table):
             self._unfinalize(CRDS.full_name, crd, CRD_FINALIZER)
+
+    def __repr__(self) -> str:
+        return f"Collector(objects={len(self._places)}, owners={len(self._dependents)}, waiting={len(self._waiting)})"
 
 
 def _owner_uids(obj: Obj | None) -> list[str]:

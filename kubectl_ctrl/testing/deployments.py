@@ -56,6 +56,9 @@ class DeploymentPlayer:
         ]
         return status
 
+    def __repr__(self) -> str:
+        return f"DeploymentPlayer(playing={self.playing}, waiting={len(self._waiting)})"
+
 
 def _condition(kind: str, reason: str, now: str) -> Obj:
     times = {"lastTransitionTime": now, "lastUpdateTime": now}

@@ -186,7 +186,7 @@ def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: 
     named = fieldsets.fields_of(config, schema)
     mine = {path for path in named if keep(path)}
     result = fieldsets.merged(live, config, schema)
-    if last is not None:
+    if last is not None and not last.paths <= named:
         # The name is nobody's, but it is named: it holds metadata together when all else in there goes.
         everyone = named.union(*(entry.paths for entry in entries.values()))
         result = _pruned(result, last.paths, everyone, schema)

@@ -58,6 +58,8 @@ def _start(storage: Storage, ask: Ask) -> tuple[Key, int]:
         return _from_token(storage, token)
     version = _check_version(storage, ask.query.get("resourceVersion", ""))
     match = ask.query.get("resourceVersionMatch", "")
+    if "sendInitialEvents" in ask.query:
+        raise answers.bad_options("sendInitialEvents", "sendInitialEvents is forbidden for list")
     if match and not ask.query.get("resourceVersion"):
         message = "resourceVersionMatch is forbidden unless resourceVersion is provided"
         raise answers.bad_options("resourceVersionMatch", message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of, version_of
@@ -13,12 +12,6 @@ from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.kinds import Generation, Kind
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NAME_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 # Written by the server alone; a client's value for them is dropped without a word.
@@ -59,21 +52,6 @@ def check_place(ask: Ask, obj: Obj) -> None:
         raise answers.bad_request(message)
     if ask.name:
         meta["name"] = ask.name
-
-
-def check_name(kind: Kind, obj: Obj) -> None:
-    name = obj["metadata"].get("name") or ""
-    if not name:
-        problem = Problem(
-            field="metadata.name",
-            reason="FieldValueRequired",
-            message="Required value: name or generateName is required",
-        )
-        raise answers.invalid(kind.resource, "", [problem])
-    if len(name) > 253 or not _NAME.fullmatch(name):
-        rule = "must be no more than 253 characters" if len(name) > 253 else _NAME_RULE
-        problem = Problem(field="metadata.name", reason="FieldValueInvalid", message=f'Invalid value: "{name}": {rule}')
-        raise answers.invalid(kind.resource, name, [problem])
 
 
 def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:

@@ -3,8 +3,18 @@
 It answers as a kube-apiserver does where a controller can tell the difference: versions, UIDs, generations, conflicts,
 pages, watches and their ends, deletion with finalizers, refusals as Status objects. Time is the clock's alone.
 
-Gaps, on purpose: no RBAC and no admission (a 403 is scripted), no Table form, no protobuf, no YAML bodies beyond JSON,
-no strategic merge for lists, no CEL and no conversion webhooks, no quotas. Built-in objects are hardly validated.
+Gaps, on purpose:
+- No RBAC, admission, quota or webhooks: a 403 is scripted. No Table form, no protobuf, and YAML only where it is JSON.
+- Custom resources: no CEL, no formats, no selection of schema problems as long as the real one's; all versions of a
+  resource are one shape (conversion strategy None); a null counts as absent, also where it is allowed.
+- Built-in objects: defaults, normal forms and checks only as far as controllers meet them (Deployment, ReplicaSet,
+  StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event); fieldValidation sees no unknown fields in them, and
+  what their schemas here do not spell out is granular if an object and atomic if a list.
+- Apply: entries of old versions are not converted, there is no limit of ten, and null is not a value. Strategic merge
+  reads over $setElementOrder and $retainKeys.
+- The cluster's controllers act at once and in full: collection, namespaces, CRDs. Deployments have no ReplicaSets or
+  pods, and their status moves only with `play_deployments()`. Nothing schedules, scales or expires anything.
+- One API server: reads are never stale, and what differs is only when a watch hears of it (`watch_delay`).
 """
 
 from __future__ import annotations
@@ -16,6 +26,7 @@ from dataclasses import dataclass
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, NoAnswer, TooSlow
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.resources import CRDS, Resource
+from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.answers import Refusal
 from kubectl_ctrl.testing.asks import Ask, understand
 from kubectl_ctrl.testing.cluster import Cluster
@@ -61,6 +72,7 @@ class ScriptedServer(Cluster):
         self.request_delay = 0.0  # seconds that a request is on its way
         self.answer_delay = 0.0  # seconds that an answer is
         self.watch_delay = 0.0  # seconds that events are
+        self.streaming_lists = True  # False: a server that does not know sendInitialEvents, as 1.33 by default
         self._watches: list[Watch] = []
         self._up = True
         self._outages = 0
@@ -92,6 +104,9 @@ class ScriptedServer(Cluster):
         return stream
 
     def _watch(self, request: HttpRequest, ask: Ask) -> Watch | WholeStream:
+        if "sendInitialEvents" in ask.query and not self.streaming_lists:
+            message = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+            return WholeStream(answers.bad_options("sendInitialEvents", message).response())
         try:
             watch = Watch(ask, request, self.storage, self.clock, self.watch_delay)
         except Refusal as refusal:

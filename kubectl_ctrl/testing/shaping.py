@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.testing import answers, builtin, structural
+from kubectl_ctrl.testing import answers, builtin, names, structural
 from kubectl_ctrl.testing.answers import Refusal
 from kubectl_ctrl.testing.kinds import Kind
 
@@ -35,7 +35,8 @@ def shaped(kind: Kind, obj: Obj, validation: str) -> tuple[Obj, list[str]]:
 
 def check(kind: Kind, obj: Obj, old: Obj | None) -> None:
     """Raises the 422 of an object that breaks its schema or a rule of its kind."""
-    found = structural.problems(obj, kind.schema) if kind.custom else builtin.problems(obj, old)
+    found = [*names.problems(obj)]
+    found += structural.problems(obj, kind.schema) if kind.custom else builtin.problems(obj, old)
     if found:
         raise answers.invalid(kind.resource, str(obj["metadata"]["name"]), found)
 

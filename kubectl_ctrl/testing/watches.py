@@ -73,6 +73,9 @@ class Watch:
     def _initial(self) -> tuple[list[bytes], int]:
         """The lines before any change, and the version after which changes are told."""
         text = self.ask.query.get("resourceVersion", "")
+        if "sendInitialEvents" in self.ask.query and self.ask.query.get("resourceVersionMatch") != "NotOlderThan":
+            message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            raise answers.bad_options("resourceVersionMatch", message)
         if self.ask.flag("sendInitialEvents"):
             return self._state(streaming=True), self._storage.version
         if text in ("", "0"):
@@ -97,7 +100,9 @@ class Watch:
         self._wake.set()
 
     def stop(self, error: Exception | None = None) -> None:
-        """End it from the server's side: cleanly, or with a broken connection."""
+        """End it from the server's side: cleanly, after what has happened so far, or with a broken connection."""
+        while error is None and not self.hung and (lines := self._news()):
+            self._first += lines
         self._closed, self._end = True, error
         self.wake()
 
@@ -159,17 +164,17 @@ class Watch:
         if self._first:
             lines, self._first = self._first, []
             return lines, False
-        if self._version < self._storage.compacted:
+        if self._version < self._storage.compacted and not self._closed:
             message = f"too old resource version: {self._version} ({self._storage.compacted})"
             return [_line("ERROR", encode(answers.expired(message).body))], True
-        if self._closed:
+        if self._left or self._end is not None:
             return [], False
         return self._news() or self._due_bookmark(), False
 
     def _news(self) -> list[bytes]:
         """The next lines; none if all that is new lies outside the selection, or before a version yet to come."""
         lines: list[bytes] = []
-        while not lines and self._place < len(self._log):
+        while not lines and self._place < len(self._log) and not self._closed:
             steps = self._log[self._place : self._place + _BATCH]
             self._place += len(steps)
             told = [self._told(step) for step in steps if step.version > self._version]
@@ -203,7 +208,7 @@ class Watch:
 
     def _next_bookmark(self) -> float:
         """About each minute, and once more shortly before the end."""
-        if not self._bookmarks:
+        if not self._bookmarks or self._closed:
             return float("inf")
         last = self._start + self._timeout - 2.0
         regular = self._bookmarked + BOOKMARK_EVERY

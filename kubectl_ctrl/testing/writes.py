@@ -8,7 +8,7 @@ from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
-from kubectl_ctrl.testing import answers, managed, patching, rules, scales, shaping
+from kubectl_ctrl.testing import answers, managed, names, patching, rules, scales, shaping
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.storage import Storage
 
@@ -60,7 +60,7 @@ class Writer:
             raise answers.not_allowed(ask.resource)
         rules.check_place(ask, obj)
         self._name(obj)
-        rules.check_name(ask.kind, obj)
+        names.check_name(ask.kind, obj)
         return self._create(ask, obj)
 
     def update(self, ask: Ask) -> Done:
@@ -156,7 +156,7 @@ class Writer:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise answers.conflict(ask.resource, ask.name, why)
         config["metadata"].pop("resourceVersion", None)
-        rules.check_name(ask.kind, config)
+        names.check_name(ask.kind, config)
         self._check_namespace(ask, key_of(config))
         new, warnings = self._newborn(ask, managed.applied(ask.kind, None, config, self._change(ask), force=force))
         return Done(body=self._commit(ask, None, new), code=201, warnings=warnings)
@@ -270,6 +270,9 @@ class Writer:
 
     def _now(self) -> str:
         return rfc3339(self._clock.now())
+
+    def __repr__(self) -> str:
+        return f"Writer(writes={len(self.log)})"
 
 
 def _can_go(obj: Obj) -> bool:

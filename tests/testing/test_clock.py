@@ -159,3 +159,26 @@ def test_two_clocks_on_one_loop_are_two_machines() -> None:
         assert there.now() - here.now() == 130
 
     run_virtual(main)
+
+
+def test_a_frozen_machine_wakes_up_late_while_others_live_on() -> None:
+    async def main() -> list[tuple[str, float]]:
+        here, there = FakeClock(), FakeClock()
+        begin = here.elapsed()
+        woke: list[tuple[str, float]] = []
+
+        async def sleeper(name: str, clock: FakeClock, seconds: float) -> None:
+            await clock.sleep(seconds)
+            woke.append((name, clock.elapsed() - begin))
+
+        async with asyncio.TaskGroup() as group:
+            for seconds in (1.0, 10.0, 30.0):
+                group.create_task(sleeper("here", here, seconds))
+            group.create_task(sleeper("there", there, 10.0))
+            await there.sleep(2)
+            here.freeze(18)
+            await there.sleep(1)
+            group.create_task(sleeper("here", here, 1.0))
+        return woke
+
+    assert run_virtual(main) == [("here", 1.0), ("there", 10.0), ("here", 20.0), ("here", 20.0), ("here", 30.0)]

@@ -216,15 +216,6 @@ def test_a_body_must_fit_its_path(body: Any, words: str) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("name", ["Upper", "under_score", "-dash", "x" * 254, ""])
-def test_names_must_be_names(name: str) -> None:
-    async def main(_server: ScriptedServer, call: Caller) -> None:
-        code, status = await call("POST", MAPS_PATH, configmap(name))
-        assert (code, status["details"]["causes"][0]["field"]) == (422, "metadata.name")
-
-    run(main)
-
-
 def test_loading_is_quick_and_unchecked() -> None:
     async def main(server: ScriptedServer, call: Caller) -> None:
         objects = [

@@ -1,71 +1,25 @@
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, TooSlow, Transport
-from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.resources import DEPLOYMENTS, NAMESPACES, PODS, Resource
-from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.client.transport import NoAnswer, TooSlow
+from kubectl_ctrl.model.resources import DEPLOYMENTS, NAMESPACES, PODS
 from kubectl_ctrl.testing.faults import Match
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
-
-CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
-MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def configmap(name: str, **data: str) -> Obj:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-class Caller:
-    """Sends requests and reads the answers' JSON."""
-
-    def __init__(self, server: ScriptedServer) -> None:
-        self.server: Transport = server
-
-    async def __call__(
-        self, method: str, path: str, body: Any = None, *, kind: str = "application/json", **query: str
-    ) -> tuple[int, Any]:
-        response = await self.respond(method, path, body, kind=kind, **query)
-        return response.status, json.loads(response.body)
-
-    async def respond(
-        self, method: str, path: str, body: Any = None, *, kind: str = "application/json", **query: str
-    ) -> HttpResponse:
-        request = HttpRequest(
-            method=method,
-            path=path,
-            query=tuple(query.items()),
-            headers={"User-Agent": "caller/1.0", "Content-Type": kind, "Audit-ID": "a-1"},
-            body=None if body is None else json.dumps(body).encode(),
-            deadline=30.0,
-        )
-        return await self.server.send(request)
-
-
-def run(main: Any) -> None:
-    async def body() -> None:
-        server = ScriptedServer(FakeClock())
-        await main(server, Caller(server))
-
-    run_virtual(body)
+from tests.testing.callers import CONFIGMAPS, MAPS_PATH, Caller, configmap, run
 
 
 def test_create_gives_uid_version_and_time() -> None:
     async def main(server: ScriptedServer, call: Caller) -> None:
         before = server.version
-        code, made = await call("POST", MAPS, configmap("one", a="1"))
+        code, made = await call("POST", MAPS_PATH, configmap("one", a="1"))
         assert code == 201
         meta = made["metadata"]
         assert meta["creationTimestamp"] == "2026-01-01T00:00:00Z"
         assert meta["resourceVersion"] == str(before + 1) == str(server.version)
         assert meta["uid"]
         assert meta["namespace"] == "default"
-        assert (await call("GET", f"{MAPS}/one")) == (200, made)
+        assert (await call("GET", f"{MAPS_PATH}/one")) == (200, made)
         assert server.get(CONFIGMAPS, "one") == made
 
     run(main)
@@ -75,7 +29,7 @@ def test_generated_names_differ() -> None:
     async def main(_server: ScriptedServer, call: Caller) -> None:
         body = configmap("x")
         body["metadata"] = {"generateName": "one-"}
-        names = {(await call("POST", MAPS, body))[1]["metadata"]["name"] for _ in range(20)}
+        names = {(await call("POST", MAPS_PATH, body))[1]["metadata"]["name"] for _ in range(20)}
         assert len(names) == 20
         assert all(name.startswith("one-") and len(name) == 9 for name in names)
 
@@ -84,8 +38,8 @@ def test_generated_names_differ() -> None:
 
 def test_a_second_create_is_already_exists() -> None:
     async def main(_server: ScriptedServer, call: Caller) -> None:
-        await call("POST", MAPS, configmap("one"))
-        code, status = await call("POST", MAPS, configmap("one"))
+        await call("POST", MAPS_PATH, configmap("one"))
+        code, status = await call("POST", MAPS_PATH, configmap("one"))
         assert (code, status["reason"], status["message"]) == (
             409,
             "AlreadyExists",
@@ -98,13 +52,13 @@ def test_a_second_create_is_already_exists() -> None:
 
 def test_put_with_a_stale_version_is_a_conflict() -> None:
     async def main(_server: ScriptedServer, call: Caller) -> None:
-        _, made = await call("POST", MAPS, configmap("one", a="1"))
+        _, made = await call("POST", MAPS_PATH, configmap("one", a="1"))
         made["data"]["a"] = "2"
-        code, second = await call("PUT", f"{MAPS}/one", made)
+        code, second = await call("PUT", f"{MAPS_PATH}/one", made)
         assert code == 200
         assert int(second["metadata"]["resourceVersion"]) == int(made["metadata"]["resourceVersion"]) + 1
         made["data"]["a"] = "3"
-        code, status = await call("PUT", f"{MAPS}/one", made)
+        code, status = await call("PUT", f"{MAPS_PATH}/one", made)
         assert (code, status["reason"]) == (409, "Conflict")
         assert "the object has been modified; please apply your changes" in status["message"]
 
@@ -113,8 +67,8 @@ def test_put_with_a_stale_version_is_a_conflict() -> None:
 
 def test_a_write_that_changes_nothing_keeps_the_version() -> None:
     async def main(server: ScriptedServer, call: Caller) -> None:
-        _, made = await call("POST", MAPS, configmap("one", a="1"))
-        code, same = await call("PUT", f"{MAPS}/one", made)
+        _, made = await call("POST", MAPS_PATH, configmap("one", a="1"))
+        code, same = await call("PUT", f"{MAPS_PATH}/one", made)
         assert (code, same) == (200, made)
         assert [write.changed for write in server.writes] == [True, False]
 
@@ -123,11 +77,11 @@ def test_a_write_that_changes_nothing_keeps_the_version() -> None:
 
 def test_delete_answers_with_the_uid_and_is_404_then() -> None:
     async def main(_server: ScriptedServer, call: Caller) -> None:
-        _, made = await call("POST", MAPS, configmap("one"))
-        code, status = await call("DELETE", f"{MAPS}/one")
+        _, made = await call("POST", MAPS_PATH, configmap("one"))
+        code, status = await call("DELETE", f"{MAPS_PATH}/one")
         assert (code, status["status"]) == (200, "Success")
         assert status["details"] == {"name": "one", "kind": "configmaps", "uid": made["metadata"]["uid"]}
-        code, status = await call("GET", f"{MAPS}/one")
+        code, status = await call("GET", f"{MAPS_PATH}/one")
         assert (code, status["message"]) == (404, 'configmaps "one" not found')
 
     run(main)
@@ -139,7 +93,7 @@ def test_delete_answers_with_the_uid_and_is_404_then() -> None:
         ("/api/v1/nothings", 404),
         ("/apis/none.example.com/v1/namespaces/default/things", 404),
         ("/api/v1/configmaps/one", 404),
-        (f"{MAPS}/one/status", 404),
+        (f"{MAPS_PATH}/one/status", 404),
         ("/apis/apps/v1/namespaces/default/deployments", 200),
         ("/apis/apps/v1/deployments", 200),
         ("/api/v1/namespaces/default", 200),
@@ -166,16 +120,16 @@ def test_the_namespace_must_be_there() -> None:
 
 def test_merge_and_json_patches() -> None:
     async def main(_server: ScriptedServer, call: Caller) -> None:
-        await call("POST", MAPS, configmap("one", a="1", b="2"))
+        await call("POST", MAPS_PATH, configmap("one", a="1", b="2"))
         merge = {"data": {"a": None, "c": "3"}}
-        _, obj = await call("PATCH", f"{MAPS}/one", merge, kind="application/merge-patch+json")
+        _, obj = await call("PATCH", f"{MAPS_PATH}/one", merge, kind="application/merge-patch+json")
         assert obj["data"] == {"b": "2", "c": "3"}
         json_patch = [{"op": "test", "path": "/data/b", "value": "2"}, {"op": "remove", "path": "/data/b"}]
-        _, obj = await call("PATCH", f"{MAPS}/one", json_patch, kind="application/json-patch+json")
+        _, obj = await call("PATCH", f"{MAPS_PATH}/one", json_patch, kind="application/json-patch+json")
         assert obj["data"] == {"c": "3"}
-        code, _ = await call("PATCH", f"{MAPS}/one", json_patch, kind="application/json-patch+json")
+        code, _ = await call("PATCH", f"{MAPS_PATH}/one", json_patch, kind="application/json-patch+json")
         assert code == 422
-        code, _ = await call("PATCH", f"{MAPS}/one", {}, kind="application/json")
+        code, _ = await call("PATCH", f"{MAPS_PATH}/one", {}, kind="application/json")
         assert code == 415
 
     run(main)
@@ -185,12 +139,12 @@ def test_lost_answer_after_commit() -> None:
     async def main(server: ScriptedServer, call: Caller) -> None:
         server.faults.lose(Match(verb="create"))
         with pytest.raises(NoAnswer) as caught:
-            await call("POST", MAPS, configmap("one"))
+            await call("POST", MAPS_PATH, configmap("one"))
         assert caught.value.sent
         assert server.get(CONFIGMAPS, "one") is not None
         server.faults.lose(Match(verb="create"), after_commit=False)
         with pytest.raises(NoAnswer):
-            await call("POST", MAPS, configmap("two"))
+            await call("POST", MAPS_PATH, configmap("two"))
         assert server.get(CONFIGMAPS, "two") is None
 
     run(main)
@@ -200,12 +154,12 @@ def test_scripted_statuses() -> None:
     async def main(server: ScriptedServer, call: Caller) -> None:
         server.faults.fail(Match(plural="configmaps"), 503, times=2)
         server.faults.fail(Match(verb="list"), 429, retry_after=7)
-        assert (await call("GET", MAPS))[0] == 503
-        assert (await call("GET", f"{MAPS}/x"))[0] == 503
-        assert (await call("GET", f"{MAPS}/x"))[0] == 404
-        response = await call.respond("GET", MAPS)
+        assert (await call("GET", MAPS_PATH))[0] == 503
+        assert (await call("GET", f"{MAPS_PATH}/x"))[0] == 503
+        assert (await call("GET", f"{MAPS_PATH}/x"))[0] == 404
+        response = await call.respond("GET", MAPS_PATH)
         assert (response.status, response.headers["retry-after"]) == (429, "7")
-        assert (await call("GET", MAPS))[0] == 200
+        assert (await call("GET", MAPS_PATH))[0] == 200
 
     run(main)
 
@@ -215,7 +169,7 @@ def test_hanging_ends_at_the_deadline() -> None:
         server.faults.hang(Match(verb="get"))
         before = server.clock.elapsed()
         with pytest.raises(TooSlow):
-            await call("GET", f"{MAPS}/x")
+            await call("GET", f"{MAPS_PATH}/x")
         assert server.clock.elapsed() - before == 30
 
     run(main)
@@ -225,10 +179,10 @@ def test_down_refuses_and_breaks_what_is_on_its_way() -> None:
     async def main(server: ScriptedServer, call: Caller) -> None:
         server.down()
         with pytest.raises(NoAnswer) as caught:
-            await call("GET", MAPS)
+            await call("GET", MAPS_PATH)
         assert not caught.value.sent
         server.up()
-        assert (await call("GET", MAPS))[0] == 200
+        assert (await call("GET", MAPS_PATH))[0] == 200
 
     run(main)
 

@@ -10,12 +10,12 @@ import pytest
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpStream, NoAnswer, TooSlow
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.resources import CRDS
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual, settle
 from kubectl_ctrl.testing.server import ScriptedServer
+from tests.testing.callers import CONFIGMAPS, foo, foo_crd
 
-CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 PATH = "/api/v1/configmaps"
 
 
@@ -150,6 +150,57 @@ def test_initial_events_end_with_their_bookmark() -> None:
             assert meta["annotations"] == {"k8s.io/initial-events-end": "true"}
             assert meta["resourceVersion"] == str(server.version - 1)
             assert "annotations" not in watcher.events[0]["object"]["metadata"]
+
+    run(main)
+
+
+def test_initial_events_must_be_asked_for_rightly() -> None:
+    async def main(server: ScriptedServer) -> None:
+        async def code(**query: str) -> int:
+            request = HttpRequest(method="GET", path=PATH, query=(("watch", "1"), *query.items()))
+            stream = await server.open(request)
+            await stream.close()
+            return stream.status
+
+        assert await code(sendInitialEvents="true") == 422
+        assert await code(sendInitialEvents="true", resourceVersionMatch="NotOlderThan") == 200
+        server.streaming_lists = False
+        assert await code(sendInitialEvents="true", resourceVersionMatch="NotOlderThan") == 422
+        listed = HttpRequest(method="GET", path=PATH, query=(("sendInitialEvents", "true"),))
+        assert (await server.send(listed)).status == 422
+
+    run(main)
+
+
+def test_an_open_watch_that_lags_is_expired_by_a_compaction() -> None:
+    async def main(server: ScriptedServer) -> None:
+        server.watch_delay = 5
+        async with watching(server) as watcher:
+            server.create(configmap("one"))
+            await server.clock.sleep(1)
+            server.create(configmap("two"))
+            server.compact()
+            await server.clock.sleep(20)
+            assert watcher.told == [("ADDED", "one"), ("ERROR", "")]
+            assert watcher.events[1]["object"]["reason"] == "Expired"
+
+    run(main)
+
+
+def test_a_crd_that_goes_ends_its_watches() -> None:
+    async def main(server: ScriptedServer) -> None:
+        server.create(foo_crd())
+        server.create(foo("one", name="a"))
+        path = "/apis/example.com/v1/foos"
+        query = (("watch", "1"), ("resourceVersion", str(server.version)))
+        stream = await server.open(HttpRequest(method="GET", path=path, query=query))
+        watcher = Watcher(stream, server)
+        task = asyncio.create_task(watcher.read())
+        server.delete(CRDS, "foos.example.com")
+        await task
+        assert watcher.told == [("DELETED", "one")]
+        assert watcher.error is None
+        assert (await server.open(HttpRequest(method="GET", path=path, query=query))).status == 404
 
     run(main)
 
