@@ -8,11 +8,12 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
+from urllib.parse import urlsplit
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
@@ -32,17 +33,24 @@ from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.events import EventRecorder
+from kubectl_ctrl.runtime.health import Answer, Page, check, serving
 from kubectl_ctrl.runtime.manager import Manager
+from kubectl_ctrl.runtime.observers import Observer
 from kubectl_ctrl.runtime.options import Reason, RunOptions, Summary
 from kubectl_ctrl.runtime.runs import new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.watchdog import Watchdog
 from kubectl_ctrl.version import VERSION
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.runtime.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 
 _CALLS_FROM = 4
 _LEASE_NAMESPACE = "default"
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -105,19 +113,72 @@ async def _run(app: App, plan: Plan, client: Client) -> int:
     stop = Stop()
     style = _style(app, plan)
     run_id = new_run(app.rng)
+    metrics = _metrics(plan, client)
+    observers: list[Observer] = [_printer(app, plan, style, stop)]
+    if metrics is not None:
+        observers.append(metrics)
     manager = Manager(
         plan.controllers,
         client=client,
         clock=app.clock,
         rng=app.rng,
-        observers=(_printer(app, plan, style, stop),),
+        observers=observers,
         options=replace(plan.options, namespace=plan.namespace, run_id=run_id),
         services=_services(app, plan, run_id),
     )
     _say_what_runs(app, plan, run_id)
-    with interrupts(stop.request) as signals:
+    async with AsyncExitStack() as beside:
+        signals = beside.enter_context(interrupts(stop.request))
+        beside.enter_context(_watchdog(app, manager))
+        for address, pages in _pages(plan, manager, metrics).items():
+            at = await beside.enter_async_context(serving(address, pages, clock=app.clock))
+            _log.info("Serving %s on http://%s", " ".join(pages), at, extra={"action": "serving", "address": at})
         summary = await manager.run(stop)
     return _ended(app, summary, style, signals)
+
+
+def _metrics(plan: Plan, client: Client) -> Metrics | None:
+    if not plan.metrics_address:
+        return None
+    from kubectl_ctrl.runtime.metrics import Metrics
+
+    host = urlsplit(plan.resolved.server).netloc
+    return Metrics([spec.name for spec in plan.controllers], host=host, counters=client.counters)
+
+
+def _pages(plan: Plan, manager: Manager, metrics: Metrics | None) -> dict[str, dict[str, Page]]:
+    """What to serve on which address; one address may serve all of it."""
+    pages: dict[str, dict[str, Page]] = {}
+    if metrics is not None:
+        metrics.attach(manager)
+        text = metrics.text
+        pages.setdefault(plan.metrics_address, {})["/metrics"] = lambda: Answer(200, text(), METRICS_TYPE)
+    if plan.health_address:
+
+        def sick() -> list[str]:
+            return [f"the lease of {member.spec.name} has passed" for member in manager.members if member.overdue]
+
+        def unready() -> list[str]:
+            return [what for member in manager.members for what, _ in member.obstacles()]
+
+        pages.setdefault(plan.health_address, {}).update({"/healthz": check(sick), "/readyz": check(unready)})
+    return pages
+
+
+def _watchdog(app: App, manager: Manager) -> Watchdog:
+    def end() -> None:
+        app.err.flush()
+        os._exit(1)
+
+    def who() -> str:
+        return " ".join(entry for member in manager.members for entry in member.controller.under_way)
+
+    return Watchdog(
+        clock=app.clock,
+        must_end=lambda: any(member.overdue for member in manager.members),
+        end=end,
+        who=who,
+    )
 
 
 def _style(app: App, plan: Plan) -> Style:

@@ -256,6 +256,11 @@ class Controller:
         return self._queue.counts
 
     @property
+    def under_way(self) -> tuple[str, ...]:
+        """The attempts that run now."""
+        return tuple(running.attempt for running in tuple(self._running.values()))
+
+    @property
     def held_back(self) -> tuple[tuple[str, int], ...]:
         """(predicate, changes that it held back), by name."""
         return tuple(sorted(self._watching.held.items()))

@@ -141,6 +141,11 @@ class Member:
     def leading(self) -> bool:
         return self._leading
 
+    @property
+    def overdue(self) -> bool:
+        """Whether it still counts as leading after its time has passed: the loop did not come to say so."""
+        return self._leading and self._elector is not None and not self._elector.leading
+
     def obstacles(self) -> Iterator[tuple[str, float]]:
         """What keeps it from working or from knowing everything, each with its wall time."""
         for informer in self._informers.values():

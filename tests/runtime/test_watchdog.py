@@ -1,0 +1,76 @@
+"""A loop that does not turn, seen from beside it. Here the real clock and a real block are the point."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.runtime.watchdog import Watchdog
+
+
+def block_until(event: threading.Event) -> None:
+    assert event.wait(20)
+
+
+class Reported(logging.Handler):
+    """Sets an event when something was logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.happened = threading.Event()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+        self.happened.set()
+
+
+@pytest.fixture
+def reported() -> Reported:
+    return Reported()
+
+
+def test_a_blocked_loop_is_reported_with_attempt_and_line(reported: Reported) -> None:
+    log = logging.getLogger("kubectl_ctrl.runtime.watchdog")
+
+    async def main() -> Watchdog:
+        with Watchdog(clock=SystemClock(), must_end=lambda: False, end=lambda: None, who=lambda: "r1-7") as dog:
+            block_until(reported.happened)
+        return dog
+
+    log.addHandler(reported)
+    try:
+        dog = asyncio.run(main())
+    finally:
+        log.removeHandler(reported)
+    (record,) = reported.records
+    assert record.__dict__["attempt"] == "r1-7"
+    assert "block_until" in record.getMessage()
+    assert dog.lag.longest >= 1
+
+
+def test_a_loop_blocked_past_its_lease_ends_the_process() -> None:
+    ended = threading.Event()
+
+    async def main() -> None:
+        with Watchdog(clock=SystemClock(), must_end=lambda: True, end=ended.set, who=lambda: ""):
+            block_until(ended)
+
+    asyncio.run(main())
+    assert ended.is_set()
+
+
+def test_a_loop_that_turns_is_left_alone() -> None:
+    ended = threading.Event()
+
+    async def main() -> Watchdog:
+        with Watchdog(clock=SystemClock(), must_end=lambda: True, end=ended.set, who=lambda: "") as dog:
+            await SystemClock().sleep(0.6)
+        return dog
+
+    assert asyncio.run(main()).lag.longest < 1
+    assert not ended.is_set()
