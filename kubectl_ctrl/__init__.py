@@ -1,0 +1,223 @@
+"""Run Kubernetes controllers, and tell what they did and why.
+
+The rooms, in the order in which one event of a cluster meets them:
+
+client       one request: bytes become watch events; the only HTTP to a cluster
+cache        reflector, store and overlay: a watch event becomes a Change, told once the store has it
+runtime      watching: a Change becomes requests with their causes
+workqueue    one entry for each request, its causes beside it, in a fair order
+runtime      controller: a worker takes a request, gives it an attempt's name, and calls the reconciler
+controllers  the reconcilers, behind two doors: `ctx.read` and `ctx.write`
+runtime      verdict: what follows; observers: what was done, as frozen values
+render       those values as text or JSON
+cli          the verbs that put it all together
+
+Under them all: model (pure data), clock (time), exec (subprocesses), errors (one tree). Beside them: testing, the kit for
+people who write controllers.
+
+Everything a controller needs is imported from here and from nowhere else:
+
+    from kubectl_ctrl import DEPLOYMENTS, Context, Request, Resource, Result, controller
+
+    FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
+
+    async def reconcile(ctx: Context, request: Request) -> Result | None:
+        foo = await ctx.read.get(FOOS, request.name)
+        ...
+
+    CONTROLLER = controller("foo", reconcile).for_(FOOS).owns(DEPLOYMENTS)
+
+Names are loaded when they are first used: a command line that only prints help pays for none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.errors import (
+        AlreadyExists,
+        ApiError,
+        CallError,
+        Conflict,
+        ControllerError,
+        CtrlError,
+        Expired,
+        Forbidden,
+        Invalid,
+        NamespaceTerminating,
+        NotFound,
+        NotInstalled,
+        NotLeading,
+        OutcomeUnknown,
+        TerminalError,
+        TooManyRequests,
+    )
+    from kubectl_ctrl.model.cause import Cause, CauseKind, Request
+    from kubectl_ctrl.model.change import Change, ChangeKind
+    from kubectl_ctrl.model.conditions import Condition
+    from kubectl_ctrl.model.conditions import find as find_condition
+    from kubectl_ctrl.model.conditions import is_true as condition_is_true
+    from kubectl_ctrl.model.conditions import merged as merge_conditions
+    from kubectl_ctrl.model.objects import (
+        Key,
+        Obj,
+        annotations_of,
+        generation_of,
+        is_deleting,
+        key_of,
+        labels_of,
+        name_of,
+        namespace_of,
+        uid_of,
+        version_of,
+    )
+    from kubectl_ctrl.model.owners import controlled_by, controller_of, owner_reference
+    from kubectl_ctrl.model.resources import (
+        CRDS,
+        DEPLOYMENTS,
+        EVENTS,
+        HPAS,
+        LEASES,
+        NAMESPACES,
+        PODS,
+        REPLICASETS,
+        SECRETS,
+        STATEFULSETS,
+        ObjectRef,
+        Resource,
+    )
+    from kubectl_ctrl.model.selectors import Selector
+    from kubectl_ctrl.runtime.builder import ControllerSpec, controller
+    from kubectl_ctrl.runtime.contract import Cached, Context, Ensured, How, Reader, Result, Writer
+    from kubectl_ctrl.runtime.predicates import (
+        Predicate,
+        all_of,
+        annotations_changed,
+        any_of,
+        generation_changed,
+        labels_changed,
+        named,
+        not_,
+    )
+
+# module -> the names that come from it; `public = own` where they differ.
+_HOMES = {
+    "errors": (
+        "AlreadyExists ApiError CallError Conflict ControllerError CtrlError Expired Forbidden Invalid "
+        "NamespaceTerminating NotFound NotInstalled NotLeading OutcomeUnknown TerminalError TooManyRequests"
+    ),
+    "model.cause": "Cause CauseKind Request",
+    "model.change": "Change ChangeKind",
+    "model.conditions": "Condition find_condition=find condition_is_true=is_true merge_conditions=merged",
+    "model.objects": (
+        "Key Obj annotations_of generation_of is_deleting key_of labels_of name_of namespace_of uid_of version_of"
+    ),
+    "model.owners": "controlled_by controller_of owner_reference",
+    "model.resources": (
+        "CRDS DEPLOYMENTS EVENTS HPAS LEASES NAMESPACES PODS REPLICASETS SECRETS STATEFULSETS ObjectRef Resource"
+    ),
+    "model.selectors": "Selector",
+    "runtime.builder": "ControllerSpec controller",
+    "runtime.contract": "Cached Context Ensured How Reader Result Writer",
+    "runtime.predicates": ("Predicate all_of annotations_changed any_of generation_changed labels_changed named not_"),
+}
+
+
+def _table() -> dict[str, tuple[str, str]]:
+    """Public name -> (module, name there)."""
+    found: dict[str, tuple[str, str]] = {}
+    for module, names in _HOMES.items():
+        for name in names.split():
+            public, _, own = name.partition("=")
+            found[public] = (f"kubectl_ctrl.{module}", own or public)
+    return found
+
+
+_TABLE = _table()
+
+__all__ = [
+    "CRDS",
+    "DEPLOYMENTS",
+    "EVENTS",
+    "HPAS",
+    "LEASES",
+    "NAMESPACES",
+    "PODS",
+    "REPLICASETS",
+    "SECRETS",
+    "STATEFULSETS",
+    "AlreadyExists",
+    "ApiError",
+    "Cached",
+    "CallError",
+    "Cause",
+    "CauseKind",
+    "Change",
+    "ChangeKind",
+    "Condition",
+    "Conflict",
+    "Context",
+    "ControllerError",
+    "ControllerSpec",
+    "CtrlError",
+    "Ensured",
+    "Expired",
+    "Forbidden",
+    "How",
+    "Invalid",
+    "Key",
+    "NamespaceTerminating",
+    "NotFound",
+    "NotInstalled",
+    "NotLeading",
+    "Obj",
+    "ObjectRef",
+    "OutcomeUnknown",
+    "Predicate",
+    "Reader",
+    "Request",
+    "Resource",
+    "Result",
+    "Selector",
+    "TerminalError",
+    "TooManyRequests",
+    "Writer",
+    "all_of",
+    "annotations_changed",
+    "any_of",
+    "condition_is_true",
+    "controlled_by",
+    "controller",
+    "controller_of",
+    "find_condition",
+    "generation_changed",
+    "generation_of",
+    "is_deleting",
+    "key_of",
+    "labels_changed",
+    "labels_of",
+    "merge_conditions",
+    "name_of",
+    "named",
+    "namespace_of",
+    "not_",
+    "owner_reference",
+    "uid_of",
+    "version_of",
+]
+
+
+def __getattr__(name: str) -> object:
+    try:
+        module, own = _TABLE[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    value = getattr(importlib.import_module(module), own)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
