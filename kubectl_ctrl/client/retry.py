@@ -28,7 +28,7 @@ MOST_SENDS = 10
 _READ_SENDS = 3
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 5.0
-_LEAST_PACE = 0.1  # a server that says `Retry-After: 0` for ever is not to be hammered
+_LEAST_PACE = (0.1, 1.0)  # growing so far: a server that says `Retry-After: 0` for ever is not to be hammered
 
 # A first send of a write may take this share of the call's time; the rest is for finding out what a lost answer did.
 FIRST_SHARE = 0.75
@@ -110,7 +110,8 @@ def _refused(order: Order, error: ApiError, sends: int, doubted: bool) -> Step:
     if timed_out and order.when_lost is WhenLost.UNKNOWN:
         return Step(Next.UNKNOWN)
     if _paced(error):
-        return Step(Next.AGAIN, max(error.retry_after or 0.0, _LEAST_PACE * 2 ** (sends - 1)))
+        least, most = _LEAST_PACE
+        return Step(Next.AGAIN, max(error.retry_after or 0.0, min(most, least * 2 ** (sends - 1))))
     if timed_out:
         return Step(Next.LOOK if order.when_lost is WhenLost.LOOK else Next.FAIL)
     return _in_doubt(order, error) if doubted else Step(Next.FAIL)

@@ -234,7 +234,7 @@ def _bare(response: HttpResponse, now: float, message: str) -> Refusal:
 
 
 def _words(response: HttpResponse, order: Order) -> str:
-    return "" if order.sensitive or not response.body else f"the answer begins with {excerpt(response.body)}"
+    return "" if order.sensitive or not response.body else f"The answer begins with {excerpt(response.body)}"
 
 
 def _shown_causes(refusal: Refusal, order: Order) -> tuple[StatusCause, ...]:
@@ -285,7 +285,7 @@ _PHRASES: dict[type[ApiError], tuple[str, str]] = {
     Conflict: ("The server reports a conflict for {what} ({code}).{why}", "Read the object again and retry."),
     AlreadyExists: ("There is already a {target} ({what}, {code}).{why}", ""),
     Expired: ("The version or page that {what} continues from is too old ({code}).{why}", "List again from the start."),
-    TooManyRequests: ("The server sheds load and did not do {what} ({code}).{why}", "Retry later."),
+    TooManyRequests: ("The server sheds load and turned {what} away ({code}).{why}", "Retry later."),
     ServerError: ("The server failed to {what} ({code}).{why}", ""),
 }
 

@@ -22,8 +22,12 @@ from kubectl_ctrl.errors import ApiError, CallError, CtrlError, DeadlinePassed, 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 
-# Lines decoded in one go: some 5 ms of 9 KB objects, after which everybody else gets a turn.
-_BATCH = 64
+# Lines decoded and handed over in one go. Few: a decoded Pod is 60 KB of small objects, and a store that takes eight of
+# them finds them still in the processor's cache (a quarter faster than 64, measured).
+_BATCH = 8
+
+# Lines after which everybody else gets a turn: some 5 ms of 9 KB objects.
+_TURN = 64
 
 
 class EventKind(StrEnum):
@@ -82,7 +86,8 @@ class Watch:
         self._began = caller.wire.clock.elapsed()
         self._stream: HttpStream | None = None
         self._lines: AsyncIterator[list[bytes]] | None = None
-        self._waiting: list[bytes] = []  # arrived and not yet decoded
+        self._waiting: list[bytes] = []  # what arrived together
+        self._place = 0  # in it: the first line that is not decoded
         self._site = self._order.site("")
 
     def __aiter__(self) -> Watch:
@@ -123,11 +128,13 @@ class Watch:
 
     async def _next(self) -> list[WatchItem]:
         """The next items, none when there was nothing worth telling; sets `end` when there will be no more."""
-        if self._waiting:
+        if self._place >= len(self._waiting):
+            if not await self._receive():
+                return []
+        elif self._place % _TURN == 0:
             await self._caller.wire.clock.sleep(0)
-        elif not await self._receive():
-            return []
-        lines, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        lines = self._waiting[self._place : self._place + _BATCH]
+        self._place += _BATCH
         return self._decoded(lines)
 
     async def _receive(self) -> bool:
@@ -136,14 +143,14 @@ class Watch:
             if self._lines is None:
                 self._lines = (await self._open()).batches()
             if not self.ended:  # nobody closed it while it was being opened
-                self._waiting = await anext(self._lines)
+                self._waiting, self._place = await anext(self._lines), 0
+                self._caller.wire.counters.bytes_in += sum(map(len, self._waiting))
         except StopAsyncIteration:
             self._ended(EndKind.CLOSED)
         except TransportFault as exc:
             self._broken(exc)
         except CtrlError as exc:
             self._refused(exc)
-        self._caller.wire.counters.bytes_in += sum(map(len, self._waiting))
         return not self.ended
 
     async def _open(self) -> HttpStream:
@@ -169,20 +176,17 @@ class Watch:
     def _decoded(self, lines: list[bytes]) -> list[WatchItem]:
         """The items of some lines, up to an ERROR frame, which ends the stream."""
         items: list[WatchItem] = []
-        poisoned = 0
         for line in lines:
             item = event_of(line, self._expected)
             if isinstance(item, dict):
-                self._told(item)
+                self._refused(refused_in_stream(item, self._order, self._site, self._caller.wire.clock.now()))
                 break
             items.append(item)
-            poisoned += isinstance(item, Poisoned)
-        self.poisoned += poisoned
-        self.events += len(items) - poisoned
+            if isinstance(item, Poisoned):
+                self.poisoned += 1
+            else:
+                self.events += 1
         return items
-
-    def _told(self, status: Obj) -> None:
-        self._refused(refused_in_stream(status, self._order, self._site, self._caller.wire.clock.now()))
 
     # --- ends
 

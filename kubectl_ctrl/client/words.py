@@ -60,6 +60,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
     elif isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
         yield value
+        yield base64.b64encode(value.encode("utf-8", "replace")).decode()
         yield from _decoded(value)
 
 

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.client import verbs
+from kubectl_ctrl.client.lost import Fate, fate
+from kubectl_ctrl.client.options import PLAIN_WRITE, DeleteOptions, PatchKind, WriteOptions
+from kubectl_ctrl.client.order import Order
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
+from tests.client.rig import CONFIGMAPS, UID, configmap
+
+REF = CONFIGMAPS.ref("one", "default")
+
+
+def live(obj: Obj, version: str = "8", **metadata: Any) -> Obj:
+    """As the server holds it."""
+    stored = copy.deepcopy(obj)
+    stored["metadata"].update({"uid": "live-uid", "resourceVersion": version, "generation": 1, "managedFields": [{}]})
+    stored["metadata"].update(metadata)
+    return stored
+
+
+def created(obj: Obj) -> Order:
+    return verbs.create(CONFIGMAPS, obj, PLAIN_WRITE)
+
+
+def test_a_create_that_left_nothing_was_not_done() -> None:
+    assert fate(created(configmap()), None) is Fate.NOT_DONE
+
+
+def test_a_create_is_ours_by_owner_and_content() -> None:
+    sent = configmap(owner=UID, a="1")
+    assert fate(created(sent), live(sent)) is Fate.DONE
+    assert fate(created(sent), live(configmap(owner="other", a="1"))) is Fate.REFUSED
+    assert fate(created(sent), live(configmap(a="1"))) is Fate.REFUSED
+    assert fate(created(sent), live(configmap(owner=UID, a="2"))) is Fate.REFUSED
+
+
+def test_a_create_without_an_owner_is_ours_by_content() -> None:
+    sent = configmap(a="1")
+    assert fate(created(sent), live(configmap(a="1", b="defaulted"))) is Fate.DONE
+    assert fate(created(sent), live(configmap(a="2"))) is Fate.REFUSED
+
+
+def test_what_a_server_drops_or_rewrites_does_not_count() -> None:
+    sent = {**configmap(a="1"), "status": {"x": 1}}
+    sent["metadata"] = {**sent["metadata"], "generateName": "o-", "uid": "mine", "creationTimestamp": None}
+    assert fate(created(sent), live(configmap(a="1"), creationTimestamp="2026-01-01T00:00:00Z")) is Fate.DONE
+
+
+def test_the_plain_text_of_a_secret_is_stored_encoded() -> None:
+    sent: Obj = {"metadata": {"name": "s", "namespace": "x"}, "stringData": {"p": "hunter2"}}
+    stored: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": sent["metadata"], "data": {"p": "aHVudGVyMg=="}}
+    order = verbs.create(SECRETS, sent, PLAIN_WRITE)
+    assert fate(order, live(stored)) is Fate.DONE
+    stored["data"] = {"p": "b3RoZXI="}
+    assert fate(order, live(stored)) is Fate.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (None, Fate.DONE),
+        (live(configmap(), uid="other"), Fate.DONE),
+        (live(configmap(), uid="u", deletionTimestamp="2026-01-01T00:00:00Z"), Fate.DONE),
+        (live(configmap(), uid="u"), Fate.REFUSED),
+    ],
+)
+def test_a_delete_of_one_version(there: Obj | None, expected: Fate) -> None:
+    assert fate(verbs.delete(REF, DeleteOptions(uid="u", version="7")), there) is expected
+
+
+def replaced(sent: Obj, subresource: str = "") -> Order:
+    return verbs.replace(REF.sub(subresource), live(sent, "7"), PLAIN_WRITE)
+
+
+def test_a_replacement() -> None:
+    wanted = configmap(a="1")
+    assert fate(replaced(wanted), None) is Fate.REFUSED
+    assert fate(replaced(wanted), live(configmap(a="0"), "7")) is Fate.NOT_DONE
+    assert fate(replaced(wanted), live(wanted, "8", generation=2)) is Fate.DONE
+    assert fate(replaced(wanted), live(configmap(a="2"), "8")) is Fate.REFUSED
+
+
+def test_a_replacement_that_removed_something_is_not_done_while_it_is_there() -> None:
+    assert fate(replaced(configmap(a="1")), live(configmap(a="1", b="2"), "8")) is Fate.REFUSED
+
+
+def test_a_replaced_status_is_judged_by_the_status_alone() -> None:
+    sent = {**configmap(a="1"), "status": {"ready": 1}}
+    assert fate(replaced(sent, "status"), live({**configmap(a="2"), "status": {"ready": 1}})) is Fate.DONE
+    assert fate(replaced(sent, "status"), live({**configmap(a="1"), "status": {"ready": 2}})) is Fate.REFUSED
+
+
+def patched(patch: Any, kind: PatchKind) -> Order:
+    if isinstance(patch, list):
+        patch = [{"op": "test", "path": "/metadata/resourceVersion", "value": "7"}, *patch]
+    else:
+        patch = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": "7"}}
+    return verbs.patch(REF, patch, kind, PLAIN_WRITE)
+
+
+@pytest.mark.parametrize(
+    ("patch", "there", "expected"),
+    [
+        ({"data": {"a": "1"}}, configmap(a="1", b="2"), Fate.DONE),
+        ({"data": {"a": "1"}}, configmap(a="2"), Fate.REFUSED),
+        ({"data": {"a": None}}, configmap(b="2"), Fate.DONE),
+        ({"data": {"a": None}}, configmap(a="2"), Fate.REFUSED),
+        ({"data": {"a": {}}}, configmap(), Fate.REFUSED),
+        ({"metadata": {"uid": "live-uid"}, "data": {"a": "1"}}, configmap(a="1"), Fate.DONE),
+    ],
+)
+def test_a_merge_patch(patch: Obj, there: Obj, expected: Fate) -> None:
+    assert fate(patched(patch, PatchKind.MERGE), live(there)) is expected
+    assert fate(patched(patch, PatchKind.MERGE), live(there, "7")) is Fate.NOT_DONE
+    assert fate(patched(patch, PatchKind.MERGE), None) is Fate.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ([{"op": "add", "path": "/data/a", "value": "1"}], Fate.DONE),
+        ([{"op": "add", "path": "/data/a", "value": "2"}], Fate.REFUSED),
+        ([{"op": "replace", "path": "/data/a", "value": "1"}], Fate.DONE),
+        ([{"op": "replace", "path": "/data/c", "value": "1"}], Fate.REFUSED),
+        ([{"op": "remove", "path": "/data/c"}], Fate.DONE),
+        ([{"op": "remove", "path": "/data/a"}], Fate.REFUSED),
+        ([{"op": "replace", "path": "/data/a", "value": None}], Fate.REFUSED),
+        ([{"op": "add", "path": "/data/x~1y", "value": "3"}], Fate.DONE),
+        (
+            [{"op": "test", "path": "/data/a", "value": "before"}, {"op": "replace", "path": "/data/a", "value": "1"}],
+            Fate.DONE,
+        ),
+        ([{"op": "add", "path": "/metadata/finalizers/-", "value": "f"}], Fate.UNCLEAR),
+        ([{"op": "remove", "path": "/metadata/finalizers/0"}], Fate.UNCLEAR),
+        ([{"op": "move", "from": "/data/c", "path": "/data/a"}], Fate.UNCLEAR),
+        ([{"op": "remove", "path": "/data/a"}, {"op": "add", "path": "/data/a", "value": "1"}], Fate.UNCLEAR),
+    ],
+)
+def test_a_json_patch(patch: list[Obj], expected: Fate) -> None:
+    there = live(configmap(a="1", **{"x/y": "3"}), finalizers=["f"])
+    assert fate(patched(patch, PatchKind.JSON), there) is expected
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([{"name": "a", "image": "x"}], Fate.DONE),
+        ([{"name": "a", "image": "y"}], Fate.REFUSED),
+        ([{"name": "a", "$patch": "delete"}], Fate.UNCLEAR),
+        ([{"name": "a", "image": None}], Fate.UNCLEAR),
+    ],
+)
+def test_a_strategic_patch(containers: list[Obj], expected: Fate) -> None:
+    patch = {"metadata": {"resourceVersion": "7"}, "spec": {"template": {"spec": {"containers": containers}}}}
+    order = verbs.patch(DEPLOYMENTS.ref("d", "x"), patch, PatchKind.STRATEGIC, PLAIN_WRITE)
+    running = [{"name": "a", "image": "x", "env": []}, {"name": "sidecar"}]
+    there = {"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": running}}}}
+    assert fate(order, live(there)) is expected
+
+
+def test_an_apply_is_repeated_and_never_judged() -> None:
+    order = verbs.patch(REF, configmap(), PatchKind.APPLY, WriteOptions(manager="me"))
+    assert fate(order, live(configmap())) is Fate.UNCLEAR

@@ -1,0 +1,535 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.client.options import ListQuery, Scope, WatchQuery
+from kubectl_ctrl.client.shapes import Expected, Poisoned
+from kubectl_ctrl.client.transport import HttpRequest, HttpStream, NoAnswer, TooSlow
+from kubectl_ctrl.client.watch import EndKind, EventKind, Watch, WatchEvent, WatchItem, event_of
+from kubectl_ctrl.errors import (
+    BadAnswer,
+    CallSite,
+    CredentialsError,
+    DeadlinePassed,
+    Expired,
+    Forbidden,
+    NotLeading,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
+from kubectl_ctrl.model.objects import Obj, name_of, version_of
+from kubectl_ctrl.model.resources import SECRETS
+from kubectl_ctrl.testing.faults import Match
+from kubectl_ctrl.testing.loop import settle
+from kubectl_ctrl.testing.server import ScriptedServer
+from tests.cache.pods import line, pod
+from tests.client.rig import CONFIGMAPS, Canned, Lines, Rig, answer, configmap, on_answers, on_server, status
+
+WATCH = Match(verb="watch", plural="configmaps")
+EXPECTED = Expected(kind="ConfigMap", api_version="v1", metadata_only=False, sensitive=False)
+
+
+def told(items: list[WatchItem]) -> list[str]:
+    """`ADDED one`, `poisoned`."""
+    return [
+        f"{item.kind} {name_of(item.obj)}".rstrip() if isinstance(item, WatchEvent) else "poisoned" for item in items
+    ]
+
+
+async def to_the_end(watch: Watch) -> list[str]:
+    return [text async for batch in watch for text in told(batch)]
+
+
+def frame(kind: str, obj: Any) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+
+
+def good(name: str, version: str = "1") -> Obj:
+    obj = configmap(name)
+    obj["metadata"]["resourceVersion"] = version
+    return obj
+
+
+# --- from a server
+
+
+def test_events_come_in_order_and_the_server_ends_the_watch() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.create(configmap("one"))
+        listed = await rig.client.list(CONFIGMAPS)
+        watch = rig.client.watch(CONFIGMAPS, WatchQuery(version=listed.version, timeout=300))
+        assert repr(watch) == "Watch(configmaps in all namespaces, new, events=0, poisoned=0)"
+        reading = asyncio.create_task(to_the_end(watch))
+        await settle()
+        assert watch.opened
+        assert rig.base.counters.watches_open == 1
+        server.create(configmap("two"))
+        server.change(CONFIGMAPS, "one", {"data": {"a": "1"}})
+        server.delete(CONFIGMAPS, "two")
+        await settle()
+        assert repr(watch) == "Watch(configmaps in all namespaces, open, events=3, poisoned=0)"
+        events = await reading
+        assert events[:3] == ["ADDED two", "MODIFIED one", "DELETED two"]
+        assert set(events[3:]) <= {"BOOKMARK"}
+        assert watch.end is not None
+        assert (watch.end.kind, watch.end.error, watch.end.lasted) == (EndKind.CLOSED, None, 300.0)
+        assert watch.end.events == len(events)
+        assert rig.base.counters.watches_open == 0
+        heard = sum(len(json.dumps(obj)) for obj in server.objects(CONFIGMAPS))
+        assert heard < rig.base.counters.bytes_in < 20 * heard
+        assert [batch async for batch in watch] == []
+
+    on_server(main)
+
+
+def test_a_streaming_list_ends_with_its_bookmark() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.create(configmap("one"))
+        server.create(configmap("two"))
+        items: list[WatchItem] = []
+        async with rig.client.watch(CONFIGMAPS, WatchQuery(initial_events=True)) as watch:
+            async for batch in watch:
+                items += batch
+                if told(items)[-1] == "BOOKMARK":
+                    break
+        assert told(items) == ["ADDED one", "ADDED two", "BOOKMARK"]
+        last = items[-1]
+        assert isinstance(last, WatchEvent)
+        assert last.obj["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+        assert version_of(last.obj) == str(server.version)
+        assert watch.ended
+        assert server.watches == []
+
+    on_server(main)
+
+
+def test_a_watch_of_metadata() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.create(configmap("one", a="1"))
+        async with rig.client.watch(CONFIGMAPS, WatchQuery(metadata_only=True)) as watch:
+            (event,) = await anext(watch)
+        assert isinstance(event, WatchEvent)
+        assert list(event.obj) == ["kind", "apiVersion", "metadata"]
+        assert event.obj["kind"] == "PartialObjectMetadata"
+
+    on_server(main)
+
+
+def test_a_selector_reaches_the_server() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        marked = configmap("two")
+        marked["metadata"]["labels"] = {"a": "b"}
+        server.create(configmap("one"))
+        server.create(marked)
+        async with rig.client.watch(CONFIGMAPS, WatchQuery(labels="a=b", namespace="default")) as watch:
+            assert told(await anext(watch)) == ["ADDED two"]
+        assert [name_of(obj) for obj in (await rig.client.list(CONFIGMAPS, ListQuery(labels="a=b"))).items] == ["two"]
+
+    on_server(main)
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_a_dropped_watch(cleanly: bool) -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        watch = rig.client.watch(CONFIGMAPS)
+        reading = asyncio.create_task(to_the_end(watch))
+        await settle()
+        server.create(configmap("one"))
+        await settle()
+        server.drop_watches(cleanly=cleanly)
+        assert await reading == ["ADDED one"]
+        assert watch.end is not None
+        assert watch.end.kind is (EndKind.CLOSED if cleanly else EndKind.BROKEN)
+        assert isinstance(watch.end.error, Unreachable) is not cleanly
+
+    on_server(main)
+
+
+def test_a_truncated_frame_breaks_the_watch_and_is_no_event() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        watch = rig.client.watch(CONFIGMAPS)
+        reading = asyncio.create_task(to_the_end(watch))
+        await settle()
+        server.truncate_frame()
+        server.create(configmap("one"))
+        assert await reading == []
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.BROKEN
+
+    on_server(main)
+
+
+def test_a_garbled_frame_costs_that_frame_only() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        watch = rig.client.watch(CONFIGMAPS, WatchQuery(timeout=60))
+        reading = asyncio.create_task(to_the_end(watch))
+        await settle()
+        server.garble()
+        server.create(configmap("one"))
+        server.create(configmap("two"))
+        await settle()
+        assert (watch.events, watch.poisoned) == (1, 1)
+        assert (await reading)[:2] == ["poisoned", "ADDED two"]
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.CLOSED
+
+    on_server(main)
+
+
+def test_a_silent_watch_is_noticed() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        watch = rig.client.watch(CONFIGMAPS, WatchQuery(silence=70.0, bookmarks=False))
+        reading = asyncio.create_task(to_the_end(watch))
+        await settle()
+        server.hang_watches()
+        await reading
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.SILENT
+        assert isinstance(watch.end.error, DeadlinePassed)
+        assert 70.0 <= watch.end.lasted <= 75.0
+
+    on_server(main)
+
+
+def test_a_version_that_was_compacted_away_is_expired() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.create(configmap("one"))
+        listed = await rig.client.list(CONFIGMAPS)
+        server.create(configmap("two"))
+        server.compact()
+        watch = rig.client.watch(CONFIGMAPS, WatchQuery(version=listed.version))
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.EXPIRED
+        assert isinstance(watch.end.error, Expired)
+
+    on_server(main)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "error"),
+    [
+        (410, EndKind.EXPIRED, Expired),
+        (429, EndKind.REFUSED, TooManyRequests),
+        (403, EndKind.REFUSED, Forbidden),
+        (500, EndKind.REFUSED, ServerError),
+        (503, EndKind.REFUSED, ServerError),
+    ],
+)
+def test_a_refused_watch_is_asked_for_once(code: int, kind: EndKind, error: type[Exception]) -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.faults.fail(WATCH, code, retry_after=7, times=None)
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert watch.end.kind is kind
+        assert isinstance(watch.end.error, error)
+        assert watch.end.retry_after == 7.0
+        assert not watch.opened
+        assert len(server.requests) == 1
+        assert rig.told == [f"watch {code} 1"]
+        assert rig.base.counters.requests == {("watch", "GET", str(code)): 1}
+
+    on_server(main)
+
+
+def test_an_unreachable_server() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.down()
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.UNREACHABLE
+        server.up()
+        server.faults.hang(WATCH)
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert (watch.end.kind, watch.end.lasted) == (EndKind.UNREACHABLE, 30.0)
+
+    on_server(main)
+
+
+def test_cancelling_a_reader_closes_the_stream() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        watch = rig.client.watch(CONFIGMAPS)
+        reading = asyncio.create_task(to_the_end(watch))
+        await settle()
+        assert len(server.watches) == 1
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert server.watches == []
+        assert rig.base.counters.watches_open == 0
+        await watch.aclose()
+        await watch.aclose()
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.CLOSED
+
+    on_server(main)
+
+
+def test_cancelling_while_opening_leaves_nothing_open() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.answer_delay = 5.0
+        watch = rig.client.watch(CONFIGMAPS)
+        reading = asyncio.create_task(to_the_end(watch))
+        await rig.clock.sleep(1)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert rig.base.counters.watches_open == 0
+        assert rig.told == ["watch None 1"]
+
+    on_server(main)
+
+
+def test_closing_from_outside_ends_the_reader() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        watch = rig.client.watch(CONFIGMAPS)
+        reading = asyncio.create_task(to_the_end(watch))
+        await settle()
+        await watch.aclose()
+        assert await reading == []
+        assert server.watches == []
+
+    on_server(main)
+
+
+def test_closing_while_it_opens_ends_the_reader_too() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.answer_delay = 5.0
+        watch = rig.client.watch(CONFIGMAPS)
+        reading = asyncio.create_task(to_the_end(watch))
+        await rig.clock.sleep(1)
+        await watch.aclose()
+        assert await reading == []
+        assert server.watches == []
+        assert rig.base.counters.watches_open == 0
+
+    on_server(main)
+
+
+def test_leaving_the_loop_early_closes_the_stream() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.create(configmap("one"))
+
+        async def consume() -> None:
+            async with rig.client.watch(CONFIGMAPS) as watch:
+                async for _ in watch:
+                    raise RuntimeError("of the consumer")
+
+        with pytest.raises(RuntimeError, match="of the consumer"):
+            await consume()
+        assert server.watches == []
+
+    on_server(main)
+
+
+def test_a_closed_gate_refuses_the_watch() -> None:
+    def gate() -> float | None:
+        raise NotLeading("The lease has passed.", site=CallSite("", ""))
+
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        watch = rig.base.scoped(Scope(gate=gate)).watch(CONFIGMAPS)
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.REFUSED
+        assert isinstance(watch.end.error, NotLeading)
+        assert server.requests == []
+
+    on_server(main)
+
+
+# --- from written answers
+
+
+def test_an_error_frame_ends_the_watch_after_what_came_before() -> None:
+    async def main(rig: Rig, canned: Canned) -> None:
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == ["ADDED one"]
+        assert watch.end is not None
+        assert (watch.end.kind, watch.end.events) == (EndKind.EXPIRED, 1)
+        assert "too old resource version: 1 (9)" in str(watch.end.error)
+        assert canned.streams[0].closed == 1
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert (watch.end.kind, watch.end.retry_after) == (EndKind.REFUSED, 3.0)
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.BROKEN
+        assert isinstance(watch.end.error, BadAnswer)
+
+    expired = status(410, "Expired", "too old resource version: 1 (9)")
+    shed = status(429, "TooManyRequests", "slow down", retryAfterSeconds=3)
+    on_answers(
+        main,
+        answer(frame("ADDED", good("one")) + frame("ERROR", expired) + frame("ADDED", good("two"))),
+        answer(frame("ERROR", shed)),
+        answer(frame("ERROR", {"kind": "Pod", "metadata": {}})),
+    )
+
+
+def test_garbage_between_good_lines_costs_nothing_else() -> None:
+    lines = [
+        frame("ADDED", good("one")),
+        b"\n",
+        b"not json\n",
+        b"\xff\xfe\n",
+        b"[" * 5_000 + b"\n",
+        b"7\n",
+        b'{"type":["ADDED"],"object":{}}\n',
+        b'{"type":"ADDED"}\n',
+        frame("ADDED", None),
+        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1"}),
+        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}),
+        frame("ADDED", {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "x"}}),
+        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "x"}}),
+        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": 7}}),
+        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x", "namespace": 7}}),
+        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x", "resourceVersion": 7}}),
+        frame("BOOKMARK", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}),
+        frame("RENAMED", good("x")),
+        frame("ERROR", "no"),
+        frame("MODIFIED", good("two")),
+        frame("BOOKMARK", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}}),
+    ]
+
+    async def main(rig: Rig, canned: Canned) -> None:
+        watch = rig.client.watch(CONFIGMAPS)
+        items = [item async for batch in watch for item in batch]
+        assert told(items)[0] == "ADDED one"
+        assert told(items)[-2:] == ["MODIFIED two", "BOOKMARK"]
+        bad = [item for item in items if isinstance(item, Poisoned)]
+        assert len(bad) == len(items) - 3 >= 17
+        assert all(item.why.endswith(".") and item.why.isprintable() and item.excerpt.isprintable() for item in bad)
+        assert watch.end is not None
+        assert (watch.end.kind, watch.end.events, watch.poisoned) == (EndKind.CLOSED, 3, len(bad))
+
+    on_answers(main, answer(b"".join(lines)))
+
+
+def test_a_login_page_is_no_stream() -> None:
+    async def main(rig: Rig, canned: Canned) -> None:
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.REFUSED
+        assert isinstance(watch.end.error, BadAnswer)
+        assert "text/html" in watch.end.error.message
+        assert canned.streams[0].closed == 1
+
+    on_answers(main, answer(b"<html>\n" * 100, content_type="text/html"))
+
+
+def test_errors_of_our_own_end_it_and_foreign_ones_pass() -> None:
+    async def main(rig: Rig, canned: Canned) -> None:
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == []
+        assert watch.end is not None
+        assert watch.end.kind is EndKind.REFUSED
+        assert isinstance(watch.end.error, CredentialsError)
+        with pytest.raises(ZeroDivisionError):
+            await to_the_end(rig.client.watch(CONFIGMAPS))
+
+    on_answers(main, CredentialsError("The plugin failed."), ZeroDivisionError())
+
+
+class Endless(Lines):
+    """A stream that breaks or falls silent after its lines."""
+
+    fault: Exception = NoAnswer("Reset.", sent=True)
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        async for batch in super().batches():
+            yield batch
+        raise self.fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [(NoAnswer("Reset.", sent=True), EndKind.BROKEN), (TooSlow("Silent.", sent=True), EndKind.SILENT)],
+)
+def test_how_a_stream_breaks(fault: Exception, kind: EndKind) -> None:
+    async def main(rig: Rig, canned: Canned) -> None:
+        async def open_(request: HttpRequest) -> HttpStream:
+            stream = Endless(answer(frame("ADDED", good("one"))))
+            stream.fault = fault
+            canned.streams.append(stream)
+            return stream
+
+        canned.open = open_  # type: ignore[method-assign]
+        watch = rig.client.watch(CONFIGMAPS)
+        assert await to_the_end(watch) == ["ADDED one"]
+        assert watch.end is not None
+        assert watch.end.kind is kind
+        assert canned.streams[0].closed == 1
+
+    on_answers(main)
+
+
+def test_a_flood_leaves_turns_to_others() -> None:
+    async def main(rig: Rig, canned: Canned) -> None:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await rig.clock.sleep(0)
+
+        busy = asyncio.create_task(others())
+        batches = [len(batch) async for batch in rig.client.watch(CONFIGMAPS)]
+        busy.cancel()
+        assert sum(batches) == 1_000
+        assert max(batches) <= 8
+        assert turns >= 10
+
+    on_answers(main, answer(b"".join(frame("ADDED", good(f"m{number}")) for number in range(1_000))))
+
+
+# --- lines
+
+
+def test_a_whole_object_is_projected_when_metadata_was_asked_for() -> None:
+    expected = Expected(kind="Pod", api_version="v1", metadata_only=True, sensitive=False)
+    obj = pod(1)
+    event = event_of(line(obj), expected)
+    assert event == WatchEvent(
+        EventKind.MODIFIED,
+        {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]},
+    )
+
+
+def test_a_partial_object_is_poison_where_a_whole_one_was_asked_for() -> None:
+    obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "x"}}
+    assert isinstance(event_of(frame("ADDED", obj), EXPECTED), Poisoned)
+
+
+def test_a_poisoned_secret_is_not_quoted() -> None:
+    async def main(rig: Rig, canned: Canned) -> None:
+        watch = rig.client.watch(SECRETS)
+        items = [item async for batch in watch for item in batch]
+        assert len(items) == 3
+        for item in items:
+            assert isinstance(item, Poisoned)
+            assert "hunter2" not in repr(item) + item.excerpt + item.why
+
+    body = b'{"type":"ADDED","object":{"kind":"Secret","data":{"p":"hunter2"}}}\n'
+    on_answers(main, answer(body + b"hunter2\n" + frame("ADDED", {**good("x"), "data": {"p": "hunter2"}})))
+
+
+def test_a_poisoned_line_shows_its_beginning() -> None:
+    item = event_of(b'{"type":"ADDED","object":\x1b[31m' + b"x" * 10_000, EXPECTED)
+    assert isinstance(item, Poisoned)
+    assert item.excerpt.startswith("""'{"type":"ADDED","object":""")
+    assert len(item.excerpt) < 150
+    assert "excerpt" not in repr(item)
