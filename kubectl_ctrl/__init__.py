@@ -12,8 +12,8 @@ runtime      verdict: what follows; observers: what was done, as frozen values
 render       those values as text or JSON
 cli          the verbs that put it all together
 
-Under them all: model (pure data), clock (time), exec (subprocesses), errors (one tree). Beside them: testing, the kit for
-people who write controllers.
+Under them all: model (pure data), clock (time), exec (subprocesses), errors (one tree). Beside them: testing, the kit
+for people who write controllers.
 
 Everything a controller needs is imported from here and from nowhere else:
 
@@ -186,6 +186,7 @@ __all__ = [
     "Writer",
     "all_of",
     "annotations_changed",
+    "annotations_of",
     "any_of",
     "condition_is_true",
     "controlled_by",

@@ -26,7 +26,7 @@ def seen_by_type_checkers() -> dict[str, tuple[str, str]]:
 
 
 def test_the_lazy_table_and_the_type_checkers_view_agree() -> None:
-    assert kubectl_ctrl._TABLE == seen_by_type_checkers()
+    assert seen_by_type_checkers() == kubectl_ctrl._TABLE
     assert sorted(kubectl_ctrl.__all__) == sorted(kubectl_ctrl._TABLE)
     assert dir(kubectl_ctrl) == sorted(kubectl_ctrl.__all__)
 

@@ -10,7 +10,6 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -124,7 +123,7 @@ def fail_when_lost(response: aiohttp.ClientResponse) -> Callable[[], object]:
 
     def fail(ended: asyncio.Future[None] | None) -> None:
         if ended is not None:
-            ended.exception()  # it reaches the reader in the library's own way
+            _noticed(ended)  # it reaches the reader in the library's own way
         if not response.content.is_eof() and response.content.exception() is None:
             response.content.set_exception(aiohttp.ClientPayloadError())
 
@@ -134,7 +133,18 @@ def fail_when_lost(response: aiohttp.ClientResponse) -> Callable[[], object]:
         fail(None)
         return lambda: None
     closed.add_done_callback(fail)
-    return partial(closed.remove_done_callback, fail)
+
+    def forget() -> None:
+        closed.remove_done_callback(fail)
+        closed.add_done_callback(_noticed)
+
+    return forget
+
+
+def _noticed(ended: asyncio.Future[None]) -> None:
+    """Nobody reads the body any more; how its connection ends is of no interest, and not to be reported either."""
+    if not ended.cancelled():
+        ended.exception()
 
 
 async def _note_sent(_session: aiohttp.ClientSession, context: SimpleNamespace, _params: Any) -> None:

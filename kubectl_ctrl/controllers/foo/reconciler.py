@@ -149,23 +149,42 @@ def _conditions(deployment: Obj, hpa: Obj | None) -> tuple[Condition, ...]:
     if _is_available(deployment):
         told = f"; their number is set by HorizontalPodAutoscaler {name_of(hpa)!r}" if hpa else ""
         return (
-            Condition("Ready", "True", "Available", f"Deployment {name!r} has {wanted} available replicas{told}."),
-            Condition("Progressing", "False", "Complete", f"Deployment {name!r} is rolled out."),
+            Condition(
+                "Ready",
+                "True",
+                reason="Available",
+                message=f"Deployment {name!r} has {wanted} available replicas{told}.",
+            ),
+            Condition("Progressing", "False", reason="Complete", message=f"Deployment {name!r} is rolled out."),
         )
     stuck = find_condition(deployment, "Progressing")
     if stuck and stuck.get("reason") == "ProgressDeadlineExceeded":
         return (
-            Condition("Ready", "False", "ProgressDeadlineExceeded", f"Deployment {name!r} does not become available."),
             Condition(
-                "Progressing", "False", "ProgressDeadlineExceeded", str(stuck.get("message") or "It takes too long.")
+                "Ready",
+                "False",
+                reason="ProgressDeadlineExceeded",
+                message=f"Deployment {name!r} does not become available.",
+            ),
+            Condition(
+                "Progressing",
+                "False",
+                reason="ProgressDeadlineExceeded",
+                message=str(stuck.get("message") or "It takes too long."),
             ),
         )
     waiting = f"Deployment {name!r} is rolling out to {wanted} replicas."
-    return (Condition("Ready", "False", "RollingOut", waiting), Condition("Progressing", "True", "RollingOut", waiting))
+    return (
+        Condition("Ready", "False", reason="RollingOut", message=waiting),
+        Condition("Progressing", "True", reason="RollingOut", message=waiting),
+    )
 
 
 def _not_ready(reason: str, message: str) -> tuple[Condition, ...]:
-    return (Condition("Ready", "False", reason, message), Condition("Progressing", "False", reason, message))
+    return (
+        Condition("Ready", "False", reason=reason, message=message),
+        Condition("Progressing", "False", reason=reason, message=message),
+    )
 
 
 async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], available: int | None = None) -> None:
