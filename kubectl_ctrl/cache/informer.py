@@ -164,14 +164,17 @@ class Informer:
             self._synced.set()
         if (state, message) == (self._health.state, self._health.message):
             return
-        changed = state is not self._health.state
-        since = self._clock.now() if changed else self._health.since
+        before = self._health.state
+        since = self._clock.now() if state is not before else self._health.since
         self._health = Health(state=state, since=since, message=message)
-        if not changed:
+        if state is before:
             return
-        level = logging.INFO if state is State.SYNCED else logging.WARNING
-        fields = {"action": f"cache.{state}", "selection": str(self.selection), "why": message}
-        _log.log(level, "The state of a watch changed.", extra=fields)
+        fields = {"action": f"cache.{state}", "of": str(self.selection), "why": message}
+        if state is State.SYNCED:
+            level = logging.DEBUG if before is State.STARTING else logging.INFO
+            _log.log(level, "A cache is in step with the server.", extra=fields)
+        else:
+            _log.warning("A cache is out of step with the server; it keeps trying.", extra=fields)
         for listener in self._listeners:
             listener(self)
 
