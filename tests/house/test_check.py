@@ -150,9 +150,16 @@ def test_locks_that_do_not_do(locks: Path, body: str, sentence: str) -> None:
     assert advice == "Run hack/update."
 
 
+def plant_program(root: Path, main: str, complete: str) -> None:
+    """A program of our package's name, which hides the real one."""
+    for name in ("kubectl_ctrl/__init__.py", "kubectl_ctrl/cli/__init__.py"):
+        write(root, name, "")
+    write(root, "kubectl_ctrl/cli/main.py", main)
+    write(root, "kubectl_ctrl/cli/complete.py", complete)
+
+
 def test_program_that_imports_too_much_before_it_answers(tmp_path: Path) -> None:
-    write(tmp_path, "kubectl_ctrl/cli/main.py", "import sqlite3\n\ndef main(words): return 0\n")
-    write(tmp_path, "kubectl_ctrl/cli/complete.py", "import asyncio\n\ndef main(): return 0\n")
+    plant_program(tmp_path, "import sqlite3\n\ndef main(words): return 0\n", "import asyncio\n\ndef main(): return 0\n")
     assert step("startup", tmp_path) == [
         "`kubectl ctrl --help` imports sqlite3.",
         "`kubectl ctrl options` imports sqlite3.",
@@ -163,6 +170,5 @@ def test_program_that_imports_too_much_before_it_answers(tmp_path: Path) -> None
 
 
 def test_program_that_fails_before_it_answers(tmp_path: Path) -> None:
-    write(tmp_path, "kubectl_ctrl/cli/main.py", "def main(words): return 3\n")
-    write(tmp_path, "kubectl_ctrl/cli/complete.py", "def main(): return 0\n")
+    plant_program(tmp_path, "def main(words): return 3\n", "def main(): return 0\n")
     assert step("startup", tmp_path)[0] == "`kubectl ctrl --help` ended with exit code 3."
