@@ -137,8 +137,8 @@ async def serving(answer: Answer = say_ok, *, tls: ssl.SSLContext | None = None)
 
 
 @asynccontextmanager
-async def proxying() -> AsyncIterator[Loopback]:
-    """An HTTP proxy that remembers its requests and tunnels CONNECT to where it is told."""
+async def proxying(*, to: int | None = None) -> AsyncIterator[Loopback]:
+    """An HTTP proxy that remembers its requests and tunnels to where it is told, or always to one port of loopback."""
     box = Loopback("")
     pumps: set[asyncio.Task[None]] = set()
 
@@ -158,7 +158,8 @@ async def proxying() -> AsyncIterator[Loopback]:
         host, _, port = (request.target if request.method == "CONNECT" else urlsplit(request.target).netloc).rpartition(
             ":"
         )
-        to_reader, to_writer = await asyncio.open_connection(host, int(port))
+        where = (host, int(port)) if to is None else ("127.0.0.1", to)
+        to_reader, to_writer = await asyncio.open_connection(*where)
         if request.method == "CONNECT":
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:

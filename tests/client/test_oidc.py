@@ -14,6 +14,7 @@ import pytest
 from kubectl_ctrl.client.grants import Grant
 from kubectl_ctrl.client.oidc import Oidc
 from kubectl_ctrl.client.secret import Secret
+from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CredentialsError
 from tests.client.hands import HandClock
 from tests.client.kubeconfigs import CERTIFICATES, certificate, kubeconfig, resolved
@@ -31,8 +32,9 @@ def id_token(expires: float, *, mark: str = "") -> str:
 class Provider:
     """An identity provider: a discovery document, and what the token endpoint answers."""
 
-    def __init__(self, clock: HandClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
+        self.fixed = ""  # answered instead of a token of the moment
         self.path = "/issuer"
         self.refreshes = 0
         self.form_only = False
@@ -42,7 +44,8 @@ class Provider:
 
     def fresh(self, _form: dict[str, str]) -> dict[str, Any]:
         self.refreshes += 1
-        return {"id_token": id_token(self.clock.now() + 3600, mark=str(self.refreshes)), "token_type": "Bearer"}
+        token = self.fixed or id_token(self.clock.now() + 3600, mark=str(self.refreshes))
+        return {"access_token": "unused", "id_token": token, "token_type": "Bearer"}
 
     async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
         if request.target == f"{self.path}/.well-known/openid-configuration":
