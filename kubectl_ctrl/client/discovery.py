@@ -44,7 +44,8 @@ class Discovery:
         self._catalog: Catalog | None = None
         self._error: CtrlError | None = None  # of the last reading
         self._readings = 0  # that came to an end, well or not
-        self._read_at: float | None = None  # the end of the last one, in elapsed time
+        self._read_at = 0.0  # the end of the last one, in elapsed time
+        self._outdated = True  # there was none, or something changed since it began
         self._reading = asyncio.Lock()
 
     async def find(self, text: str) -> ApiResource:
@@ -76,9 +77,8 @@ class Discovery:
 
     async def refresh(self) -> Catalog:
         """What the server says now, or said a few seconds ago."""
-        seen = self._readings
         async with self._reading:
-            if self._readings == seen and not self._recent():
+            if self._outdated or self._asker.clock.elapsed() - self._read_at >= REFRESH_EVERY:
                 await self._read()
         if self._error is not None:
             raise self._error.with_traceback(None)
@@ -87,16 +87,17 @@ class Discovery:
 
     def forget(self) -> None:
         """Something was installed or removed: the next question that has no answer asks the server, however soon."""
-        self._read_at = None
-
-    def _recent(self) -> bool:
-        return self._read_at is not None and self._asker.clock.elapsed() - self._read_at < REFRESH_EVERY
+        self._outdated = True
 
     async def _read(self) -> None:
+        self._outdated = False
         try:
             self._catalog = await _Survey(self._asker, self._catalog or Catalog([])).take()
         except CtrlError as exc:
             self._error = exc
+        except BaseException:
+            self._outdated = True  # cut off: whoever waits reads for himself
+            raise
         else:
             self._error = None
         self._readings += 1

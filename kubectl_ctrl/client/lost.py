@@ -10,7 +10,7 @@ from typing import Any
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.model.diffs import is_subset
 from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of, version_of
-from kubectl_ctrl.model.owners import controller_of
+from kubectl_ctrl.model.owners import controlled_by, controller_of
 from kubectl_ctrl.model.patches import apply_merge, same
 
 _PLAIN_STEPS = frozenset({"add", "replace", "remove"})
@@ -46,13 +46,21 @@ def fate(order: Order, live: Obj | None) -> Fate:
 
 
 def _created(sent: Any, live: Obj | None) -> Fate:
-    """Ours when the same owner controls it and it holds what we sent; a namesake of somebody else is a refusal."""
+    """Ours when it holds what we sent, the owner among it; a namesake of somebody else is a refusal.
+
+    A server may rewrite what we sent (a cpu of "1000m" becomes "1"). A given name is then refused: the object is there,
+    and who asked for it knows how to go on. A drawn name must not be, or another one would be drawn: two objects.
+    """
     if live is None:
         return Fate.NOT_DONE
-    owner, theirs = controller_of(sent), controller_of(live)
-    if owner is not None and (theirs is None or theirs.get("uid") != owner.get("uid")):
+    if is_subset(_as_stored(sent), live):
+        return Fate.DONE
+    owner = controller_of(sent)
+    if not sent["metadata"].get("generateName"):
         return Fate.REFUSED
-    return Fate.DONE if is_subset(_as_stored(sent), live) else Fate.REFUSED
+    if owner is None:
+        return Fate.UNCLEAR
+    return Fate.DONE if controlled_by(live, str(owner.get("uid") or "")) else Fate.REFUSED
 
 
 def _deleted(options: Any, live: Obj | None) -> Fate:

@@ -94,7 +94,18 @@ def test_names(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["nothing", "pods.apps", "pods.v1", "deployments.v2.apps", "deployments.v1.ap", "", ".", "..", "pods.v1.core"],
+    [
+        "nothing",
+        "pods.apps",
+        "GizmoThing.examp",
+        "pods.v1",
+        "deployments.v2.apps",
+        "deployments.v1.ap",
+        "",
+        ".",
+        "..",
+        "pods.v1.core",
+    ],
 )
 def test_names_of_nothing(text: str) -> None:
     assert CATALOG.match(text) is None

@@ -172,6 +172,18 @@ def test_forgetting_asks_at_once() -> None:
     on_server(main)
 
 
+def test_forgetting_while_it_is_read_asks_again() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        server.answer_delay = 1.0
+        first = asyncio.create_task(rig.client.discovery.serves(FOOS))
+        await rig.clock.sleep(0.5)
+        server.create(crd())
+        rig.client.discovery.forget()
+        assert await first is not None
+
+    on_server(main)
+
+
 def test_a_type_that_is_gone_stays_known_until_somebody_asks_again() -> None:
     async def main(rig: Rig, server: ScriptedServer) -> None:
         server.create(crd())
@@ -239,6 +251,23 @@ def test_a_cancelled_reader_leaves_the_reading_to_the_next() -> None:
         assert (await second).resource == PODS
         with pytest.raises(asyncio.CancelledError):
             await first
+
+    on_server(main)
+
+
+def test_a_reading_that_was_cut_off_does_not_count() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        discovery = rig.client.discovery
+        await discovery.catalog()
+        server.create(crd())
+        discovery.forget()
+        server.answer_delay = 1.0
+        cut = asyncio.create_task(discovery.refresh())
+        await rig.clock.sleep(0.5)
+        cut.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cut
+        assert await discovery.serves(FOOS) is not None
 
     on_server(main)
 

@@ -46,6 +46,22 @@ def test_a_create_without_an_owner_is_ours_by_content() -> None:
     assert fate(created(sent), live(configmap(a="2"))) is Fate.REFUSED
 
 
+@pytest.mark.parametrize(
+    ("owner", "there", "expected"),
+    [
+        (UID, configmap(owner=UID, a="rewritten"), Fate.DONE),
+        (UID, configmap(owner="other", a="1"), Fate.REFUSED),
+        (UID, configmap(a="1"), Fate.REFUSED),
+        ("", configmap(a="1"), Fate.DONE),
+        ("", configmap(a="rewritten"), Fate.UNCLEAR),
+    ],
+)
+def test_a_drawn_name_is_never_drawn_twice_for_one_object(owner: str, there: Obj, expected: Fate) -> None:
+    sent = configmap(owner=owner, a="1")
+    sent["metadata"]["generateName"] = "o"
+    assert fate(created(sent), live(there)) is expected
+
+
 def test_what_a_server_drops_or_rewrites_does_not_count() -> None:
     sent = {**configmap(a="1"), "status": {"x": 1}}
     sent["metadata"] = {**sent["metadata"], "generateName": "o-", "uid": "mine", "creationTimestamp": None}

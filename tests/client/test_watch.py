@@ -309,7 +309,9 @@ def test_closing_while_it_opens_ends_the_reader_too() -> None:
         reading = asyncio.create_task(to_the_end(watch))
         await rig.clock.sleep(1)
         await watch.aclose()
+        began = rig.clock.elapsed()
         assert await reading == []
+        assert rig.clock.elapsed() - began == 4.0
         assert server.watches == []
         assert rig.base.counters.watches_open == 0
 
