@@ -128,9 +128,10 @@ async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q, cloc
     queue.add_after("late", "x", 0)
     queue.add_after("late", "x", 1)
     assert queue.retry("late", lambda failures, delay: "x") == 0.0
-    queue.done(ready, then=Again("ignored"))
-    queue.done(running, then=After(1, "ignored"))
+    assert queue.done(ready, then=Again("ignored")) == Settled()
+    assert queue.done(running, then=After(1, "ignored")) == Settled(ready=True)
     assert queue.closed
+    assert states(queue) == {"waits": Stage.READY, "runs twice": Stage.READY}
     assert [(await queue.get()).key for _ in range(2)] == ["waits", "runs twice"]
     for _ in range(2):
         with pytest.raises(QueueClosed, match="'foo' is closed"):
@@ -182,6 +183,7 @@ async def test_wq9_shutdown_after_drain_releases_the_drainer(queue: Q, clock: Fa
         await queue.get()
     queue.done(work)
     assert await queue.drained() is True
+    assert not queue._items
 
 
 @virtual
@@ -247,6 +249,16 @@ async def test_dq3_never_early_and_on_time(queue: Q, clock: FakeClock) -> None:
 
 
 @virtual
+async def test_dq3_not_a_moment_early(queue: Q, clock: FakeClock) -> None:
+    due = clock.elapsed() + 10
+    queue.add_after("k", "x", 10)
+    clock.suspend(9.999)
+    assert queue.take() is None
+    clock.suspend(2)
+    assert take(queue).ready_at == due
+
+
+@virtual
 async def test_dq3_after_a_suspend_within_five_seconds(queue: Q, clock: FakeClock) -> None:
     queue.add_after("k", "x", 3600)
     getter = asyncio.create_task(queue.get())
@@ -293,8 +305,8 @@ async def test_dq4_a_timer_that_is_due_before_the_key_is_taken_adds_its_causes(q
 async def test_dq5_timers_are_dropped_when_it_closes_but_not_those_that_are_due(queue: Q, clock: FakeClock) -> None:
     queue.add_after("due", "x", 10)
     queue.add_after("pending", "x", 60)
+    assert states(queue) == {"due": Stage.TIMER, "pending": Stage.TIMER}
     clock.suspend(30)
-    assert states(queue) == {"due": Stage.READY, "pending": Stage.TIMER}
     queue.close()
     assert states(queue) == {"due": Stage.READY}
     clock.suspend(3600)
@@ -327,6 +339,7 @@ async def test_pq1_higher_priority_first_then_ready_order(queue: Q, clock: FakeC
 async def test_pq2_a_raise_moves_to_the_tail_of_the_new_level_and_keeps_the_ready_time(
     queue: Q, clock: FakeClock
 ) -> None:
+    queue.add("a/bulk", "x", priority=BULK)
     queue.add("a/low", "x", priority=BULK)
     clock.suspend(1)
     queue.add("a/live", "x")
@@ -335,6 +348,7 @@ async def test_pq2_a_raise_moves_to_the_tail_of_the_new_level_and_keeps_the_read
     assert take(queue).key == "a/live"
     work = take(queue)
     assert (work.key, work.priority, work.ready_at) == ("a/low", LIVE, clock.elapsed() - 1)
+    assert take(queue).key == "a/bulk"
 
 
 @virtual

@@ -74,7 +74,9 @@ class Site:
                 case 4:
                     self.clock.suspend(self.rng.choice([0.5, 30.0]))
                 case 5:
+                    self.queue.snapshot()  # what a suspend made due is ready now, before the next look at the timers
                     await settle()
+                    assert not (len(self.queue) and self.queue._getters), "a key is ready and a worker waits"
         self.queue.close()
         await self.queue.drained()
         assert (len(self.queue), self.running) == (0, set())
