@@ -224,7 +224,7 @@ def test_durations_that_cannot_be_safe_are_refused(wrong: dict[str, float]) -> N
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["down", "up", "suspend", "step", "slow", "quick", "wait", "lose"]),
+        st.sampled_from(["down", "up", "freeze", "step", "slow", "quick", "wait", "lose"]),
         st.integers(0, 2),
         st.floats(0.1, 40),
     ),
@@ -270,8 +270,8 @@ async def happen(server: ScriptedServer, process: Process, what: str, amount: fl
             server.down()
         case "up":
             server.up()
-        case "suspend":
-            process.clock.suspend(amount)
+        case "freeze":
+            process.clock.freeze(amount)
         case "step":
             process.clock.step(amount - 20)
         case "slow":
