@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
-from kubectl_ctrl.model.cause import Cause
+from kubectl_ctrl.model.attempt import Attempt, Echoed
+from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change
-from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.objects import Key, Obj, key_of
+from kubectl_ctrl.runtime.builder import ControllerSpec, controller
+from kubectl_ctrl.runtime.contract import Cached, Context, Result
 from kubectl_ctrl.runtime.echoes import Echoes, Written
 from kubectl_ctrl.runtime.watching import cause_of
+from kubectl_ctrl.testing.faults import Match
+from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.toy import CONFIGMAPS, TOYS, added, at, deleted, made, modified
+from tests.runtime.world import World, toy
 
 US, THEM = "kubectl-ctrl-toy", "kubectl-edit"
 BEAR, ROBOT = Key("default", "bear"), Key("default", "robot")
@@ -96,3 +104,223 @@ def test_writes_whose_events_never_come_are_forgotten() -> None:
     assert len(book) == 601
     book = echoes(*(written(str(version)) for version in range(20_010)))
     assert len(book) == 20_000
+
+
+# --- in the loop ---
+
+Body = Callable[[World, Context], Awaitable[Result | None]]
+
+
+def spec_of(world: World, body: Body) -> ControllerSpec:
+    async def reconcile(ctx: Context, request: Request) -> Result | None:
+        return await body(world, ctx)
+
+    return controller("toy", reconcile).for_(TOYS).owns(CONFIGMAPS)
+
+
+async def say_seen(world: World, ctx: Context) -> Result | None:
+    """Count the attempts in the status, so that each of them writes."""
+    bear = await ctx.read.get(TOYS, "bear")
+    assert bear is not None
+    await ctx.write.status(bear, TOYS, {"seen": len(world.attempts) + 1})
+    return None
+
+
+def run_toy(body: Body, then: Callable[[World], Awaitable[None]]) -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(world, body)):
+            await then(world)
+
+    run_virtual(main())
+
+
+def kinds(attempt: Attempt) -> list[CauseKind]:
+    return [cause.kind for cause in attempt.start.causes]
+
+
+def test_a_reconcile_does_not_run_because_of_its_own_writes() -> None:
+    async def then(world: World) -> None:
+        await world.rest(60)
+        assert [attempt.echoes for attempt in world.attempts] == [1]
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest(60)
+        assert [attempt.echoes for attempt in world.attempts] == [1, 1]
+
+    run_toy(say_seen, then)
+
+
+def test_an_echo_after_the_end_of_its_attempt_is_dropped_and_told() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.watch_delay = 0.5
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(world, say_seen)):
+            await world.rest(60)
+        [attempt] = world.attempts
+        [echo] = world.told(Echoed)
+        assert (echo.attempt, echo.request, echo.version) == (attempt.id, BEAR, attempt.writes[0].new_version)
+        assert (attempt.echoes, round(echo.after, 3)) == (0, 0.5)
+
+    run_virtual(main())
+
+
+def test_an_echo_that_comes_while_its_attempt_runs_is_counted_with_the_attempt() -> None:
+    async def body(world: World, ctx: Context) -> Result | None:
+        await say_seen(world, ctx)
+        await world.clock.sleep(10)
+        return None
+
+    async def main() -> None:
+        world = World()
+        world.server.watch_delay = 0.5
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(world, body)):
+            await world.rest(60)
+        assert [attempt.echoes for attempt in world.attempts] == [1]
+        assert world.told(Echoed) == []
+
+    run_virtual(main())
+
+
+def test_a_foreign_change_between_read_and_write_is_never_lost() -> None:
+    async def body(world: World, ctx: Context) -> Result | None:
+        bear = await ctx.read.get(TOYS, "bear")
+        assert bear is not None
+        if not world.attempts:
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await ctx.write.status(bear, TOYS, {"seen": bear["spec"].get("size", 1)})
+        return None
+
+    async def then(world: World) -> None:
+        await world.rest(60)
+        first, second = world.attempts
+        assert kinds(second) == [CauseKind.MODIFIED]
+        assert second.start.causes[0].new_version != first.writes[0].new_version
+        found = world.server.get(TOYS, "bear")
+        assert found is not None
+        assert found["status"]["seen"] == 2
+
+    run_toy(body, then)
+
+
+def test_a_foreign_change_after_the_write_is_never_lost() -> None:
+    async def body(world: World, ctx: Context) -> Result | None:
+        await say_seen(world, ctx)
+        if not world.attempts:
+            world.server.change(TOYS, "bear", {"status": {"ready": True}}, subresource="status", manager="somebody")
+        return None
+
+    async def then(world: World) -> None:
+        await world.rest(60)
+        first, second = world.attempts
+        assert (first.echoes, kinds(second)) == (1, [CauseKind.MODIFIED])
+
+    run_toy(body, then)
+
+
+def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hides_nothing() -> None:
+    async def body(world: World, ctx: Context) -> Result | None:
+        bear = await ctx.read.get(TOYS, "bear")
+        assert bear is not None
+        if len(world.attempts) == 1:
+            # Somebody writes what we are about to write, and something else; our apply then changes nothing.
+            entry = {"status": {"seen": 2}}
+            world.server.apply({**toy("bear"), **entry}, manager=US, force=True, subresource="status")
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}}, manager="somebody")
+        await ctx.write.status(bear, TOYS, {"seen": min(2, len(world.attempts) + 1)})
+        return None
+
+    async def then(world: World) -> None:
+        world.server.change(TOYS, "bear", {"spec": {"size": 1}})
+        await world.rest(60)
+        second = world.attempts[1]
+        [call] = second.writes
+        last_change = world.attempts[2].start.causes[-1]
+        assert call.new_version == last_change.new_version  # the very version that must not be taken for an echo
+        assert last_change.new is not None
+        assert last_change.new["spec"]["size"] == 2
+
+    run_toy(body, then)
+
+
+def test_an_own_write_is_news_for_every_other_request() -> None:
+    def both(obj: Obj, cached: Cached) -> Iterable[Request]:
+        return [key_of(toy) for toy in cached.list(TOYS)]
+
+    async def main() -> None:
+        world = World()
+
+        async def reconcile(ctx: Context, request: Request) -> Result | None:
+            if request == BEAR:
+                settings = await ctx.read.get(CONFIGMAPS, "settings")
+                if settings is None:
+                    await ctx.write.create({"metadata": {"name": "settings"}}, CONFIGMAPS)
+            return None
+
+        for name in ("bear", "robot"):
+            world.server.create(toy(name))
+        async with world.running(controller("toy", reconcile).for_(TOYS).watches(CONFIGMAPS, to=both), workers=1):
+            await world.rest(60)
+        woken = [attempt.start.request for attempt in world.attempts if CauseKind.ADDED in kinds(attempt)]
+        assert woken == [ROBOT]
+
+    run_virtual(main())
+
+
+def test_when_causes_overflowed_nothing_is_dropped() -> None:
+    async def body(world: World, ctx: Context) -> Result | None:
+        if not world.attempts:
+            bear = await ctx.read.get(TOYS, "bear")
+            assert bear is not None
+            for seen in range(40):
+                bear = await ctx.write.status(bear, TOYS, {"seen": seen})
+        return None
+
+    async def then(world: World) -> None:
+        await world.rest(60)
+        first, second = world.attempts
+        assert (first.echoes, second.start.causes_total) == (0, 40)
+
+    run_toy(body, then)
+
+
+def test_an_own_write_that_only_a_later_list_shows_runs_once_more() -> None:
+    async def body(world: World, ctx: Context) -> Result | None:
+        if not world.attempts:
+            world.server.hang_watches()
+            await say_seen(world, ctx)
+        return None
+
+    async def then(world: World) -> None:
+        await world.rest(1)
+        world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}})
+        world.server.compact()
+        world.server.drop_watches(cleanly=False)
+        await world.rest(120)
+        first, second = world.attempts
+        assert [cause.relisted for cause in second.start.causes] == [True]
+        assert second.start.causes[0].new_version == first.writes[0].new_version
+        assert second.verdict.outcome == "done"
+
+    run_toy(body, then)
+
+
+def test_writes_of_an_attempt_that_was_cut_before_their_answer_are_news() -> None:
+    async def body(world: World, ctx: Context) -> Result | None:
+        if world.attempts:
+            return None
+        world.server.faults.delay(Match(verb="patch"), after=1000)
+        task = asyncio.create_task(say_seen(world, ctx))
+        await world.clock.sleep(1)
+        task.cancel()
+        await asyncio.wait([task])
+        return None
+
+    async def then(world: World) -> None:
+        await world.rest(60)
+        assert [attempt.echoes for attempt in world.attempts] == [0, 0]
+        assert kinds(world.attempts[1]) == [CauseKind.MODIFIED]
+
+    run_toy(body, then)
