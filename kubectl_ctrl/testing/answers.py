@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_ctrl.client.transport import HttpResponse
-from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
 
 JSON = {"content-type": "application/json"}
@@ -66,7 +66,14 @@ def not_found(resource: Resource, name: str) -> Refusal:
 
 
 def no_such_path() -> Refusal:
+    """Nobody serves anything there."""
     return Refusal(404, "404 page not found\n")
+
+
+def no_such_resource() -> Refusal:
+    """The group version is served, and this is not in it."""
+    message = "the server could not find the requested resource"
+    return Refusal(404, {**status(404, "NotFound", message), "details": {}})
 
 
 def already_exists(resource: Resource, name: str) -> Refusal:
@@ -80,8 +87,20 @@ def conflict(resource: Resource, name: str, why: str = "") -> Refusal:
     return Refusal(409, status(409, "Conflict", message, name=name, group=resource.group, kind=resource.plural))
 
 
-def uid_conflict(resource: Resource, name: str, wanted: str, actual: str) -> Refusal:
-    return conflict(resource, name, f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}")
+def uid_conflict(resource: Resource, key: Key, wanted: str, actual: str) -> Refusal:
+    """A PUT of an object that was replaced."""
+    where = "/".join(filter(None, ("/registry", resource.group, resource.plural, key.namespace, key.name)))
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
+    full = f"StorageError: invalid object, Code: 4, Key: {where}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return conflict(resource, key.name, full)
+
+
+def uid_mismatch(resource: Resource, name: str, wanted: str, actual: str) -> Refusal:
+    """A DELETE with the UID of an object that was replaced."""
+    message = f'Operation cannot be fulfilled on {_kind_name(resource)} "{name}": '
+    message += f"the UID in the precondition ({wanted}) does not match the UID in record ({actual}). "
+    message += "The object might have been deleted and then recreated"
+    return Refusal(409, status(409, "Conflict", message, name=name, group=resource.group, kind=resource.kind))
 
 
 def version_conflict(resource: Resource, name: str, wanted: str, actual: str) -> Refusal:
@@ -103,18 +122,30 @@ def apply_conflict(causes: list[Obj]) -> Refusal:
 
 
 def invalid(resource: Resource, name: str, problems: list[Problem]) -> Refusal:
-    said = [f"{problem.field}: {problem.message}" for problem in problems]
+    said = list(dict.fromkeys(f"{problem.field}: {problem.message}" for problem in problems))
     text = said[0] if len(said) == 1 else "[" + ", ".join(said) + "]"
-    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    message = f'{kind} "{name}" is invalid: {text}'
+    message = f'{_kind_name(resource)} "{name}" is invalid: {text}'
     causes = [problem.cause() for problem in problems]
     details = {"name": name, "group": resource.group, "kind": resource.kind, "causes": causes}
     return Refusal(422, status(422, "Invalid", message, **details))
 
 
+def no_version(resource: Resource, name: str) -> Refusal:
+    """A PUT without a resourceVersion where one is needed."""
+    problem = "Invalid value: 0: must be specified for an update"
+    message = f'{resource.full_name} "{name}" is invalid: metadata.resourceVersion: {problem}'
+    cause = {"reason": "FieldValueInvalid", "message": problem, "field": "metadata.resourceVersion"}
+    details = {"name": name, "group": resource.group, "kind": resource.plural, "causes": [cause]}
+    return Refusal(422, status(422, "Invalid", message, **details))
+
+
+def _kind_name(resource: Resource) -> str:
+    return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+
+
 def unprocessable(message: str) -> Refusal:
     """A 422 that is about the patch and not about a field."""
-    return Refusal(422, status(422, "Invalid", message))
+    return Refusal(422, {**status(422, "Invalid", message), "details": {}})
 
 
 def bad_options(field: str, message: str) -> Refusal:
@@ -131,15 +162,22 @@ def bad_patch(field: str, message: str) -> Refusal:
     return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind="PatchOptions", causes=[cause]))
 
 
-def bad_dry_run(given: str) -> Refusal:
-    message = f'Unsupported value: "{given}": supported values: "All"'
+def bad_dry_run(verb: str, given: str) -> Refusal:
+    kind = f"{verb.capitalize()}Options"
+    message = f'Unsupported value: ["{given}"]: supported values: "All"'
     cause = {"reason": "FieldValueNotSupported", "message": message, "field": "dryRun"}
-    text = f'Options.meta.k8s.io "" is invalid: dryRun: {message}'
-    return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind="Options", causes=[cause]))
+    text = f'{kind}.meta.k8s.io "" is invalid: dryRun: {message}'
+    return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind=kind, causes=[cause]))
 
 
 def bad_request(message: str) -> Refusal:
     return Refusal(400, status(400, "BadRequest", message))
+
+
+def undecodable(resource: Resource, why: str, version: str = "") -> Refusal:
+    """A body that does not fit the Go type of its kind."""
+    kind = resource.kind
+    return bad_request(f'{kind} in version "{version or resource.version}" cannot be handled as a {kind}: {why}')
 
 
 def forbidden(resource: Resource, name: str, why: str, *, causes: list[Obj] | None = None) -> Refusal:
@@ -159,15 +197,16 @@ def unauthorized() -> Refusal:
     return Refusal(401, status(401, "Unauthorized", "Unauthorized"))
 
 
-def not_allowed(resource: Resource) -> Refusal:
+def not_allowed() -> Refusal:
     message = "the server does not allow this method on the requested resource"
-    details = {"group": resource.group, "kind": resource.plural}
-    return Refusal(405, status(405, "MethodNotAllowed", message, **details))
+    return Refusal(405, {**status(405, "MethodNotAllowed", message), "details": {}})
 
 
-def unsupported_media(accepted: list[str]) -> Refusal:
-    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
-    return Refusal(415, status(415, "UnsupportedMediaType", message))
+def unsupported_media(accepted: list[str] | None = None) -> Refusal:
+    if not accepted:
+        return Refusal(415, {**status(415, "UnsupportedMediaType", "415: Unsupported Media Type"), "details": {}})
+    message = "the body of the request was in an unknown format - accepted media types include: "
+    return Refusal(415, status(415, "UnsupportedMediaType", message + ", ".join(accepted)))
 
 
 def expired(message: str, *, inconsistent: str = "") -> Refusal:

@@ -89,6 +89,13 @@ class Served:
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._kinds.get((group, version, plural))
 
+    def is_built_in(self, group: str, version: str) -> bool:
+        """Whether the group version is the server's own; what CRDs add is answered for by somebody else in there."""
+        return any(
+            (kind.resource.group, kind.resource.version) == (group, version) and not kind.custom
+            for kind in self._kinds.values()
+        )
+
     def of(self, resource: Resource) -> Kind:
         kind = self.find(resource.group, resource.version, resource.plural)
         if kind is None:
@@ -124,7 +131,7 @@ def understand(request: HttpRequest, served: Served) -> Ask:
     kind, namespace, tail = _placed(served, group, version, rest)
     name, subresource = (*tail, "", "")[:2]
     if len(tail) > 2 or (subresource and subresource not in kind.subresources):
-        raise answers.no_such_path()
+        raise answers.no_such_path() if kind.custom else answers.no_such_resource()
     query = dict(request.query)
     return Ask(
         verb=_verb(request.method, name, query, kind),
@@ -146,17 +153,17 @@ def _placed(served: Served, group: str, version: str, rest: list[str]) -> tuple[
             return kind, rest[1], rest[3:]
     kind = served.find(group, version, rest[0])
     if kind is None or (kind.resource.namespaced and len(rest) > 1):
-        raise answers.no_such_path()
+        raise answers.no_such_resource() if served.is_built_in(group, version) else answers.no_such_path()
     return kind, "", rest[1:]
 
 
 def _verb(method: str, name: str, query: Mapping[str, str], kind: Kind) -> str:
     verb = _VERBS.get(method)
     if verb is None:
-        raise answers.not_allowed(kind.resource)
+        raise answers.not_allowed()
     if name:
         if verb == "create":
-            raise answers.not_allowed(kind.resource)
+            raise answers.not_allowed()
         return verb
     match verb:
         case "get":
@@ -165,4 +172,4 @@ def _verb(method: str, name: str, query: Mapping[str, str], kind: Kind) -> str:
             return "deletecollection"
         case "create" if kind.resource.namespaced or not name:
             return "create"
-    raise answers.not_allowed(kind.resource)
+    raise answers.not_allowed()

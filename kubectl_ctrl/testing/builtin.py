@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -10,6 +11,7 @@ from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.selectors import from_label_selector
+from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.names import invalid
 
@@ -20,6 +22,14 @@ _SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, 
 def defaulted(obj: Obj) -> Obj:
     """The object with what the API server adds to it; `obj` itself may be changed."""
     spec = obj.get("spec")
+    match obj["kind"]:
+        case "Event":
+            _fill(obj, eventTime=None, reportingComponent="", reportingInstance="", source={})
+        case "Secret":
+            plain = {name: base64.b64encode(text.encode()).decode() for name, text in obj.pop("stringData", {}).items()}
+            obj["type"] = obj.get("type") or "Opaque"
+            if plain:
+                obj["data"] = {**(obj.get("data") or {}), **plain}
     if not isinstance(spec, dict):
         return obj
     match obj["kind"]:
@@ -34,14 +44,30 @@ def defaulted(obj: Obj) -> Obj:
             _fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
             _fill(spec.setdefault("updateStrategy", {}), type="RollingUpdate")
         case "HorizontalPodAutoscaler":
-            _fill(spec, minReplicas=1)
+            target = {"type": "Utilization", "averageUtilization": 80}
+            _fill(spec, minReplicas=1, metrics=[{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
         case "Pod":
             _pod_spec(spec)
+            _fill(spec, enableServiceLinks=True)
         case "Service":
             _fill(spec, type="ClusterIP", sessionAffinity="None", internalTrafficPolicy="Cluster")
+            for port in spec.get("ports") or ():
+                _fill(port, protocol="TCP", targetPort=port.get("port"))
     if obj["kind"] in _WORKLOADS and isinstance(spec.get("template"), dict):
         _pod_spec(spec["template"].setdefault("spec", {}))
     return obj
+
+
+def first_status(kind: str) -> Obj:
+    """The status with which an object of this kind begins."""
+    match kind:
+        case "HorizontalPodAutoscaler":
+            return {"status": {"desiredReplicas": 0, "currentMetrics": None}}
+        case "Service":
+            return {"status": {"loadBalancer": {}}}
+        case "Pod":
+            return {"status": {"phase": "Pending", "qosClass": "BestEffort"}}
+    return {}
 
 
 def _fill(target: Obj, **defaults: Any) -> None:
@@ -113,7 +139,7 @@ def problems(obj: Obj, old: Obj | None) -> list[Problem]:
         found += _workload(kind, spec, (old or {}).get("spec"))
     if kind == "HorizontalPodAutoscaler":
         found += _autoscaler(spec)
-    if kind == "Lease" and (spec.get("leaseDurationSeconds") or 1) <= 0:
+    if kind == "Lease" and spec.get("leaseDurationSeconds", 1) <= 0:
         found.append(invalid("spec.leaseDurationSeconds", spec["leaseDurationSeconds"], "must be greater than 0"))
     if kind == "Event":
         found += _event(obj)
@@ -126,10 +152,9 @@ def _workload(kind: str, spec: Obj, before: Obj | None) -> Iterator[Problem]:
     selector, template = spec.get("selector"), spec.get("template") or {}
     if not selector:
         yield Problem(field="spec.selector", reason="FieldValueRequired", message="Required value")
-        return
     labels = (template.get("metadata") or {}).get("labels") or {}
     try:
-        fits = from_label_selector(selector).matches(labels)
+        fits = from_label_selector(selector or None).matches(labels)
     except UsageError as error:
         yield invalid("spec.selector", "{}", str(error))
         return
@@ -140,19 +165,23 @@ def _workload(kind: str, spec: Obj, before: Obj | None) -> Iterator[Problem]:
         field = "spec.template.spec.containers"
         yield Problem(field=field, reason="FieldValueRequired", message="Required value")
     if before is not None and not same(before.get("selector"), selector):
-        yield invalid("spec.selector", _go_map(selector.get("matchLabels") or {}), "field is immutable")
+        yield invalid("spec.selector", answers.encode(selector).decode(), "field is immutable")
 
 
 def _autoscaler(spec: Obj) -> Iterator[Problem]:
     most, least = int(spec.get("maxReplicas") or 0), int(spec.get("minReplicas", 1))
-    if most < 1:
-        yield invalid("spec.maxReplicas", most, "must be greater than 0")
-    elif most < least:
-        yield invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
     # Scaling to nothing needs a metric that lives outside of the pods.
     outside = any(metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ())
-    if least < 0 or (least == 0 and not outside):
-        yield invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+    if least < (0 if outside else 1):
+        yield invalid("spec.minReplicas", least, f"must be greater than or equal to {0 if outside else 1}")
+    if most < 1:
+        message = "Required value: must be set and greater than 0"
+        yield Problem(field="spec.maxReplicas", reason="FieldValueRequired", message=message)
+    if most < least:
+        yield invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    if least == 0 and not outside:
+        message = "Forbidden: must specify at least one Object or External metric to support scaling to zero replicas"
+        yield Problem(field="spec.metrics", reason="FieldValueForbidden", message=message)
 
 
 def _event(event: Obj) -> Iterator[Problem]:

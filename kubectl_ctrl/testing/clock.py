@@ -1,7 +1,7 @@
 """A clock for tests: elapsed time is the virtual loop's, wall time can be stepped, and the machine can be suspended.
 
-Several clocks on one loop are several machines, each with its own wall time. One that is suspended alone is told so by
-`freeze`: the others live on, and it wakes up late. `suspend` is for the one machine that a test is about: its time jumps.
+Several clocks on one loop are several machines, each with its own wall time. One of them that sleeps is told so by
+`freeze`: the others live on, and it wakes up late. `suspend` is for the one machine that a test is about: time jumps.
 """
 
 from __future__ import annotations

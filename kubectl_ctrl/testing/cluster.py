@@ -80,7 +80,7 @@ class Cluster:
 
     def _write(self, ask: Ask) -> Done:
         if ask.dry_run and ask.query["dryRun"] != "All":
-            raise answers.bad_dry_run(ask.query["dryRun"])
+            raise answers.bad_dry_run(ask.verb, ask.query["dryRun"])
         match ask.verb:
             case "create":
                 return self._writer.create(ask)
@@ -90,7 +90,7 @@ class Cluster:
                 return self._writer.patch(ask)
             case "delete" if not ask.subresource:
                 return self._writer.delete(ask)
-        raise answers.not_allowed(ask.resource)
+        raise answers.not_allowed()
 
     def _delete_all(self, ask: Ask) -> Obj:
         listed = reads.list_(self.storage, replace(ask, headers={}, query={**ask.query, "limit": ""}))

@@ -8,12 +8,12 @@ from typing import Any
 
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import NAMESPACES
 from kubectl_ctrl.testing import answers, schemas
 from kubectl_ctrl.testing.asks import Served
 from kubectl_ctrl.testing.kinds import VERBS, Kind
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_SUB_VERBS = ["get", "patch", "update"]
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitTreeState": "clean", "platform": "linux/amd64"}
 
 
@@ -87,10 +87,7 @@ def _aggregated(name: str, versions: dict[str, list[Kind]]) -> Obj:
         {"version": version, "freshness": "Current", "resources": [_discovered(kind) for kind in kinds]}
         for version, kinds in versions.items()
     ]
-    metadata: Obj = {"creationTimestamp": None}
-    if name:
-        metadata["name"] = name
-    return {"metadata": metadata, "versions": listed}
+    return {"metadata": {"name": name} if name else {}, "versions": listed}
 
 
 def _discovered(kind: Kind) -> Obj:
@@ -101,15 +98,25 @@ def _discovered(kind: Kind) -> Obj:
         "responseKind": response_kind,
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": list(VERBS),
+        "verbs": _verbs(kind),
         "shortNames": list(kind.short_names),
         "categories": list(kind.categories),
         "subresources": [
-            {"subresource": name, "responseKind": _sub_kind(kind, name), "verbs": _SUB_VERBS}
-            for name in kind.subresources
+            {"subresource": name, "responseKind": _sub_kind(kind, name), "verbs": _sub_verbs(name)}
+            for name in sorted(kind.subresources)
         ],
     }
     return {key: value for key, value in entry.items() if value != []}
+
+
+def _verbs(kind: Kind) -> list[str]:
+    if kind.custom:
+        return ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+    return [verb for verb in VERBS if verb != "deletecollection" or kind.resource != NAMESPACES]
+
+
+def _sub_verbs(name: str) -> list[str]:
+    return ["update"] if name == "finalize" else ["get", "patch", "update"]
 
 
 def _sub_kind(kind: Kind, subresource: str) -> Obj:
@@ -126,7 +133,7 @@ def _resources(served: Served, group: str, version: str) -> HttpResponse | None:
     listed: list[Obj] = []
     for kind in kinds:
         listed.append(_listed(kind))
-        listed += [_listed_sub(kind, name) for name in kind.subresources]
+        listed += [_listed_sub(kind, name) for name in sorted(kind.subresources)]
     group_version = kinds[0].resource.api_version
     body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
     return answers.answer(body)
@@ -139,7 +146,7 @@ def _listed(kind: Kind) -> Obj:
         "singularName": kind.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(VERBS),
+        "verbs": _verbs(kind),
         "shortNames": list(kind.short_names),
         "categories": list(kind.categories),
     }
@@ -152,7 +159,7 @@ def _listed_sub(kind: Kind, name: str) -> Obj:
         "singularName": "",
         "namespaced": kind.resource.namespaced,
         "kind": kind.resource.kind,
-        "verbs": _SUB_VERBS,
+        "verbs": _sub_verbs(name),
     }
     if name == "scale":
         entry |= {"kind": "Scale", "group": "autoscaling", "version": "v1"}

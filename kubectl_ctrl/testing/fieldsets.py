@@ -121,8 +121,8 @@ def compare(old: Any, new: Any, schema: Obj) -> Comparison:
 
 
 def _compare(old: Any, new: Any, schema: Obj, path: Path, result: Comparison) -> None:
-    shown = old if new is ABSENT else new
-    mixed = old is not ABSENT and new is not ABSENT and type(old) is not type(new)
+    shown = old if new is ABSENT or new is None else new  # null takes any form
+    mixed = not (_empty(old) or _empty(new)) and type(old) is not type(new)
     if mixed or is_leaf(shown, schema) or not (_filled(old) or _filled(new)):
         if old is ABSENT:
             result.added.add(path)
@@ -131,8 +131,8 @@ def _compare(old: Any, new: Any, schema: Obj, path: Path, result: Comparison) ->
         elif not same(old, new):
             result.modified.add(path)
         return
-    before = {} if old is ABSENT else {entry[0]: entry for entry in _entries(old, schema)}
-    after = {} if new is ABSENT else {entry[0]: entry for entry in _entries(new, schema)}
+    before = {} if _empty(old) else {entry[0]: entry for entry in _entries(old, schema)}
+    after = {} if _empty(new) else {entry[0]: entry for entry in _entries(new, schema)}
     for element in before | after:
         inner = (after.get(element) or before[element])[2]
         left = before[element][1] if element in before else ABSENT
@@ -143,6 +143,10 @@ def _compare(old: Any, new: Any, schema: Obj, path: Path, result: Comparison) ->
         result.added.add(path)
     elif new is ABSENT:
         result.removed.add(path)
+
+
+def _empty(value: Any) -> bool:
+    return value is ABSENT or value is None
 
 
 def _filled(value: Any) -> bool:
@@ -208,7 +212,7 @@ class Tree:
 
 
 def without(value: Any, tree: Tree, schema: Obj) -> Any:
-    """`value` less the fields and items of a set; ABSENT when nothing is left of it."""
+    """`value` less the fields and items of a set; null when nothing is left of it."""
     if is_leaf(value, schema) or not tree.below:
         return value
     kept: list[tuple[str, Any]] = []
@@ -216,10 +220,10 @@ def without(value: Any, tree: Tree, schema: Obj) -> Any:
         node = tree.below.get(element)
         if node is None:
             kept.append((element, item))
-        elif not node.member and (left := without(item, node, inner)) is not ABSENT:
-            kept.append((element, left))
+        elif not node.member:
+            kept.append((element, without(item, node, inner)))
     if not kept:
-        return ABSENT
+        return None
     return {element[2:]: item for element, item in kept} if isinstance(value, dict) else [item for _, item in kept]
 
 
@@ -236,6 +240,18 @@ def with_named(paths: FieldSet, schema: Obj) -> FieldSet:
             else:
                 here = items_of(here)
     return found
+
+
+def in_order(paths: FieldSet) -> list[Path]:
+    """As the server goes through a set: at each place first the members, then what lies below them."""
+    return list(_walk(Tree.of(paths), ()))
+
+
+def _walk(tree: Tree, path: Path) -> Iterator[Path]:
+    below = sorted(tree.below.items(), key=lambda item: item[0])
+    yield from ((*path, element) for element, node in below if node.member)
+    for element, node in below:
+        yield from _walk(node, (*path, element))
 
 
 def encode_v1(paths: FieldSet) -> Obj:

@@ -118,6 +118,7 @@ BUILT_IN: tuple[Kind, ...] = (
         short_names=("ev",),
         create_on_update=True,
         field_labels=_EVENT_LABELS,
+        schema=schemas.EVENT,
         storage_version="v1",
     ),
     Kind(

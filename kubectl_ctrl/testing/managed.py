@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.testing import answers, fieldsets, schemas
-from kubectl_ctrl.testing.fieldsets import ABSENT, FieldSet, Path, Tree
+from kubectl_ctrl.testing.fieldsets import FieldSet, Path, Tree
 from kubectl_ctrl.testing.kinds import Kind
 
 # Nobody owns what only the server writes.
@@ -143,13 +143,10 @@ def bare(obj: Obj) -> Obj:
 def _empty(kind: Kind, new: Obj) -> Obj:
     """What an object of the kind is compared with when it is created: the structs that are always there, empty."""
     empty = _named(new)
-    if kind.custom:
-        return empty
-    for name in ("spec", "status"):
-        if isinstance(new.get(name), dict):
-            empty[name] = {}
-    if isinstance((new.get("spec") or {}).get("template"), dict):
-        empty["spec"] = {"strategy": {}, "template": {"metadata": {}, "spec": {}}}
+    if not kind.custom:
+        empty |= schemas.EMPTY.get(kind.resource.kind, {})
+    if kind.resource.kind == "Namespace":
+        empty["spec"] = new.get("spec")  # written by the server
     return empty
 
 
@@ -217,12 +214,12 @@ def _pruned(result: Obj, last: FieldSet, everyone: FieldSet, schema: Obj) -> Obj
     present = fieldsets.with_named(fieldsets.fields_of(result, schema), schema)
     last = fieldsets.with_named(last, schema)
     cut = fieldsets.without(result, Tree.of(last), schema)
-    left = set() if cut is ABSENT else fieldsets.with_named(fieldsets.fields_of(cut, schema), schema)
+    left = set() if cut is None else fieldsets.with_named(fieldsets.fields_of(cut, schema), schema)
     owned = fieldsets.with_named(everyone, schema)
     cut = fieldsets.without(result, Tree.of(present - (left | owned)), schema)
-    left = set() if cut is ABSENT else fieldsets.with_named(fieldsets.fields_of(cut, schema), schema)
+    left = set() if cut is None else fieldsets.with_named(fieldsets.fields_of(cut, schema), schema)
     pruned = fieldsets.without(result, Tree.of((present - left) & last), schema)
-    return {} if pruned is ABSENT else dict(pruned)
+    return dict(pruned or {})
 
 
 def _check_conflicts(entries: Entries, comparison: fieldsets.Comparison) -> None:
@@ -235,7 +232,7 @@ def _check_conflicts(entries: Entries, comparison: fieldsets.Comparison) -> None
             words += f" using {entry.api_version}"
         causes += [
             {"reason": "FieldManagerConflict", "message": words, "field": fieldsets.shown(path)}
-            for path in sorted(entry.paths & comparison.taken)
+            for path in fieldsets.in_order(entry.paths & comparison.taken)
         ]
     if causes:
         raise answers.apply_conflict(causes)

@@ -38,7 +38,7 @@ def check_name(kind: Kind, obj: Obj) -> None:
         problem = Problem(field=field, reason="FieldValueRequired", message=message)
         raise answers.invalid(kind.resource, "", [problem])
     if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
-        rule = "must be no more than 253 bytes" if len(name) > 253 else _NAME_RULE
+        rule = "must be no more than 253 characters" if len(name) > 253 else _NAME_RULE
         raise answers.invalid(kind.resource, name, [invalid(field, _quoted(name), rule)])
 
 
@@ -55,8 +55,8 @@ def problems(obj: Obj) -> Iterator[Problem]:
 def _label_problems(labels: Mapping[str, Any], field: str) -> Iterator[Problem]:
     for key, value in labels.items():
         if not isinstance(value, str):
-            kind = type(value).__name__
-            raise answers.bad_request(f"json: cannot unmarshal {kind} into Go struct field {field} of type string")
+            why = f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.{field} of type string"
+            raise answers.bad_request(why)
         prefix, slash, name = key.rpartition("/")
         if len(name) > 63 or not _LABEL.fullmatch(name) or (slash and not _SUBDOMAIN.fullmatch(prefix)):
             yield invalid(
@@ -64,6 +64,10 @@ def _label_problems(labels: Mapping[str, Any], field: str) -> Iterator[Problem]:
             )
         if len(value) > 63 or (value and not _LABEL.fullmatch(value)):
             yield invalid(field, _quoted(value), "must be no more than 63 bytes" if len(value) > 63 else _VALUE_RULE)
+
+
+def _json_type(value: Any) -> str:
+    return "bool" if isinstance(value, bool) else "number" if isinstance(value, (int, float)) else "object"
 
 
 def _owner_problems(owners: Any) -> Iterator[Problem]:
@@ -76,7 +80,7 @@ def _owner_problems(owners: Any) -> Iterator[Problem]:
     if len(controllers) > 1:
         names = " and ".join(f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])
         words = 'Only one reference can have Controller set to true. Found "true" in references for '
-        yield invalid(field, "[]", words + names)
+        yield invalid(field, answers.encode(owners).decode(), words + names)
 
 
 def invalid(field: str, value: Any, words: str) -> Problem:

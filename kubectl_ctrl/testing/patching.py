@@ -20,9 +20,10 @@ APPLY = "application/apply-patch+yaml"
 def media_type(headers_type: str, kind: Kind) -> str:
     """The patch's kind, if this resource type takes it."""
     given = headers_type.partition(";")[0].strip()
-    offered = [JSON_PATCH, MERGE, *([] if kind.custom else [STRATEGIC]), APPLY]
-    if given not in offered:
-        raise answers.unsupported_media(offered)
+    if given not in (JSON_PATCH, MERGE, STRATEGIC, APPLY):
+        raise answers.unsupported_media()
+    if kind.custom and given == STRATEGIC:
+        raise answers.unsupported_media([JSON_PATCH, MERGE, APPLY])
     return given
 
 

@@ -34,8 +34,8 @@ def list_(storage: Storage, ask: Ask) -> Obj:
     found = [rows[key] for key in _in_order(rows, ask.namespace) if key > start and chosen(rows[key])]
     limit = int(ask.query.get("limit") or 0)
     page = found[:limit] if limit else found
-    form = form_of(ask)
     partial = wants_metadata(ask)
+    form = form_of(ask) if partial or ask.kind.custom else _untyped
     meta: Obj = {"resourceVersion": str(version)}
     if len(page) < len(found):
         meta["continue"] = _token(version, key_of(page[-1]))
@@ -44,6 +44,11 @@ def list_(storage: Storage, ask: Ask) -> Obj:
     api_version = "meta.k8s.io/v1" if partial else ask.resource.api_version
     kind = "PartialObjectMetadataList" if partial else f"{ask.resource.kind}List"
     return {"kind": kind, "apiVersion": api_version, "metadata": meta, "items": [form(obj) for obj in page]}
+
+
+def _untyped(obj: Obj) -> Obj:
+    """The items of built-in lists do not say what they are."""
+    return {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")}
 
 
 def _in_order(rows: Table, namespace: str) -> list[Key]:
@@ -135,8 +140,7 @@ def _by_fields(kind: Kind, text: str) -> Callable[[Obj], bool]:
         field, operator, value = _field_term(part)
         if field not in known:
             names = ", ".join(f'"{name}"' for name in known)
-            message = f'"{field}" is not a known field selector: only {names}'
-            raise answers.bad_request(f"Unable to find {kind.resource.api_version!r} that match: {message}")
+            raise answers.bad_request(f'"{field}" is not a known field selector: only {names}')
         terms.append((field, value, operator == "!="))
     return lambda obj: all((_field(obj, field) == value) != negated for field, value, negated in terms)
 

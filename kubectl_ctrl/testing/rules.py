@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of, version_of
+from kubectl_ctrl.model.objects import Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import CRDS
-from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing import answers, builtin
 from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.kinds import Generation, Kind
@@ -35,6 +35,8 @@ def check_place(ask: Ask, obj: Obj) -> None:
         ("kind", resource.kind, "kind"),
     ):
         given = obj.get(name) or expected
+        if given != expected and not ask.kind.custom:
+            raise _unregistered(ask.kind, name, given)
         if given != expected:
             message = f"the {words} in the data ({given}) does not match the expected {words} ({expected})"
             raise answers.bad_request(message)
@@ -54,11 +56,23 @@ def check_place(ask: Ask, obj: Obj) -> None:
         meta["name"] = ask.name
 
 
+def _unregistered(kind: Kind, name: str, given: str) -> answers.Refusal:
+    resource = kind.resource
+    if name == "apiVersion":
+        why = f'no kind "{resource.kind}" is registered for version "{given}" in scheme "pkg/runtime/scheme.go:111"'
+        return answers.undecodable(resource, why, version=given.rpartition("/")[2])
+    return answers.bad_request(
+        f'{given} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+        f"converting ({resource.version}.{given}) to (core.{resource.kind}): unknown conversion"
+    )
+
+
 def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
     """The object as its creation leaves it, but for defaults and managed fields."""
     meta = obj["metadata"]
     if meta.get("resourceVersion"):
-        raise answers.bad_request("resourceVersion should not be set on objects to be created")
+        message = "resourceVersion should not be set on objects to be created"
+        raise answers.Refusal(500, answers.status(500, "", message))
     for name in (*_SERVERS_OWN, "resourceVersion"):
         meta.pop(name, None)
     meta["uid"] = uid
@@ -67,6 +81,7 @@ def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
         meta["generation"] = 1
     if kind.has_status:
         obj.pop("status", None)
+        obj |= {} if kind.custom else builtin.first_status(kind.resource.kind)
     if kind.resource.plural == "namespaces":
         obj["spec"] = {"finalizers": ["kubernetes"]}
         obj["status"] = {"phase": "Active"}
@@ -74,8 +89,6 @@ def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
     if kind.resource == CRDS:
         meta["finalizers"] = [*(meta.get("finalizers") or ()), CRD_FINALIZER]
         obj["status"] = _established(obj, now)
-    if kind.resource.plural == "pods":
-        obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
     return obj
 
 
@@ -96,18 +109,16 @@ def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
     wanted, name = uid_of(new), str(old["metadata"]["name"])
     if wanted and wanted != uid_of(old):
         if ask.verb == "update":
-            raise answers.uid_conflict(kind.resource, name, wanted, uid_of(old))
+            raise answers.uid_conflict(kind.resource, key_of(old), wanted, uid_of(old))
         problem = Problem(
             field="metadata.uid", reason="FieldValueInvalid", message=f'Invalid value: "{wanted}": field is immutable'
         )
-        raise answers.invalid(kind.resource, name, [problem])
+        raise answers.invalid(kind.resource, name, [problem, problem])  # metadata is looked at twice
     version = version_of(new)
     if version and version != version_of(old):
         raise answers.conflict(kind.resource, name)
     if not version and ask.verb == "update" and not kind.unconditional:
-        message = "Invalid value: 0x0: must be specified for an update"
-        problem = Problem(field="metadata.resourceVersion", reason="FieldValueInvalid", message=message)
-        raise answers.invalid(kind.resource, name, [problem])
+        raise answers.no_version(kind.resource, name)
 
 
 def successor(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
@@ -144,7 +155,7 @@ def _check_finalizers(kind: Kind, old: Obj, new: Obj) -> None:
         problem = Problem(
             field="metadata.finalizers", reason="FieldValueForbidden", message=f"{message}[]string{{{_quoted(added)}}}"
         )
-        raise answers.invalid(kind.resource, str(old["metadata"]["name"]), [problem])
+        raise answers.invalid(kind.resource, str(old["metadata"]["name"]), [problem, problem])
 
 
 def _quoted(names: list[str]) -> str:

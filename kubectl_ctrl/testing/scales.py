@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.testing.names import invalid
 
 _COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -14,7 +16,8 @@ _COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 def scale_of(kind: Kind, obj: Obj) -> Obj:
     paths = kind.scale or {}
     meta = {name: obj["metadata"][name] for name in _COPIED if name in obj["metadata"]}
-    spec = {"replicas": int(_at(obj, paths.get("specReplicasPath", ".spec.replicas")) or 0)}
+    replicas = int(_at(obj, paths.get("specReplicasPath", ".spec.replicas")) or 0)
+    spec = {"replicas": replicas} if replicas else {}
     status: Obj = {"replicas": int(_at(obj, paths.get("statusReplicasPath", ".status.replicas")) or 0)}
     if kind.custom:
         selector = _at(obj, paths["labelSelectorPath"]) if "labelSelectorPath" in paths else None
@@ -29,8 +32,10 @@ def scale_of(kind: Kind, obj: Obj) -> Obj:
 def scaled(kind: Kind, obj: Obj, scale: Obj) -> Obj:
     """The object with the replicas of a Scale, and the version that the Scale came with."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or replicas < 0:
-        raise answers.bad_request(f"Scale.spec.replicas {replicas!r} must be a number that is not negative")
+    if replicas < 0:
+        scale_kind = Resource("autoscaling", "v1", "scales", "Scale")
+        problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise answers.invalid(scale_kind, str(obj["metadata"]["name"]), [problem])
     path = (kind.scale or {}).get("specReplicasPath", ".spec.replicas")
     new = _with(obj, path.strip(".").split("."), replicas)
     meta = dict(new["metadata"])

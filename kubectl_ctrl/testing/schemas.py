@@ -110,13 +110,31 @@ SERVICE: Obj = struct(
 
 HPA: Obj = struct(
     metadata=METADATA,
-    spec=struct(scaleTargetRef=struct()),
+    spec=struct(metrics={"type": "array"}),
     status=struct(conditions=CONDITIONS),
 )
+
+EVENT: Obj = struct(metadata=METADATA, involvedObject=atomic(), related=atomic())
 
 CRD: Obj = struct(metadata=METADATA, status=struct(conditions=CONDITIONS))
 
 CONFIG: Obj = struct(metadata=METADATA, data=MAP, binaryData=MAP, stringData=MAP)
+
+
+_TEMPLATED: Obj = {"spec": {"template": {"metadata": {}, "spec": {"containers": None}}}, "status": {}}
+
+# The parts of a kind that are always there, with nothing in them: nobody comes to own them by creating the object.
+EMPTY: dict[str, Obj] = {
+    "Deployment": {**_TEMPLATED, "spec": {**_TEMPLATED["spec"], "strategy": {}}},
+    "ReplicaSet": _TEMPLATED,
+    "StatefulSet": {**_TEMPLATED, "spec": {**_TEMPLATED["spec"], "updateStrategy": {}}},
+    "Pod": {"spec": {"containers": None}, "status": {}},
+    "Service": {"spec": {}, "status": {"loadBalancer": {}}},
+    "HorizontalPodAutoscaler": {"spec": {"scaleTargetRef": {}}, "status": {}},
+    "Lease": {"spec": {}},
+    "Event": {"eventTime": None, "reportingComponent": "", "reportingInstance": "", "source": {}},
+    "CustomResourceDefinition": {"spec": {"names": {}}, "status": {}},
+}
 
 
 def full(schema: Obj) -> Obj:

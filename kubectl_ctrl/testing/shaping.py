@@ -19,9 +19,12 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def shaped(kind: Kind, obj: Obj, validation: str) -> tuple[Obj, list[str]]:
-    """A copy of the object with unknown fields dropped and defaults filled in, and the warnings about that."""
-    obj = without_nulls(obj)
+def shaped(kind: Kind, obj: Obj, validation: str, *, nulls: bool = False) -> tuple[Obj, list[str]]:
+    """A copy of the object with unknown fields dropped and defaults filled in, and the warnings about that.
+
+    With `nulls` they stay in a custom resource, for its schema to judge: apply empties an object by making it null.
+    """
+    obj = {**obj, "metadata": without_nulls(obj["metadata"])} if nulls and kind.custom else without_nulls(obj)
     if not kind.custom:
         return builtin.defaulted(obj), []
     obj, dropped = structural.pruned(obj, kind.schema)
@@ -42,14 +45,16 @@ def check(kind: Kind, obj: Obj, old: Obj | None) -> None:
 
 
 def check_known(kind: Kind, config: Obj) -> None:
-    """Server-side apply does not take fields that the schema lacks: a plain 500 says so."""
+    """Server-side apply does not take what the schema does not declare: a plain 500 says so."""
     if not kind.custom:
         return
     _, unknown = structural.pruned(config, kind.schema)
-    if not unknown:
+    fields = [f".{path}: field not declared in schema" for path in unknown]
+    bare = {key: value for key, value in config.items() if key not in ("apiVersion", "kind", "metadata")}
+    fields += structural.type_mismatches(bare, {**kind.schema, "type": "object"})
+    if not fields:
         return
     meta, resource = config["metadata"], kind.resource
-    where = f"{meta.get('namespace', '')}/{meta['name']}; {resource.api_version}, Kind={resource.kind}"
-    fields = [f".{path}: field not declared in schema" for path in unknown]
+    where = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {resource.api_version}, Kind={resource.kind}"
     text = fields[0] if len(fields) == 1 else "errors:\n" + "\n".join(f"  {field}" for field in fields)
     raise Refusal(500, answers.status(500, "", f"failed to create typed patch object ({where}): {text}"))

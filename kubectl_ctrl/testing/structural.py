@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,14 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "boolean": bool,
     "integer": int,
     "number": (int, float),
+}
+_SMD_NAMES = {
+    "object": "map",
+    "array": "list",
+    "string": "string",
+    "boolean": "boolean",
+    "integer": "numeric",
+    "number": "numeric",
 }
 _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
@@ -63,7 +72,8 @@ def defaulted(value: Any, schema: Obj) -> Any:
     rest = additional if isinstance(additional, dict) else {}
     result = {key: defaulted(item, properties.get(key) or rest) for key, item in value.items()}
     for key, inner in properties.items():
-        if key not in result and "default" in inner:
+        missing = key not in result or (result[key] is None and not inner.get("nullable"))
+        if missing and "default" in inner:
             result[key] = defaulted(inner["default"], inner)
     return result
 
@@ -103,6 +113,21 @@ def _type_problem(value: Any, schema: Obj, path: str) -> Problem | None:
     given = _NAMES.get(type(value), "null")
     message = f'Invalid value: "{given}": {path} in body must be of type {wanted}: "{given}"'
     return Problem(field=path, reason="FieldValueTypeInvalid", message=message)
+
+
+def type_mismatches(value: Any, schema: Obj, path: str = "") -> Iterator[str]:
+    """Where a value is not of the type in its schema, in the words of server-side apply."""
+    if _type_problem(value, schema, path) is not None:
+        given = json.dumps(value, separators=(",", ":"))
+        yield f"{path}: expected {_SMD_NAMES[schema['type']]}, got &value.valueUnstructured{{Value:{given}}}"
+    elif isinstance(value, dict):
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+        for key, item in value.items():
+            inner = properties.get(key) or (additional if isinstance(additional, dict) else {})
+            yield from type_mismatches(item, inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from type_mismatches(item, schema.get("items") or {}, f"{path}[{place}]")
 
 
 def _object_problems(value: Obj, schema: Obj, path: str) -> Iterator[Problem]:

@@ -57,7 +57,7 @@ class Writer:
     def create(self, ask: Ask) -> Done:
         obj = ask.obj()
         if ask.resource.namespaced and not ask.namespace:
-            raise answers.not_allowed(ask.resource)
+            raise answers.not_allowed()
         rules.check_place(ask, obj)
         self._name(obj)
         names.check_name(ask.kind, obj)
@@ -111,10 +111,10 @@ class Writer:
         return new, warnings
 
     def _create_by_update(self, ask: Ask, obj: Obj) -> Done:
-        if uid_of(obj):
-            raise answers.uid_conflict(ask.resource, ask.name, uid_of(obj), "")
         if ask.subresource or not ask.kind.create_on_update:
             raise answers.not_found(ask.resource, ask.name)
+        if uid_of(obj):
+            raise answers.uid_conflict(ask.resource, ask.key, uid_of(obj), "")
         obj["metadata"].pop("resourceVersion", None)
         return self._create(ask, obj)
 
@@ -125,9 +125,9 @@ class Writer:
         new = managed.updated(ask.kind, old, new, self._change(ask))
         return Done(body=self._commit(ask, old, new), warnings=warnings)
 
-    def _successor(self, ask: Ask, old: Obj, new: Obj) -> tuple[Obj, list[str]]:
+    def _successor(self, ask: Ask, old: Obj, new: Obj, *, nulls: bool = False) -> tuple[Obj, list[str]]:
         rules.check_versions(ask.kind, ask, old, new)
-        new, warnings = shaping.shaped(ask.kind, new, ask.query.get("fieldValidation", "Warn"))
+        new, warnings = shaping.shaped(ask.kind, new, ask.query.get("fieldValidation", "Warn"), nulls=nulls)
         given = new["metadata"].get("managedFields")
         new = rules.successor(ask.kind, old, new, ask.subresource)
         shaping.check(ask.kind, new, old)
@@ -143,12 +143,12 @@ class Writer:
     def _apply(self, ask: Ask, old: Obj | None) -> Done:
         config = shaping.without_nulls(ask.obj())
         self._check_apply(ask, config)
-        rules.check_place(ask, config)
         shaping.check_known(ask.kind, config)
+        rules.check_place(ask, config)
         force = ask.flag("force")
         if old is not None:
             result = managed.applied(ask.kind, old, config, self._change(ask), force=force)
-            new, warnings = self._successor(ask, old, result)
+            new, warnings = self._successor(ask, old, result, nulls=True)
             return Done(body=self._commit(ask, old, new), warnings=warnings)
         if ask.subresource:
             raise answers.not_found(ask.resource, ask.name)
@@ -165,15 +165,17 @@ class Writer:
         if not ask.query.get("fieldManager"):
             raise answers.bad_patch("fieldManager", "Required value: is required for apply patch")
         if not config.get("apiVersion") or not config.get("kind"):
-            raise answers.bad_request("Object 'Kind' is missing in the applied object")
+            raise answers.bad_request(
+                f"invalid object type: {config.get('apiVersion', '/')}, Kind={config.get('kind', '')}"
+            )
         if "managedFields" in config["metadata"]:
             raise answers.bad_request("metadata.managedFields must be nil")
 
     def _change(self, ask: Ask) -> managed.Change:
+        # An entry made through /scale comes without a time.
+        now = "" if ask.subresource == "scale" else self._now()
         api_version = ask.resource.api_version
-        return managed.Change(
-            manager=ask.manager, api_version=api_version, subresource=ask.subresource, now=self._now()
-        )
+        return managed.Change(manager=ask.manager, api_version=api_version, subresource=ask.subresource, now=now)
 
     # -- deleting
 
@@ -196,7 +198,7 @@ class Writer:
     def _check_preconditions(self, ask: Ask, old: Obj, wanted: Obj) -> None:
         uid, version = wanted.get("uid"), wanted.get("resourceVersion")
         if uid and uid != uid_of(old):
-            raise answers.uid_conflict(ask.resource, ask.name, uid, uid_of(old))
+            raise answers.uid_mismatch(ask.resource, ask.name, uid, uid_of(old))
         if version and version != version_of(old):
             raise answers.version_conflict(ask.resource, ask.name, version, version_of(old))
 

@@ -110,6 +110,7 @@ FOO_SCHEMA: Obj = {
                     "x-kubernetes-list-map-keys": ["type"],
                     "items": {
                         "type": "object",
+                        "required": ["type"],
                         "properties": {"type": {"type": "string"}, "status": {"type": "string"}},
                     },
                 },

@@ -121,7 +121,8 @@ def test_scale_reads_and_writes_replicas_alone() -> None:
         scale["spec"]["replicas"] = 7
         assert (await call("PUT", path, scale))[0] == 200
         assert (await call("PUT", path, scale))[0] == 409
-        assert (await call("PATCH", path, {"spec": {"replicas": -1}}, kind=MERGE))[0] == 400
+        code, status = await call("PATCH", path, {"spec": {"replicas": -1}}, kind=MERGE)
+        assert (code, status["details"]["kind"]) == (422, "Scale")
 
     run(main)
 

@@ -202,7 +202,7 @@ def test_leases_are_made_by_put_and_want_their_version() -> None:
     [
         ({"metadata": {"name": "other"}}, "does not match the name on the URL (one)"),
         ({"metadata": {"namespace": "far"}}, "does not match the namespace sent on the request"),
-        ({"apiVersion": "v2", "metadata": {}}, "does not match the expected API version (v1)"),
+        ({"apiVersion": "v2", "metadata": {}}, 'no kind "ConfigMap" is registered for version "v2"'),
         ([], "unrecognized"),
     ],
 )
