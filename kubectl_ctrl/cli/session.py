@@ -27,6 +27,7 @@ from kubectl_ctrl.errors import CallError
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
 from kubectl_ctrl.model.objects import uid_of
 from kubectl_ctrl.model.resources import LEASES, NAMESPACES
+from kubectl_ctrl.model.summary import Reason, Summary
 from kubectl_ctrl.render.attempts import Style, attempt_json, attempt_line, call_text
 from kubectl_ctrl.render.summary import summary_lines
 from kubectl_ctrl.render.text import escaped
@@ -36,7 +37,7 @@ from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.runtime.health import Answer, Page, check, serving
 from kubectl_ctrl.runtime.manager import Manager
 from kubectl_ctrl.runtime.observers import Observer
-from kubectl_ctrl.runtime.options import Reason, RunOptions, Summary
+from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.runs import new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop

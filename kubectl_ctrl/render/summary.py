@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubectl_ctrl.model.summary import Failed, Left, Summary
 from kubectl_ctrl.render.attempts import Style, timestamp, verdict_text
 from kubectl_ctrl.render.text import escaped
-from kubectl_ctrl.runtime.options import Failed, Left, Summary
 
 _SHOWN = 20
 

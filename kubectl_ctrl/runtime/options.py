@@ -1,16 +1,13 @@
-"""How a run is to go, and how it went."""
+"""How a run is to go, and what its controllers share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from random import Random
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.errors import CtrlError, NotInstalled, TimedOut
-from kubectl_ctrl.model.attempt import Verdict, Waiting
-from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.runtime.observers import Observers
 from kubectl_ctrl.runtime.runs import AttemptIds
 
@@ -44,63 +41,3 @@ class Run:
     rng: Random
     options: RunOptions
     on_fatal: Callable[[CtrlError], None]  # the run cannot go on
-
-
-class Reason(StrEnum):
-    """Why a run ended."""
-
-    STOPPED = "stopped"  # asked to, and everything under way was finished
-    CUT = "cut"  # asked twice, or the drain took too long
-    ONCE = "once"
-    IDLE = "idle"
-    TIMEOUT = "timeout"
-    NOT_INSTALLED = "not installed"
-    FATAL = "fatal"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """A request that was not done."""
-
-    controller: str
-    entry: Waiting
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """A request whose last attempt failed."""
-
-    controller: str
-    request: Request
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Unmet:
-    """A condition that a run waited for in vain, and since when (wall time) it has been so."""
-
-    what: str
-    since: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """How a run went."""
-
-    reason: Reason
-    left: tuple[Left, ...] = ()
-    failed: tuple[Failed, ...] = ()
-    unmet: tuple[Unmet, ...] = ()
-    error: CtrlError | None = field(default=None)
-
-    def problem(self) -> CtrlError | None:
-        """What to end the process with, None when the run did what it was meant to. Failed requests are told apart."""
-        if self.reason is Reason.TIMEOUT:
-            waits = "; ".join(one.what for one in self.unmet) or "it was still at work"
-            return TimedOut(f"The run was ended by its timeout: {waits}.")
-        if self.reason is Reason.NOT_INSTALLED:
-            what = "; ".join(one.what for one in self.unmet)
-            return NotInstalled(
-                f"Nothing could be done: {what}.", next_step="Install the controller's CRD: run install."
-            )
-        return self.error

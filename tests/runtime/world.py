@@ -12,9 +12,10 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.model.attempt import Attempt, Observed
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.summary import Summary
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.manager import Manager
-from kubectl_ctrl.runtime.options import RunOptions, Summary
+from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.testing.clock import FakeClock
