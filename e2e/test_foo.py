@@ -98,12 +98,14 @@ def test_the_example_converges_scales_and_then_rests(
 
 
 def test_each_attempt_is_a_line_that_says_why_and_what(kubectl: Kubectl, running: Started) -> None:
+    kubectl.apply(foo("first"))
+    wait_until(converged(kubectl, "first", 1), deadline=60)
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
     kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"replicas":2}}')
     wait_until(converged(kubectl, "web", 2), deadline=60)
     text = running.output()
-    assert "added by kubectl" in text
+    assert "added by kubectl-client-side-apply" in text
     assert "spec.replicas 1→2 by kubectl-patch" in text
     assert "create Deployment/web 201" in text
 
