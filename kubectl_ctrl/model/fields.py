@@ -152,10 +152,8 @@ def _stamps(obj: Obj) -> dict[_Slot, Counter[str]]:
 
 
 def _renamed(slot: _Slot, time: str, before: dict[_Slot, Counter[str]], after: dict[_Slot, Counter[str]]) -> bool:
-    """Whether another manager lost an entry of this time: then a third party may have changed the name on it."""
-    return any(
-        other[0] != slot[0] and (times - after.get(other, Counter()))[time] > 0 for other, times in before.items()
-    )
+    """Whether another entry of this time went away: then anybody may have rewritten what it says."""
+    return any(other != slot and (times - after.get(other, Counter()))[time] > 0 for other, times in before.items())
 
 
 def _grew(slot: _Slot, old: Obj, new: Obj) -> bool:
@@ -181,8 +179,11 @@ def _owns(fields: Obj, value: Any) -> bool:
         # Without a dot the field is a scalar or owned as a whole; with one, an object of which nothing is owned.
         return "." not in fields or value in ({}, [])
     if isinstance(value, dict):
-        asked = {f"f:{key}" for key, inner in value.items() if inner is not None}
-        return asked == set(children) and all(_owns(fields[name], value[name[2:]]) for name in children)
+        # A null asks for nothing, and yet the server notes it as owned (creationTimestamp in a pod template).
+        asked = {f"f:{key}": inner for key, inner in value.items()}
+        return all(name in fields for name, inner in asked.items() if inner is not None) and all(
+            name in asked and (asked[name] is None or _owns(fields[name], asked[name])) for name in children
+        )
     if isinstance(value, list):
         return len(children) == len(value) and all(_owns_item(name, fields[name], value) for name in children)
     return False

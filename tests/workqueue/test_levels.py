@@ -29,14 +29,13 @@ def popped(levels: L, now: float = 0.0) -> list[str]:
 
 def picks_until(key: str, levels: L, arrivals: list[int], *, step: float = 0.0) -> int:
     """How many picks it takes from when it is overdue, while so many live keys in ever new lanes come before each."""
-    picks = 0
-    while True:
+    for picks in range(2000):
         now = AGING + picks * step
         for number in range(arrivals[picks % len(arrivals)]):
             push(levels, f"new {picks}/{number}", LIVE, now)
-        picks += 1
         if levels.pop(now).key == key:
-            return picks
+            return picks + 1
+    raise AssertionError(f"{key} starves")
 
 
 @given(
