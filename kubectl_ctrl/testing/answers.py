@@ -89,7 +89,7 @@ def conflict(resource: Resource, name: str, why: str = "") -> Refusal:
 
 def uid_conflict(resource: Resource, key: Key, wanted: str, actual: str) -> Refusal:
     """A PUT of an object that was replaced."""
-    where = "/".join(filter(None, ("/registry", resource.group, resource.plural, key.namespace, key.name)))
+    where = "/".join(filter(None, ("/registry", resource.plural, key.namespace, key.name)))
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
     full = f"StorageError: invalid object, Code: 4, Key: {where}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
     return conflict(resource, key.name, full)
@@ -97,15 +97,20 @@ def uid_conflict(resource: Resource, key: Key, wanted: str, actual: str) -> Refu
 
 def uid_mismatch(resource: Resource, name: str, wanted: str, actual: str) -> Refusal:
     """A DELETE with the UID of an object that was replaced."""
-    message = f'Operation cannot be fulfilled on {_kind_name(resource)} "{name}": '
-    message += f"the UID in the precondition ({wanted}) does not match the UID in record ({actual}). "
-    message += "The object might have been deleted and then recreated"
+    why = f"the UID in the precondition ({wanted}) does not match the UID in record ({actual}). "
+    return _precondition(resource, name, why + "The object might have been deleted and then recreated")
+
+
+def version_mismatch(resource: Resource, name: str, wanted: str, actual: str) -> Refusal:
+    """A DELETE with a version that is no longer the object's."""
+    field = "ResourceVersion"
+    why = f"the {field} in the precondition ({wanted}) does not match the {field} in record ({actual}). "
+    return _precondition(resource, name, why + "The object might have been modified")
+
+
+def _precondition(resource: Resource, name: str, why: str) -> Refusal:
+    message = f'Operation cannot be fulfilled on {_kind_name(resource)} "{name}": {why}'
     return Refusal(409, status(409, "Conflict", message, name=name, group=resource.group, kind=resource.kind))
-
-
-def version_conflict(resource: Resource, name: str, wanted: str, actual: str) -> Refusal:
-    why = f"ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {actual}"
-    return conflict(resource, name, f"Precondition failed: {why}")
 
 
 def apply_conflict(causes: list[Obj]) -> Refusal:
@@ -217,7 +222,7 @@ def expired(message: str, *, inconsistent: str = "") -> Refusal:
 
 
 def version_too_large(wanted: int, current: int) -> Refusal:
-    message = f"Too large resource version: {wanted}, current: {current}"
+    message = f"Timeout: Too large resource version: {wanted}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return Refusal(504, status(504, "Timeout", message, causes=[cause], retryAfterSeconds=1), retry_after=1)
 

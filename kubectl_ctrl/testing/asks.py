@@ -131,7 +131,8 @@ def understand(request: HttpRequest, served: Served) -> Ask:
     kind, namespace, tail = _placed(served, group, version, rest)
     name, subresource = (*tail, "", "")[:2]
     if len(tail) > 2 or (subresource and subresource not in kind.subresources):
-        raise answers.no_such_path() if kind.custom else answers.no_such_resource()
+        # Of a custom resource it is said as if the object were missing.
+        raise answers.not_found(kind.resource, name) if kind.custom else answers.no_such_resource()
     query = dict(request.query)
     return Ask(
         verb=_verb(request.method, name, query, kind),

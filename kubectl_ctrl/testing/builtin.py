@@ -30,6 +30,10 @@ def defaulted(obj: Obj) -> Obj:
             obj["type"] = obj.get("type") or "Opaque"
             if plain:
                 obj["data"] = {**(obj.get("data") or {}), **plain}
+        case "CustomResourceDefinition" if isinstance(spec, dict):
+            names = spec.get("names") or {}
+            _fill(names, singular=names.get("kind", "").lower(), listKind=f"{names.get('kind', '')}List")
+            _fill(spec, conversion={"strategy": "None"})
     if not isinstance(spec, dict):
         return obj
     match obj["kind"]:

@@ -191,8 +191,9 @@ def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: 
     if not force:
         _check_conflicts(entries, comparison)
     entries = _after(entries, comparison)
-    unchanged = last is not None and last.paths == mine and same(live, result)
-    time = last.time if last is not None and unchanged else change.now
+    # An apply that changes no value leaves the time as it was, even if it takes fields: a new entry then has none.
+    before = last.time if last is not None else ""
+    time = before if same(live, result) else change.now
     entries[owner] = Entry(paths=mine, api_version=change.api_version, time=time)
     return with_entries(result, entries)
 

@@ -78,11 +78,15 @@ def _start(storage: Storage, ask: Ask) -> tuple[Key, int]:
 
 def _check_version(storage: Storage, text: str) -> int:
     if text and not text.isdecimal():
-        raise answers.bad_request(f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
+        raise answers.bad_request(f"invalid resource version: {bad_version(text)}")
     version = int(text or 0)
     if version > storage.version:
         raise answers.version_too_large(version, storage.version)
     return version
+
+
+def bad_version(text: str) -> str:
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
 
 
 def _token(version: int, last: Key) -> str:
@@ -96,7 +100,7 @@ def _from_token(storage: Storage, token: str) -> tuple[Key, int]:
         namespace, _, name = content["start"].partition("/")
         version = int(content["rv"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise answers.bad_request(f"continue key is not valid: {error}") from error
+        raise answers.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
     if version == -1:  # the token that an Expired answer offers: go on, in the present state
         return Key(namespace, name), storage.version
     if version < storage.compacted:

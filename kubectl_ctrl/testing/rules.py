@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj, is_deleting, key_of, uid_of, version_of
@@ -29,19 +30,9 @@ def clone(value: Any) -> Any:
 
 def check_place(ask: Ask, obj: Obj) -> None:
     """Fill in what the path says, and refuse a body that says otherwise."""
-    resource, meta = ask.resource, obj["metadata"]
-    for name, expected, words in (
-        ("apiVersion", resource.api_version, "API version"),
-        ("kind", resource.kind, "kind"),
-    ):
-        given = obj.get(name) or expected
-        if given != expected and not ask.kind.custom:
-            raise _unregistered(ask.kind, name, given)
-        if given != expected:
-            message = f"the {words} in the data ({given}) does not match the expected {words} ({expected})"
-            raise answers.bad_request(message)
-        obj[name] = expected
-    if resource.namespaced:
+    _check_type(ask.kind, obj)
+    meta = obj["metadata"]
+    if ask.resource.namespaced:
         if (meta.get("namespace") or ask.namespace) != ask.namespace:
             raise answers.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
@@ -54,6 +45,35 @@ def check_place(ask: Ask, obj: Obj) -> None:
         raise answers.bad_request(message)
     if ask.name:
         meta["name"] = ask.name
+
+
+def _check_type(kind: Kind, obj: Obj) -> None:
+    """A built-in object need not say what it is; a custom one must."""
+    resource = kind.resource
+    expected = {"apiVersion": resource.api_version, "kind": resource.kind}
+    if not kind.custom:
+        for name, right in expected.items():
+            given = obj.get(name) or right
+            if given != right:
+                raise _unregistered(kind, name, given)
+            obj[name] = right
+        return
+    for name in ("kind", "apiVersion"):
+        if not obj.get(name):
+            start = answers.encode(obj).decode()
+            why = f"Object '{name.capitalize()}' is missing in '{start}' ({start[:30]} ...)"
+            raise answers.bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): {why}")
+    if obj["apiVersion"] != resource.api_version:
+        told = f"({obj['apiVersion']}) does not match the expected API version ({resource.api_version})"
+        raise answers.bad_request(f"the API version in the data {told}")
+    if obj["kind"] != resource.kind:
+        problem = Problem(
+            field="kind",
+            reason="FieldValueInvalid",
+            message=f'Invalid value: "{obj["kind"]}": must be {resource.kind}',
+        )
+        wrong = replace(resource, kind=obj["kind"])
+        raise answers.invalid(wrong, str(obj["metadata"].get("name") or ""), [problem])
 
 
 def _unregistered(kind: Kind, name: str, given: str) -> answers.Refusal:
@@ -87,7 +107,6 @@ def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
         obj["status"] = {"phase": "Active"}
         meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta["name"]}
     if kind.resource == CRDS:
-        meta["finalizers"] = [*(meta.get("finalizers") or ()), CRD_FINALIZER]
         obj["status"] = _established(obj, now)
     return obj
 
@@ -95,7 +114,14 @@ def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
 def _established(crd: Obj, now: str) -> Obj:
     """A CRD is served as soon as it is there: the controller that sees to it needs no time here."""
     spec = crd.get("spec") or {}
-    told = (("NamesAccepted", "NoConflicts", "no conflicts found"), ("Established", "InitialNamesAccepted", ""))
+    told = (
+        ("NamesAccepted", "NoConflicts", "no conflicts found"),
+        (
+            "Established",
+            "InitialNamesAccepted",
+            "the initial names have been accepted",
+        ),
+    )
     conditions = [
         {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
         for name, reason, message in told

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.testing import answers, builtin, names, structural
+from kubectl_ctrl.testing import answers, builtin, managed, names, schemas, structural
 from kubectl_ctrl.testing.answers import Refusal
+from kubectl_ctrl.testing.fieldsets import child_of, items_of
 from kubectl_ctrl.testing.kinds import Kind
 
 
@@ -19,14 +20,29 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
+def _tidy(value: Any, schema: Obj) -> Any:
+    """Without empty lists and maps, which Go's types leave out when they are written; empty structs stay."""
+    if isinstance(value, list):
+        return [_tidy(item, items_of(schema)) for item in value]
+    if not isinstance(value, dict) or schema.get("x-kubernetes-map-type") == "atomic":
+        return value
+    result: Obj = {}
+    for key, item in value.items():
+        inner, _ = child_of(schema, key)
+        if not (item == [] or (item == {} and "additionalProperties" in inner)):
+            result[key] = _tidy(item, inner)
+    return result
+
+
 def shaped(kind: Kind, obj: Obj, validation: str, *, nulls: bool = False) -> tuple[Obj, list[str]]:
     """A copy of the object with unknown fields dropped and defaults filled in, and the warnings about that.
 
     With `nulls` they stay in a custom resource, for its schema to judge: apply empties an object by making it null.
     """
     obj = {**obj, "metadata": without_nulls(obj["metadata"])} if nulls and kind.custom else without_nulls(obj)
+    obj["metadata"] = _tidy(obj["metadata"], schemas.METADATA)
     if not kind.custom:
-        return builtin.defaulted(obj), []
+        return builtin.defaulted(_tidy(obj, managed.schema_of(kind))), []
     obj, dropped = structural.pruned(obj, kind.schema)
     said = [f'unknown field "{path}"' for path in dropped]
     if said and validation == "Strict":

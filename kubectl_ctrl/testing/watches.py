@@ -79,9 +79,10 @@ class Watch:
         if self.ask.flag("sendInitialEvents"):
             return self._state(streaming=True), self._storage.version
         if text in ("", "0"):
-            return self._state(streaming=False), self._storage.version
+            # The end of the initial state is told even to those who did not ask for it in so many words.
+            return self._state(streaming=not text), self._storage.version
         if not text.isdecimal():
-            raise answers.bad_request(f'Invalid value: "{text}"')
+            raise answers.Refusal(500, answers.status(500, "", reads.bad_version(text)))
         return [], int(text)
 
     def _state(self, *, streaming: bool) -> list[bytes]:
@@ -215,7 +216,7 @@ class Watch:
         return min(regular, last) if self._bookmarked < last else regular
 
     def _bookmark(self, version: int, annotations: dict[str, str]) -> bytes:
-        meta: Obj = {"resourceVersion": str(version), "creationTimestamp": None}
+        meta: Obj = {"resourceVersion": str(version)}
         if annotations:
             meta["annotations"] = annotations
         resource = self.ask.resource

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.patches import same
-from kubectl_ctrl.model.resources import NAMESPACES, Resource
+from kubectl_ctrl.model.resources import CRDS, NAMESPACES, Resource
 from kubectl_ctrl.testing import answers, managed, names, patching, rules, scales, shaping
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.storage import Storage
@@ -75,6 +75,8 @@ class Writer:
 
     def patch(self, ask: Ask) -> Done:
         media = patching.media_type(ask.headers.get("content-type", ""), ask.kind)
+        if media == patching.APPLY and ask.subresource == "scale":
+            raise answers.not_allowed()
         old = self._storage.get(ask.kind.table, ask.key)
         if media == patching.APPLY:
             return self._apply(ask, old)
@@ -168,6 +170,8 @@ class Writer:
             raise answers.bad_request(
                 f"invalid object type: {config.get('apiVersion', '/')}, Kind={config.get('kind', '')}"
             )
+        if ask.kind.custom and (config["apiVersion"], config["kind"]) != (ask.resource.api_version, ask.resource.kind):
+            raise answers.bad_request(f"invalid object type: {config['apiVersion']}, Kind={config['kind']}")
         if "managedFields" in config["metadata"]:
             raise answers.bad_request("metadata.managedFields must be nil")
 
@@ -200,7 +204,7 @@ class Writer:
         if uid and uid != uid_of(old):
             raise answers.uid_mismatch(ask.resource, ask.name, uid, uid_of(old))
         if version and version != version_of(old):
-            raise answers.version_conflict(ask.resource, ask.name, version, version_of(old))
+            raise answers.version_mismatch(ask.resource, ask.name, version, version_of(old))
 
     def _remove(self, ask: Ask, old: Obj) -> Obj:
         if not ask.dry_run:
@@ -292,6 +296,8 @@ def _timeless(obj: Obj) -> Obj:
 
 def _finalizers(ask: Ask, old: Obj, options: Obj) -> list[str]:
     finalizers = list(old["metadata"].get("finalizers") or ())
+    if ask.resource == CRDS and rules.CRD_FINALIZER not in finalizers:
+        finalizers.append(rules.CRD_FINALIZER)
     policy = options.get("propagationPolicy") or ask.query.get("propagationPolicy") or ""
     if policy == "Foreground" and "foregroundDeletion" not in finalizers:
         finalizers.append("foregroundDeletion")

@@ -113,6 +113,21 @@ def test_applying_the_same_again_writes_nothing() -> None:
     run(main)
 
 
+def test_taking_fields_without_changing_them_is_a_write_without_a_time() -> None:
+    async def main(server: ScriptedServer, _call: Caller) -> None:
+        first = server.create(deployment("web", replicas=2), manager="you")
+        await server.clock.sleep(5)
+        second = server.apply(deployment("web", replicas=2), manager="me")
+        assert second["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
+        assert "time" not in entries(second)["me", "Apply"]
+        third = server.apply(deployment("web"), manager="me")
+        assert third["metadata"]["resourceVersion"] != second["metadata"]["resourceVersion"]
+        assert "time" not in entries(third)["me", "Apply"]
+        assert third["spec"]["replicas"] == 2
+
+    run(main)
+
+
 def test_a_normal_form_is_no_change() -> None:
     async def main(server: ScriptedServer, _call: Caller) -> None:
         body = deployment("web")
@@ -135,8 +150,6 @@ def test_a_field_no_longer_applied_goes_unless_another_owns_it() -> None:
         server.apply(foo("one", labels={"y": "2"}), manager="you")
         obj = server.apply(foo("one", name="a"), manager="me")
         assert obj["spec"] == {"name": "a", "replicas": 2, "labels": {"y": "2"}}
-        obj = server.apply(foo("one"), manager="you")
-        assert obj["spec"] == {"name": "a", "replicas": 2}
 
     run(main)
 
@@ -211,6 +224,25 @@ def test_lists_merge_by_key_and_atomic_ones_are_replaced() -> None:
             server.apply(foo("one", plain=["b"]), manager="me")
         obj = server.apply(foo("one", name="a", plain=["c"]), manager="me", force=True)
         assert obj["spec"]["plain"] == ["c"]
+
+    run(main)
+
+
+def test_emptying_a_map_leaves_null_for_the_schema_to_judge() -> None:
+    async def main(server: ScriptedServer, call: Caller) -> None:
+        server.create(foo_crd())
+        server.apply(foo("one", name="a", labels={"x": "1"}), manager="me")
+        body = foo("one", name="a", labels={})
+        code, status = await call("PATCH", f"{FOOS_PATH}/one", body, kind=APPLY, fieldManager="me")
+        assert (code, status["details"]["causes"][0]["field"]) == (422, "spec.labels")
+        assert 'must be of type object: "null"' in status["message"]
+        obj = server.apply(foo("one", name="a"), manager="me")
+        assert "labels" not in obj["spec"], "left out altogether, it goes"
+        body = deployment("web")
+        body["spec"]["template"]["metadata"]["annotations"] = {"a": "b"}
+        server.apply(body, manager="me")
+        obj = server.apply(deployment("web"), manager="me")
+        assert "annotations" not in obj["spec"]["template"]["metadata"]
 
     run(main)
 
