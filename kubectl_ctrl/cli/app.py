@@ -1,16 +1,13 @@
-"""The process seen from a verb: streams, environment, clock and how wide and colourful the terminal is."""
+"""The process seen from a verb: streams, environment, and how wide and colourful the terminal is."""
 
 from __future__ import annotations
 
 import os
-import random
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
-
-from kubectl_ctrl.clock import Clock, SystemClock
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,8 +17,6 @@ class App:
     out: TextIO
     err: TextIO
     environ: Mapping[str, str]
-    clock: Clock = field(default_factory=SystemClock)
-    rng: random.Random = field(default_factory=random.SystemRandom)
     color_flag: str = "auto"
     verbosity: int = 0
 

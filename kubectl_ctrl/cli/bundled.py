@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubectl_ctrl import controllers
+from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
 
 if TYPE_CHECKING:
     from kubectl_ctrl.runtime.builder import ControllerSpec
+
+
+_FOLDER = Path(controllers.__file__).parent
 
 
 def candidates() -> list[tuple[str, str]]:
@@ -24,8 +28,7 @@ def check(names: Sequence[str]) -> tuple[str, ...]:
     """The names, each of them bundled and none twice."""
     for name in names:
         if name not in BUNDLED:
-            close = difflib.get_close_matches(name, BUNDLED, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"the bundled controllers are: {', '.join(BUNDLED)}"
+            hint = nearest(name, BUNDLED) or f"the bundled controllers are: {', '.join(BUNDLED)}"
             raise UsageError(f"There is no controller {name!r}.", next_step=hint)
     return tuple(dict.fromkeys(names))
 
@@ -39,11 +42,11 @@ def load(name: str) -> ControllerSpec:
 
 def manifest(name: str, part: str) -> str:
     """`example`, `crd` or `rbac` of a controller, as the YAML in its folder."""
-    return (files("kubectl_ctrl.controllers") / name / f"{part}.yaml").read_text(encoding="utf-8")
+    return (_FOLDER / name / f"{part}.yaml").read_text(encoding="utf-8")
 
 
 def summary(name: str) -> str:
     """The first line of the controller's own docstring, without its name."""
-    source = (files("kubectl_ctrl.controllers") / name / "__init__.py").read_text(encoding="utf-8")
+    source = (_FOLDER / name / "__init__.py").read_text(encoding="utf-8")
     first = source.split("\n", 1)[0].removeprefix('"""')
     return first.partition(": ")[2] or first

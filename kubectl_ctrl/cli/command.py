@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
 from kubectl_ctrl.cli.grammar import Flag, split
@@ -27,6 +28,15 @@ class Given:
 
 # A verb's body: gets the application and what was given, and returns the exit code.
 Body = Callable[[App, Given], int]
+
+
+def later(code: str) -> Body:
+    """The body at `module:attribute`, imported when it is called: help and completion need none of what it needs."""
+
+    def body(app: App, given: Given) -> int:
+        return table.attribute(code)(app, given)  # type: ignore[no-any-return]
+
+    return body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

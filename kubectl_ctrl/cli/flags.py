@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
-
 from kubectl_ctrl.cli.grammar import Flag
-from kubectl_ctrl.client.kubeconfig import ConfigFlags
 
 KUBECTL_FLAGS = (
     Flag(
@@ -74,8 +69,3 @@ COMMON_FLAGS = (
 )
 
 GLOBAL_FLAGS = (*COMMON_FLAGS, *KUBECTL_FLAGS)
-
-
-def config_flags(values: Mapping[str, Any]) -> ConfigFlags:
-    """kubectl's flags as the kubeconfig loader wants them: the parameters carry the names of its fields."""
-    return ConfigFlags(**{field.name: values[field.name] for field in fields(ConfigFlags)})

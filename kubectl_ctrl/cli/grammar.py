@@ -6,8 +6,7 @@ click converts and documents; the splitting of words into flags and arguments fo
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,9 @@ _FALSE = ("0", "f", "F", "FALSE", "false", "False")
 
 # These confirm something about one call; a variable that is set once and forgotten must not.
 _NEVER_FROM_ENVIRONMENT = frozenset({"yes", "allow-context", "takeover", "force", "crds", "help"})
+
+
+_ALL_FLAGS = "kubectl ctrl options lists the flags that all verbs take"
 
 
 class GoBool(click.ParamType[bool]):
@@ -117,7 +119,10 @@ class _Splitter:
             raise UsageError(f"Bad flag syntax: '--{word}'.")
         flag = self._long.get(name)
         if flag is None:
-            raise UsageError(f"Unknown flag: '--{name}'.", next_step=_nearest(name, self._long))
+            raise UsageError(
+                f"Unknown flag: '--{name}'.",
+                next_step=nearest(f"--{name}", [f"--{long}" for long in self._long]) or _ALL_FLAGS,
+            )
         if equals:
             return f"--{name}={value}"
         return f"--{name}={flag.bare or self._next(rest, f'--{name}')}"
@@ -149,9 +154,12 @@ def split(words: Sequence[str], flags: Sequence[Flag]) -> Words:
     return _Splitter(flags).split(words)
 
 
-def _nearest(name: str, known: dict[str, Flag]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean --{close[0]}?" if close else "kubectl ctrl options lists the flags that all verbs take"
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`did you mean ...?` where something is near; importing what finds it is left to those who mistyped."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def before_verb(words: Sequence[str], flags: Sequence[Flag], verbs: Sequence[str]) -> tuple[str, list[str]]:

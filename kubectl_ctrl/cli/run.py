@@ -1,105 +1,10 @@
-"""`kubectl ctrl run`: controllers in this process, against one cluster that is chosen once and pinned."""
+"""`kubectl ctrl run`: its flags and its help. What it does is in `start` and `session`, loaded when it does it."""
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass
-
-from kubectl_ctrl.cli import bundled, guard
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.command import Given, Verb
-from kubectl_ctrl.cli.flags import config_flags
+from kubectl_ctrl.cli import bundled
+from kubectl_ctrl.cli.command import Verb, later
 from kubectl_ctrl.cli.grammar import DURATION, Flag
-from kubectl_ctrl.cli.session import Plan, session
-from kubectl_ctrl.cli.table import find
-from kubectl_ctrl.client.kubeconfig import load
-from kubectl_ctrl.controllers import BUNDLED
-from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.selectors import Selector
-from kubectl_ctrl.runtime.options import RESYNC, RunOptions
-
-_TIMEOUT = 300.0
-_MOST_WORKERS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Which values of a flag can be meant."""
-
-    least: float
-    most: float
-    text: str
-
-
-_WORKERS = _Range(1, _MOST_WORKERS, f"a whole number from 1 to {_MOST_WORKERS}")
-_RESYNC = _Range(1, 1e9, "at least 1s, or 0 for never")
-_SOME_TIME = _Range(0.001, 1e9, "more than nothing, like 30s or 5m")
-
-
-def _run(app: App, given: Given) -> int:
-    names = bundled.check(given.arguments)
-    if not names:
-        raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
-    options = _options(given)
-    resolved = load(config_flags(given.flags), app.environ, app.home)
-    standing = guard.standing_list(app.config_file)
-    guard.check(find("run").effect, resolved, allow=given["allow_context"], standing=standing)
-    plan = Plan(
-        controllers=tuple(bundled.load(name) for name in names),
-        resolved=resolved,
-        all_namespaces=given["all_namespaces"],
-        options=options,
-        log=_one_of(given, "log", ("text", "json")),
-        elect=_one_of(given, "leader_elect", ("auto", "true", "false", "required")),
-        local=guard.is_local(resolved),
-        utc=given["utc"],
-        metrics_address=given["metrics_bind_address"],
-        health_address=given["health_probe_bind_address"],
-    )
-    return asyncio.run(session(app, plan))
-
-
-def _options(given: Given) -> RunOptions:
-    """What the flags say about the run; the namespace comes with the context."""
-    if given["once"] and given["until_idle"]:
-        raise UsageError("--once and --until-idle exclude each other.", next_step="--until-idle also retries and waits")
-    ends = given["once"] or given["until_idle"]
-    timeout = given["timeout"]
-    if timeout is None:
-        timeout = _TIMEOUT if ends else None
-    else:
-        _check("timeout", timeout, _SOME_TIME)
-    resync = given["resync"]
-    if resync:
-        _check("resync", resync, _RESYNC)
-    _check("workers", given["workers"], _WORKERS)
-    _check("attempt-timeout", given["attempt_timeout"], _SOME_TIME)
-    _check("drain", given["drain"], _SOME_TIME)
-    Selector.parse(given["selector"])
-    return RunOptions(
-        labels=given["selector"],
-        workers=given["workers"],
-        resync=resync or None,
-        once=given["once"],
-        until_idle=given["until_idle"],
-        timeout=timeout,
-        attempt_timeout=given["attempt_timeout"],
-        drain=given["drain"],
-    )
-
-
-def _check(flag: str, value: float, allowed: _Range) -> None:
-    if not allowed.least <= value <= allowed.most:
-        raise UsageError(f"Invalid value for --{flag}: {value:g}.", next_step=f"give {allowed.text}")
-
-
-def _one_of(given: Given, name: str, words: tuple[str, ...]) -> str:
-    value: str = given[name]
-    if value not in words:
-        flag = name.replace("_", "-")
-        raise UsageError(f"Invalid value for --{flag}: {value!r}.", next_step=f"use one of: {', '.join(words)}")
-    return value
-
 
 VERB = Verb(
     name="run",
@@ -164,7 +69,7 @@ VERB = Verb(
             "--resync",
             value="DURATION",
             type=DURATION,
-            default=f"{RESYNC / 3600:g}h",
+            default="10h",
             help="Reconcile everything again after this time, give or take a tenth; 0 for never.",
         ),
         Flag(
@@ -185,6 +90,6 @@ VERB = Verb(
         Flag("--utc", help="Show times in UTC rather than in local time."),
         Flag("--workers", value="N", type=int, default=8, help="How many reconciles of a controller run at once."),
     ),
-    body=_run,
+    body=later("kubectl_ctrl.cli.start:run"),
     completes=bundled.candidates,
 )

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
 from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
+from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CallError
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
 from kubectl_ctrl.model.objects import uid_of
@@ -59,6 +61,8 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 class Plan:
     """What is to run, where, and how it is to be told."""
 
+    clock: Clock
+    rng: Random
     controllers: tuple[ControllerSpec, ...]
     resolved: Resolved
     all_namespaces: bool
@@ -84,8 +88,8 @@ async def session(app: App, plan: Plan) -> int:
     with logging_to(app.err, form=plan.log, verbosity=app.verbosity):
         client = await connect(
             plan.resolved,
-            clock=app.clock,
-            rng=app.rng,
+            clock=plan.clock,
+            rng=plan.rng,
             environ=app.environ,
             user_agent=f"kubectl-ctrl/{VERSION}",
             interactive=app.interactive,
@@ -113,7 +117,7 @@ async def _cluster_id(client: Client, resolved: Resolved) -> str:
 async def _run(app: App, plan: Plan, client: Client) -> int:
     stop = Stop()
     style = _style(app, plan)
-    run_id = new_run(app.rng)
+    run_id = new_run(plan.rng)
     metrics = _metrics(plan, client)
     observers: list[Observer] = [_printer(app, plan, style, stop)]
     if metrics is not None:
@@ -121,8 +125,8 @@ async def _run(app: App, plan: Plan, client: Client) -> int:
     manager = Manager(
         plan.controllers,
         client=client,
-        clock=app.clock,
-        rng=app.rng,
+        clock=plan.clock,
+        rng=plan.rng,
         observers=observers,
         options=replace(plan.options, namespace=plan.namespace, run_id=run_id),
         services=_services(app, plan, run_id),
@@ -130,9 +134,9 @@ async def _run(app: App, plan: Plan, client: Client) -> int:
     _say_what_runs(app, plan, run_id)
     async with AsyncExitStack() as beside:
         signals = beside.enter_context(interrupts(stop.request))
-        beside.enter_context(_watchdog(app, manager))
+        beside.enter_context(_watchdog(app, plan, manager))
         for address, pages in _pages(plan, manager, metrics).items():
-            at = await beside.enter_async_context(serving(address, pages, clock=app.clock))
+            at = await beside.enter_async_context(serving(address, pages, clock=plan.clock))
             _log.info("Serving %s on http://%s", " ".join(pages), at, extra={"action": "serving", "address": at})
         summary = await manager.run(stop)
     return _ended(app, summary, style, signals)
@@ -166,7 +170,7 @@ def _pages(plan: Plan, manager: Manager, metrics: Metrics | None) -> dict[str, d
     return pages
 
 
-def _watchdog(app: App, manager: Manager) -> Watchdog:
+def _watchdog(app: App, plan: Plan, manager: Manager) -> Watchdog:
     def end() -> None:
         app.err.flush()
         os._exit(1)
@@ -175,7 +179,7 @@ def _watchdog(app: App, manager: Manager) -> Watchdog:
         return " ".join(entry for member in manager.members for entry in member.controller.under_way)
 
     return Watchdog(
-        clock=app.clock,
+        clock=plan.clock,
         must_end=lambda: any(member.overdue for member in manager.members),
         end=end,
         who=who,
@@ -220,10 +224,10 @@ def _services(app: App, plan: Plan, run_id: str) -> Services:
             identity=_identity(run_id), is_dead=_is_dead, patient=False, required=plan.elect == "required"
         )
         lease = LEASES.ref(f"kubectl-ctrl-{name}{suffix}", _LEASE_NAMESPACE)
-        return LeaseElector(client, lease, candidate, clock=app.clock, rng=app.rng, tell=tell)
+        return LeaseElector(client, lease, candidate, clock=plan.clock, rng=plan.rng, tell=tell)
 
     def recorder(name: str, client: Client, tell: Callable[[Background], None]) -> EventRecorder:
-        return EventRecorder(client, f"kubectl-ctrl-{name}", clock=app.clock, rng=app.rng, tell=tell)
+        return EventRecorder(client, f"kubectl-ctrl-{name}", clock=plan.clock, rng=plan.rng, tell=tell)
 
     return Services(elector=elector if plan.elects else None, recorder=recorder)
 

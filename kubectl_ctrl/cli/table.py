@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,11 +65,17 @@ def find(name: str) -> Entry:
     for entry in VERBS:
         if entry.name == name:
             return entry
-    raise UsageError(f"Unknown verb: {name!r}.", next_step=f"the verbs are: {', '.join(names())}")
+    hint = nearest(name, names()) or f"the verbs are: {', '.join(names())}"
+    raise UsageError(f"Unknown verb: {name!r}.", next_step=hint)
 
 
 def load(entry: Entry) -> Verb:
     """Import a verb's code."""
-    module, _, attribute = entry.code.partition(":")
-    verb: Verb = getattr(importlib.import_module(module), attribute)
+    verb: Verb = attribute(entry.code)
     return verb
+
+
+def attribute(code: str) -> Any:
+    """What stands at `module:attribute`."""
+    module, _, name = code.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,49 @@
+"""Runs the benchmarks and prints one table: figure, baseline of this machine, ratio, and the bar where there is one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from figure import Figure  # noqa: E402 - after the path is set
+
+from kubectl_ctrl.render.text import table  # noqa: E402
+
+
+def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
+    """By name; imported here, so that `start` is not measured beside what the others loaded."""
+    import decode
+    import foos
+    import memory
+    import queues
+    import starts
+
+    return {
+        "queue": queues.figures,
+        "decode": decode.figures,
+        "memory": memory.figures,
+        "start": starts.figures,
+        "foos": foos.figures,
+    }
+
+
+def main() -> int:
+    known = benches()
+    wanted = sys.argv[1:] or list(known)
+    if unknown := [name for name in wanted if name not in known]:
+        print(f"There is no benchmark {unknown[0]!r}; there are {', '.join(known)}.", file=sys.stderr)
+        return 2
+    rows = []
+    for name in wanted:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        rows += [figure.row() for figure in known[name]()]
+    print(table(rows, header=("FIGURE", "VALUE", "BASELINE", "RATIO", "BAR")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""On a real API server: the first reconcile of a fresh process, and 1,000 Foos from nothing to converged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from figure import Figure
+
+_ROOT = Path(__file__).resolve().parents[2]
+_REALKUBE = str(_ROOT / "hack" / "realkube")
+_CTRL = str(_ROOT / "bin" / "kubectl-ctrl")
+_FOLDER = _ROOT / "kubectl_ctrl" / "controllers" / "foo"
+_FOOS = 1_000
+
+
+@contextmanager
+def _cluster() -> Iterator[tuple[str, Mapping[str, str]]]:
+    """kubectl and the environment of a fresh cluster."""
+    name = f"bench-{os.getpid()}"
+    programs = subprocess.run([_REALKUBE, "build"], check=True, capture_output=True, text=True).stdout.strip()
+    subprocess.run([_REALKUBE, "up", name, "--nodes=12"], check=True, capture_output=True)
+    try:
+        shown = subprocess.run([_REALKUBE, "kubeconfig", name], check=True, capture_output=True, text=True)
+        yield f"{programs}/kubectl", {**os.environ, "KUBECONFIG": shown.stdout.strip()}
+    finally:
+        subprocess.run([_REALKUBE, "down", name], check=True, capture_output=True)
+
+
+def _foos(count: int) -> str:
+    spec = {"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo"}
+    return "\n---\n".join(
+        json.dumps({**spec, "metadata": {"name": f"foo-{at}"}, "spec": {"deploymentName": f"foo-{at}", "replicas": 1}})
+        for at in range(count)
+    )
+
+
+def _until_idle(env: Mapping[str, str]) -> tuple[float, float]:
+    """Seconds to the first line of a fresh process, and to its end."""
+    started = time.perf_counter()
+    words = [_CTRL, "run", "foo", "--until-idle", "--timeout=10m"]
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        first = time.perf_counter() - started
+        process.stdout.read()
+        code = process.wait()
+    assert code == 0, f"run ended with {code}"
+    return first, time.perf_counter() - started
+
+
+def figures() -> Iterable[Figure]:
+    with _cluster() as (kubectl, env):
+
+        def run(*words: str, given: str = "") -> None:
+            subprocess.run([kubectl, *words], env=env, input=given, text=True, check=True, capture_output=True)
+
+        run("apply", f"--filename={_FOLDER / 'crd.yaml'}")
+        run("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+        run("apply", "--filename=-", given=_foos(1))
+        started = time.perf_counter()
+        run("get", "foos")
+        baseline = time.perf_counter() - started
+        first, _ = _until_idle(env)
+        yield Figure(
+            name="run foo to its first reconcile",
+            value=first * 1000,
+            unit="ms",
+            baseline=baseline * 1000,
+            against="ms kubectl get foos",
+        )
+        started = time.perf_counter()
+        run("create", "--filename=-", given=_foos(_FOOS).split("\n---\n", 1)[1])
+        created = time.perf_counter() - started
+        _, whole = _until_idle(env)
+        yield Figure(
+            name=f"{_FOOS:,} Foos to converged and idle",
+            value=whole,
+            unit="s",
+            baseline=created,
+            against="s kubectl create of them",
+        )

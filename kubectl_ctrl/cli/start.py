@@ -1,0 +1,109 @@
+"""From the words of `run` to a plan: what is wrong with them is said before anything is touched."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, fields
+
+from kubectl_ctrl.cli import bundled, guard
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.session import Plan, session
+from kubectl_ctrl.cli.table import find
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.runtime.options import RunOptions
+
+_TIMEOUT = 300.0
+_MOST_WORKERS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Which values of a flag can be meant."""
+
+    least: float
+    most: float
+    text: str
+
+
+_WORKERS = _Range(1, _MOST_WORKERS, f"a whole number from 1 to {_MOST_WORKERS}")
+_RESYNC = _Range(1, 1e9, "at least 1s, or 0 for never")
+_SOME_TIME = _Range(0.001, 1e9, "more than nothing, like 30s or 5m")
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    names = bundled.check(given.arguments)
+    if not names:
+        raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
+    options = _options(given)
+    resolved = load(_config_flags(given), app.environ, app.home)
+    standing = guard.standing_list(app.config_file)
+    guard.check(find("run").effect, resolved, allow=given["allow_context"], standing=standing)
+    plan = Plan(
+        clock=SystemClock(),
+        rng=random.SystemRandom(),
+        controllers=tuple(bundled.load(name) for name in names),
+        resolved=resolved,
+        all_namespaces=given["all_namespaces"],
+        options=options,
+        log=_one_of(given, "log", ("text", "json")),
+        elect=_one_of(given, "leader_elect", ("auto", "true", "false", "required")),
+        local=guard.is_local(resolved),
+        utc=given["utc"],
+        metrics_address=given["metrics_bind_address"],
+        health_address=given["health_probe_bind_address"],
+    )
+    return asyncio.run(session(app, plan))
+
+
+def _options(given: Given) -> RunOptions:
+    """What the flags say about the run; the namespace comes with the context."""
+    if given["once"] and given["until_idle"]:
+        raise UsageError("--once and --until-idle exclude each other.", next_step="--until-idle also retries and waits")
+    ends = given["once"] or given["until_idle"]
+    timeout = given["timeout"]
+    if timeout is None:
+        timeout = _TIMEOUT if ends else None
+    else:
+        _check("timeout", timeout, _SOME_TIME)
+    resync = given["resync"]
+    if resync:
+        _check("resync", resync, _RESYNC)
+    _check("workers", given["workers"], _WORKERS)
+    _check("attempt-timeout", given["attempt_timeout"], _SOME_TIME)
+    _check("drain", given["drain"], _SOME_TIME)
+    Selector.parse(given["selector"])
+    return RunOptions(
+        labels=given["selector"],
+        workers=given["workers"],
+        resync=resync or None,
+        once=given["once"],
+        until_idle=given["until_idle"],
+        timeout=timeout,
+        attempt_timeout=given["attempt_timeout"],
+        drain=given["drain"],
+    )
+
+
+def _check(flag: str, value: float, allowed: _Range) -> None:
+    if not allowed.least <= value <= allowed.most:
+        raise UsageError(f"Invalid value for --{flag}: {value:g}.", next_step=f"give {allowed.text}")
+
+
+def _one_of(given: Given, name: str, words: tuple[str, ...]) -> str:
+    value: str = given[name]
+    if value not in words:
+        flag = name.replace("_", "-")
+        raise UsageError(f"Invalid value for --{flag}: {value!r}.", next_step=f"use one of: {', '.join(words)}")
+    return value
+
+
+def _config_flags(given: Given) -> ConfigFlags:
+    """kubectl's flags as the kubeconfig loader wants them: the parameters carry the names of its fields."""
+    return ConfigFlags(**{field.name: given[field.name] for field in fields(ConfigFlags)})
