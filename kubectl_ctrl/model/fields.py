@@ -25,6 +25,7 @@ _UNOWNED_METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"}
 )
 _KEY_DEFAULTS = {"protocol": "TCP"}
+_NOTHING: Obj = {".": {}}  # in a tree, a node without anything in it means the whole; this is one with nothing in it
 
 _Slot = tuple[str, str, str]  # manager, operation, subresource
 
@@ -65,15 +66,16 @@ def owns_exactly(entry: Obj | None, desired: Obj) -> bool:
     """
     if entry is None or "fieldsV1" not in entry:
         return False
-    stripped: Obj = {key: value for key, value in desired.items() if key not in _UNOWNED}
+    stripped: Obj = {key: value for key, value in desired.items() if key not in _UNOWNED and key != "metadata"}
     metadata = {key: value for key, value in (desired.get("metadata") or {}).items() if key not in _UNOWNED_METADATA}
-    stripped["metadata"] = metadata or None
-    return _owns(entry["fieldsV1"], stripped)
+    if metadata:
+        stripped["metadata"] = metadata
+    return _owns(entry["fieldsV1"] or _NOTHING, stripped)
 
 
 def owned_values(obj: Obj, entry: Obj) -> Any:
     """The part of `obj` that lies at the entry's fields: two equal results mean that nobody changed what is owned."""
-    return _picked(entry.get("fieldsV1") or {}, obj)
+    return _picked(entry.get("fieldsV1") or _NOTHING, obj)
 
 
 def reduce(obj: Obj, managers: frozenset[str]) -> Obj:
@@ -136,9 +138,8 @@ def _wrote(old: Obj, new: Obj) -> set[str]:
     found: set[str] = set()
     for slot, times in after.items():
         fresh = times - before.get(slot, Counter())
-        if any(not _renamed(slot, time, before, after) for time in fresh):
-            found.add(slot[0])
-        elif not fresh and (_grew(slot, old, new) or _moved(slot, old, new)):
+        stamped = any(not _renamed(slot, time, before, after) for time in fresh)
+        if stamped or (not fresh and (_grew(slot, old, new) or _moved(slot, old, new))):
             found.add(slot[0])
     return found - _INVENTED - {""}
 
