@@ -74,8 +74,7 @@ class NetworkStream:
         if self._watchdog is not None:
             self._watchdog.cancel()
         self._forget()
-        # A response that came to its end gives its connection back; any other closes it.
-        self._response.release() if self._response.content.at_eof() else self._response.close()
+        self._response.close()  # one that came to its end has given its connection back
         self._on_close()
 
     async def _piece(self) -> bytes:

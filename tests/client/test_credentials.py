@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import logging
 import os
 from pathlib import Path
@@ -15,7 +16,10 @@ from kubectl_ctrl.client.secret import Secret
 from kubectl_ctrl.errors import CredentialsError, Refused
 from tests.client.hands import HandClock, until
 from tests.client.kubeconfigs import certificate, kubeconfig, resolved, written
+from tests.client.loopback import server_tls, serving
 from tests.client.test_execplugin import V1
+from tests.client.test_oidc import id_token
+from tests.client.test_oidc import user as oidc_user
 
 CERTIFIED = {
     "client-certificate-data": base64.b64encode(certificate("client")).decode(),
@@ -161,6 +165,37 @@ class TestCurrent:
             assert {type(end) for end in ends} == {CredentialsError}
             assert runs(tmp_path) == 1
             assert (await held.current()).authorization == Secret("Bearer run-2")
+
+        asyncio.run(test())
+
+    def test_a_failure_that_nobody_waits_for_any_longer_is_no_lost_error(self, tmp_path: Path) -> None:
+        async def test() -> None:
+            os.mkfifo(tmp_path / "gate")
+            held = credentials(tmp_path, counting_plugin(tmp_path, more="read line <gate; exit 1"))
+            impatient = asyncio.create_task(held.current())
+            await until(lambda: runs(tmp_path) == 1)
+            impatient.cancel()
+            await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
+            await until(lambda: "fetching=False" in repr(held))
+
+        asyncio.run(test())
+        gc.collect()  # asyncio complains of an error that nobody saw when the task goes
+
+    def test_a_token_that_kubectl_refreshed_is_taken_from_the_kubeconfig(self, tmp_path: Path) -> None:
+        async def test() -> None:
+            clock = HandClock()
+            async with serving(tls=server_tls(ask=False)) as issuer:
+
+                def user(life: float) -> dict[str, Any]:
+                    return oidc_user(issuer, **{"id-token": id_token(clock.now() + life)})
+
+                held = credentials(tmp_path, user(60), clock)
+                await held.current()
+                clock.advance(60)
+                written(tmp_path, kubeconfig(user=user(3600)))
+                assert (await held.current()).expires == clock.now() + 3590
+                # Using a refresh token that somebody used before can cost the user the whole login.
+                assert issuer.requests == []
 
         asyncio.run(test())
 

@@ -26,7 +26,7 @@ CANARY = "c4nary-in-the-mine"
         ("a: ~", None),
         ("a:", None),
         ("a: =", "="),
-        ('{"a":\t"\\/"}', "/"),  # JSON with a tab and an escape that YAML does not know
+        ('{"a":\t"\\/ \\ud83d\\ude00"}', "/ 😀"),  # JSON, whose escapes YAML does not all know
         ("\ufeffa: b", "b"),
         ("b: &x {c: d}\na: *x", {"c": "d"}),
     ],

@@ -59,17 +59,17 @@ class TestRefusedCredentials:
 
         run(test)
 
-    def test_a_kubeconfig_that_means_another_cluster_by_now_is_refused(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("use", ["send", "open"])
+    def test_a_kubeconfig_that_means_another_cluster_by_now_is_refused(self, tmp_path: Path, use: str) -> None:
         async def test() -> None:
             async with serving(guarded(set()), tls=server_tls()) as box, connected(tmp_path, box) as transport:
                 written(tmp_path, dev(box, user={"token": CANARY}, server="https://prod.example"))
-                for use in (transport.send, transport.open):
-                    with pytest.raises(Refused) as caught:
-                        await use(GET)
-                    assert caught.value.exit_code == 6
-                    assert caught.value.tried == f"started with {box.url}, found https://prod.example"
-                    break
+                with pytest.raises(Refused) as caught:
+                    await getattr(transport, use)(GET)
+                assert caught.value.exit_code == 6
+                assert caught.value.tried == f"started with {box.url}, found https://prod.example"
                 assert len(box.requests) == 1
+                assert repr(transport) == f"NetworkTransport({box.url}, calls=0, streams=0, closed=False)"
 
         run(test)
 

@@ -4,9 +4,11 @@ import asyncio
 import socket
 
 import pytest
+from aiohttp import ClientPayloadError
 
-from kubectl_ctrl.client.pools import Pools, _socket
-from tests.client.hands import HandClock
+from kubectl_ctrl.client.pools import Pools, Trip, _socket, fail_when_lost
+from tests.client.hands import HandClock, until
+from tests.client.loopback import STREAM, Request, serving
 
 
 def test_sockets_notice_a_dead_peer_within_75_seconds() -> None:
@@ -26,6 +28,37 @@ def test_the_library_is_told_not_to_send_again() -> None:
             pool = pools.take(stream=stream)
             assert pool.session._retry_connection is False
             pools.give_back(pool)
+        await pools.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_body_with_broken_framing_ends_in_an_error(late: bool) -> None:
+    async def test() -> None:
+        broken = asyncio.Event()
+
+        async def answer(_request: Request, writer: asyncio.StreamWriter) -> None:
+            writer.write(STREAM)
+            await broken.wait()
+            writer.write(b"zz\r\n")
+
+        pools = Pools(HandClock())
+        pool = pools.take(stream=True)
+        async with serving(answer) as box:
+            response = await pool.session.get(box.url, trace_request_ctx=Trip())
+            if not late:
+                fail_when_lost(response)
+            broken.set()
+            await until(lambda: box.open == 0)
+            await asyncio.sleep(0)
+            # The library itself has said nothing, which is why this is needed.
+            assert (response.content.exception() is None) == late
+            fail_when_lost(response)
+            with pytest.raises(ClientPayloadError):
+                await response.content.readany()
+            response.close()
+        pools.give_back(pool)
         await pools.close()
 
     asyncio.run(test())

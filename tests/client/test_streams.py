@@ -125,6 +125,21 @@ def test_a_stream_that_breaks(tmp_path: Path, end: bytes, sentence: str) -> None
     run(test)
 
 
+def test_a_stream_that_is_broken_from_its_beginning(tmp_path: Path) -> None:
+    async def answer(_request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM + b"zz\r\n")  # in one piece: the connection is lost before anybody reads
+        writer.close()
+
+    async def test() -> None:
+        async with serving(answer) as box, connected(tmp_path, box) as transport:
+            with pytest.raises(NoAnswer, match=r"ended too early|not HTTP"):
+                await rest(await transport.open(HttpRequest(method="GET", path="/watch")))
+            with pytest.raises(NoAnswer, match=r"ended too early|not HTTP"):
+                await transport.send(HttpRequest(method="GET", path="/list"))
+
+    run(test)
+
+
 def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LONGEST", 1000)
 
