@@ -68,8 +68,8 @@ class Refused:
     headers: Mapping[str, str] = {"content-type": "application/json"}
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
-        return
-        yield []
+        for nothing in ():
+            yield nothing
 
     async def read(self) -> bytes:
         status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
