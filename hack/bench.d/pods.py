@@ -68,8 +68,9 @@ class Refused:
     headers: Mapping[str, str] = {"content-type": "application/json"}
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
-        for nothing in ():
-            yield nothing
+        pieces: tuple[list[bytes], ...] = ()
+        for piece in pieces:
+            yield piece
 
     async def read(self) -> bytes:
         status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
