@@ -54,7 +54,10 @@ class Catalog:
         return self._by_resource.get(resource)
 
     def match(self, text: str) -> Match | None:
-        """The type that kubectl would take `text` for; raises UsageError when even kubectl could not choose."""
+        """The type that kubectl would take `text` for; raises UsageError when even kubectl could not choose.
+
+        In one thing more is understood than there: a kind without its group is found in every group.
+        """
         readings = tuple(_readings(text))
         ways = [(reading, fits) for reading in readings for fits in (_named, _short)]
         ways += [(reading, _of_kind) for reading in readings]

@@ -216,7 +216,7 @@ class Flight:
         if self.order.verb == "create":
             said = f"{said} an object of that name is there with another owner or other content."
             return AlreadyExists(said, site=self.site, code=409, reason="AlreadyExists")
-        said = f"{said} the object has changed since version {self.order.old_version!r}, and not by this call alone."
+        said = f"{said} the object has changed since version {self.order.old_version!r} into something else."
         return Conflict(said, site=self.site, code=409, reason="Conflict", next_step="Read it again and retry.")
 
     # --- time

@@ -53,7 +53,7 @@ def _created(sent: Any, live: Obj | None) -> Fate:
     """
     if live is None:
         return Fate.NOT_DONE
-    if is_subset(_as_stored(sent), live):
+    if is_subset(_told(_as_stored(sent), live), live):
         return Fate.DONE
     owner = controller_of(sent)
     if not sent["metadata"].get("generateName"):
@@ -144,6 +144,15 @@ def _directed(patch: Any) -> bool:
 def _without_servers_own(obj: Obj) -> Obj:
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVERS_OWN}
     return {**obj, "metadata": metadata}
+
+
+def _told(sent: Any, live: Any) -> Any:
+    """What was sent, less the empty and zero values that a server may leave out of what it stores."""
+    if isinstance(sent, dict) and isinstance(live, dict):
+        return {key: _told(value, live.get(key)) for key, value in sent.items() if value or key in live}
+    if isinstance(sent, list) and isinstance(live, list) and len(sent) == len(live):
+        return [_told(*pair) for pair in zip(sent, live, strict=True)]
+    return sent
 
 
 def _as_stored(sent: Obj) -> Obj:

@@ -51,7 +51,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 _CLEAR_WITHOUT_STATUS = frozenset({401, 429})
 
 _NO_SUCH_PATH = "404 page not found"  # the API server's whole answer for a path that it does not serve
-_UID_MISMATCH = re.compile(r"uid mismatch|UID in precondition")
+_UID_MISMATCH = re.compile(r"uid mismatch|UID in (?:the )?precondition")
 _DENIED = re.compile(
     r'cannot (?P<verb>[\w*]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]+)")?'
@@ -234,7 +234,7 @@ def _bare(response: HttpResponse, now: float, message: str) -> Refusal:
 
 
 def _words(response: HttpResponse, order: Order) -> str:
-    return "" if order.sensitive or not response.body else f"The answer begins with {excerpt(response.body)}"
+    return "" if order.sensitive or not response.body else f"the answer begins with {excerpt(response.body)}"
 
 
 def _shown_causes(refusal: Refusal, order: Order) -> tuple[StatusCause, ...]:
@@ -249,51 +249,53 @@ def _shown_causes(refusal: Refusal, order: Order) -> tuple[StatusCause, ...]:
 def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) -> tuple[str, str]:
     """What happened as a sentence or two, and what to do next."""
     what = f"{order.verb} {order.target}"
-    why = f" {sentence(message)}" if message else ""
+    why = f": {sentence(message)}" if message else "."
     code = f"{refusal.code} {refusal.reason}".strip()
     if kind is Forbidden:
-        return _forbidden(refusal, message, order, f"The server forbids {what} ({code}).{why}")
+        return _forbidden(refusal, message, order, f"The server forbids {what} ({code}){why}")
     if kind is Invalid and refusal.causes and not order.sensitive:
         return f"The server finds the object of {what} invalid ({code}): {_listed(refusal.causes)}.", ""
     said, next_step = _PHRASES.get(kind, _PLAIN_PHRASE)
     if kind is NotFound and order.verb == "create":  # what is missing is not the object, but what it needs
         said, next_step = _PLAIN_PHRASE
-    return said.format(what=what, code=code, why=why, target=order.target), next_step
+    return said.format(what=what, code=code, why=why, verb=order.verb, target=order.target), next_step
 
 
 # Values are filled in by str.format once; a server's words are never a format themselves.
-_PLAIN_PHRASE = ("The server refused {what} ({code}).{why}", "")
+_PLAIN_PHRASE = ("The server refused {what} ({code}){why}", "")
 _PHRASES: dict[type[ApiError], tuple[str, str]] = {
-    BadRequest: ("The server could not make sense of {what} ({code}).{why}", ""),
+    BadRequest: ("The server could not make sense of {what} ({code}){why}", ""),
     Unauthorized: (
-        "The server does not accept the credentials ({what}, {code}).{why}",
+        "The server does not accept the credentials ({what}, {code}){why}",
         "Log in again, or check the user of this kubeconfig context.",
     ),
     NamespaceTerminating: (
-        "The namespace is being deleted and takes nothing new ({what}, {code}).{why}",
+        "The namespace is being deleted and takes nothing new ({what}, {code}){why}",
         "Wait until the namespace is gone.",
     ),
-    NotFound: ("There is no {target} ({what}, {code}).{why}", ""),
+    NotFound: ("There is no {target} ({verb}, {code}){why}", ""),
     NotServed: (
-        "The server does not serve what was asked for ({what}, {code}).{why}",
+        "The server does not serve what was asked for ({what}, {code}){why}",
         "Install its CRD, or check the group and version; kubectl api-resources lists what is served.",
     ),
     Replaced: (
-        "The object that was meant is gone ({what}, {code}): its UID is not the one that the server knows.{why}",
+        "The object that was meant is gone, and its UID with it ({what}, {code}){why}",
         "Read again: the name may belong to another object now.",
     ),
-    Conflict: ("The server reports a conflict for {what} ({code}).{why}", "Read the object again and retry."),
-    AlreadyExists: ("There is already a {target} ({what}, {code}).{why}", ""),
-    Expired: ("The version or page that {what} continues from is too old ({code}).{why}", "List again from the start."),
-    TooManyRequests: ("The server sheds load and turned {what} away ({code}).{why}", "Retry later."),
-    ServerError: ("The server failed to {what} ({code}).{why}", ""),
+    Conflict: ("The server reports a conflict for {what} ({code}){why}", "Read the object again and retry."),
+    AlreadyExists: ("There is already a {target} ({verb}, {code}){why}", ""),
+    Expired: ("The version or page that {what} continues from is too old ({code}){why}", "List again from the start."),
+    TooManyRequests: ("The server sheds load and turned {what} away ({code}){why}", "Retry later."),
+    ServerError: ("The server failed to {what} ({code}){why}", ""),
 }
 
 
 def _listed(causes: tuple[StatusCause, ...]) -> str:
-    parts = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes[:_MOST_CAUSES]]
-    more = f"; and {len(causes) - _MOST_CAUSES} more" if len(causes) > _MOST_CAUSES else ""
-    return "; ".join(part.rstrip(".") for part in parts) + more
+    """The causes in their order; servers say some of them twice."""
+    told = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes]
+    parts = [part.rstrip(".") for part in dict.fromkeys(told)]
+    more = f"; and {len(parts) - _MOST_CAUSES} more" if len(parts) > _MOST_CAUSES else ""
+    return "; ".join(parts[:_MOST_CAUSES]) + more
 
 
 def _forbidden(refusal: Refusal, message: str, order: Order, said: str) -> tuple[str, str]:

@@ -68,6 +68,15 @@ def test_what_a_server_drops_or_rewrites_does_not_count() -> None:
     assert fate(created(sent), live(configmap(a="1"), creationTimestamp="2026-01-01T00:00:00Z")) is Fate.DONE
 
 
+def test_zero_values_may_be_left_out_and_others_not() -> None:
+    sent = {**configmap(), "spec": {"a": "", "b": 0, "c": False, "d": [{"e": {}, "f": 1}], "g": None}}
+    stored = {**configmap(), "spec": {"d": [{"f": 1}]}}
+    del stored["data"]
+    assert fate(created(sent), live(stored)) is Fate.DONE
+    assert fate(created(sent), live({**stored, "spec": {"b": 1, "d": [{"f": 1}]}})) is Fate.REFUSED
+    assert fate(created(sent), live({**stored, "spec": {"d": [{}]}})) is Fate.REFUSED
+
+
 def test_the_plain_text_of_a_secret_is_stored_encoded() -> None:
     sent: Obj = {"metadata": {"name": "s", "namespace": "x"}, "stringData": {"p": "hunter2"}}
     stored: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": sent["metadata"], "data": {"p": "aHVudGVyMg=="}}
