@@ -18,6 +18,7 @@ from kubectl_ctrl.testing.clock import FakeClock
 from tests.cache.history import THINGS, History, Step, selected, thing
 
 KEYS = [Key("a", "x"), Key("a", "y"), Key("b", "x")]
+MOSTLY_ONE = st.sampled_from([KEYS[0], *KEYS, KEYS[0]])
 COLOURS = ["red", "blue"]
 RED = Selector.parse("colour=red")
 
@@ -79,8 +80,8 @@ class Interleaving(RuleBasedStateMachine):
     labels = ""
     answers: Bundle[Answer] = Bundle("answers")
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(synced=st.sampled_from([True, True, False]))
+    def start(self, synced: bool) -> None:
         self.clock = FakeClock()
         self.selector = Selector.parse(self.labels) if self.labels else None
         self.replica = Replica(
@@ -103,6 +104,10 @@ class Interleaving(RuleBasedStateMachine):
         self.staging: tuple[Staging, int] | None = None
         self.snapshot: int | None = None
         self.viewers = [Viewer(self.replica, name="first")]
+        if synced:
+            for key in KEYS:
+                self._write(key, "red", 0)
+            self.list_goes_on(at_once=True)
 
     # The server.
 
@@ -116,27 +121,30 @@ class Interleaving(RuleBasedStateMachine):
         version = str(self.server.version + 1)
         return self.server.put(thing(key, uid, version, labels={"colour": colour}, value=value))
 
-    @rule(key=st.sampled_from(KEYS), colour=st.sampled_from(COLOURS), value=st.integers(0, 2))
-    def somebody_writes(self, key: Key, colour: str, value: int) -> None:
-        self._write(key, colour, value)
+    def _delete(self, key: Key) -> Step:
+        if self.server.at(key, self.server.version) is None:
+            self._write(key, "red", 0)
+        return self.server.delete(key)
 
-    @rule(target=answers, key=st.sampled_from(KEYS), colour=st.sampled_from(COLOURS), value=st.integers(0, 2))
+    @rule(target=answers, key=MOSTLY_ONE, colour=st.sampled_from(COLOURS), value=st.integers(0, 2))
     def we_write(self, key: Key, colour: str, value: int) -> Answer:
         return Answer(step=self._write(key, colour, value), era=self.era)
 
-    @rule(key=st.sampled_from(KEYS))
-    def somebody_deletes(self, key: Key) -> None:
-        if self.server.at(key, self.server.version) is not None:
-            self.server.delete(key)
-
-    @rule(target=answers, key=st.sampled_from(KEYS))
+    @rule(target=answers, key=MOSTLY_ONE)
     def we_delete(self, key: Key) -> Answer:
-        if self.server.at(key, self.server.version) is None:
-            self._write(key, "red", 0)
-        return Answer(step=self.server.delete(key), era=self.era)
+        return Answer(step=self._delete(key), era=self.era)
 
-    @rule(back=st.integers(1, 6))
+    @rule(key=MOSTLY_ONE, colour=st.sampled_from([*COLOURS, None]), value=st.integers(0, 2))
+    def somebody_writes(self, key: Key, colour: str | None, value: int) -> None:
+        if colour is None:
+            self._delete(key)
+        else:
+            self._write(key, colour, value)
+
+    @rule(back=st.sampled_from([0, 0, 0, 1, 2, 5]))
     def server_is_restored(self, back: int) -> None:
+        if back == 0:
+            return
         self.server = self.server.until(max(0, self.server.version - back))
         self.era += 1
         self.restored = True
@@ -198,40 +206,34 @@ class Interleaving(RuleBasedStateMachine):
         step = next(step for step in self.server.steps if step.version == version)
         return self.server.event(step, self.selector) is not None
 
-    @rule()
-    def list_is_asked_for(self) -> None:
-        self.staging = (self.replica.stage(), self.answered)
-        self.snapshot = None
+    @rule(at_once=st.booleans())
+    def list_goes_on(self, at_once: bool) -> None:
+        """It is asked for, answered, and taken in; all at once, or with other things in between."""
+        if self.staging is None:
+            self.staging = (self.replica.stage(), self.answered)
+        elif self.snapshot is None:
+            self.snapshot = self.server.version
+        else:
+            self._take_list(self.staging[0], self.staging[1], self.snapshot)
+        if at_once and self.staging is not None:
+            self.list_goes_on(at_once)
 
-    @precondition(lambda self: self.staging is not None and self.snapshot is None)
-    @rule()
-    def list_is_answered(self) -> None:
-        self.snapshot = self.server.version
-
-    @precondition(lambda self: self.snapshot is not None)
-    @rule()
-    def list_arrives(self) -> None:
-        assert self.staging is not None
-        assert self.snapshot is not None
-        staging, asked = self.staging
-        for obj in self.server.state(self.snapshot).values():
+    def _take_list(self, staging: Staging, asked: int, version: int) -> None:
+        for obj in self.server.state(version).values():
             if selected(obj, self.selector) is not None:
                 self.replica.add(staging, copy.deepcopy(obj))
-        self.replica.replace(staging, str(self.snapshot))
+        self.replica.replace(staging, str(version))
         for key, floors in self.floors.items():
             self.floors[key] = [floor for floor in floors if floor.number > asked]
-        self.known, self.reached, self.restored = self.server, self.snapshot, False
+        self.known, self.reached, self.restored = self.server, version, False
         self.staging = self.snapshot = None
 
     # Subscribers.
 
-    @rule()
-    def somebody_subscribes(self) -> None:
-        if len(self.viewers) < 4:
+    @rule(most=st.sampled_from([0, 1, 3, 100]))
+    def subscribers_are_told(self, most: int) -> None:
+        if most == 0 and len(self.viewers) < 4:
             self.viewers.append(Viewer(self.replica, name=f"viewer {len(self.viewers)}"))
-
-    @rule(most=st.integers(1, 4))
-    def backlogs_shrink(self, most: int) -> None:
         for viewer in self.viewers:
             viewer.subscription.work_off(most)
 
@@ -298,6 +300,6 @@ class NarrowedInterleaving(Interleaving):
 
 
 TestInterleaving = Interleaving.TestCase
-TestInterleaving.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestInterleaving.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 TestNarrowedInterleaving = NarrowedInterleaving.TestCase
-TestNarrowedInterleaving.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestNarrowedInterleaving.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
