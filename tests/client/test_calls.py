@@ -214,6 +214,22 @@ def test_the_head_of_a_request() -> None:
     on_answers(main, answer(configmap()), answer(configmap()))
 
 
+def test_another_agent_shares_everything_else() -> None:
+    async def main(rig: Rig, server: ScriptedServer) -> None:
+        other = rig.client.as_agent("kubectl-ctrl/0.1 (other)")
+        await other.list(CONFIGMAPS)
+        await rig.client.list(CONFIGMAPS)
+        assert [handled.user_agent for handled in server.requests] == [
+            "kubectl-ctrl/0.1 (other)",
+            "kubectl-ctrl/0.1 (test)",
+        ]
+        assert other.counters is rig.base.counters
+        assert other.discovery is rig.base.discovery
+        assert other.scope is rig.client.scope
+
+    on_server(main)
+
+
 def test_counters() -> None:
     async def main(rig: Rig, server: ScriptedServer) -> None:
         counters = rig.base.counters

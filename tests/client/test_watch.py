@@ -2,19 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
 from kubectl_ctrl.client.options import ListQuery, Scope, WatchQuery
-from kubectl_ctrl.client.shapes import Expected, Poisoned
-from kubectl_ctrl.client.transport import HttpRequest, HttpStream, NoAnswer, TooSlow
-from kubectl_ctrl.client.watch import EndKind, EventKind, Watch, WatchEvent, WatchItem, event_of
+from kubectl_ctrl.client.watch import EndKind, Watch, WatchEvent, WatchItem
 from kubectl_ctrl.errors import (
-    BadAnswer,
     CallSite,
-    CredentialsError,
     DeadlinePassed,
     Expired,
     Forbidden,
@@ -23,17 +17,14 @@ from kubectl_ctrl.errors import (
     TooManyRequests,
     Unreachable,
 )
-from kubectl_ctrl.model.objects import Obj, name_of, version_of
-from kubectl_ctrl.model.resources import SECRETS
+from kubectl_ctrl.model.objects import name_of, version_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import settle
 from kubectl_ctrl.testing.server import ScriptedServer
-from tests.cache.pods import line, pod
-from tests.client.rig import CONFIGMAPS, Canned, Lines, Rig, answer, configmap, on_answers, on_server, status
+from tests.client.rig import CONFIGMAPS, Rig, configmap, on_server
 
 WATCH = Match(verb="watch", plural="configmaps")
 QUIET = WatchQuery(bookmarks=False)
-EXPECTED = Expected(kind="ConfigMap", api_version="v1", metadata_only=False, sensitive=False)
 
 
 def told(items: list[WatchItem]) -> list[str]:
@@ -45,16 +36,6 @@ def told(items: list[WatchItem]) -> list[str]:
 
 async def to_the_end(watch: Watch) -> list[str]:
     return [text async for batch in watch for text in told(batch)]
-
-
-def frame(kind: str, obj: Any) -> bytes:
-    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
-
-
-def good(name: str, version: str = "1") -> Obj:
-    obj = configmap(name)
-    obj["metadata"]["resourceVersion"] = version
-    return obj
 
 
 # --- from a server
@@ -349,191 +330,3 @@ def test_a_closed_gate_refuses_the_watch() -> None:
         assert server.requests == []
 
     on_server(main)
-
-
-# --- from written answers
-
-
-def test_an_error_frame_ends_the_watch_after_what_came_before() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == ["ADDED one"]
-        assert watch.end is not None
-        assert (watch.end.kind, watch.end.events) == (EndKind.EXPIRED, 1)
-        assert "too old resource version: 1 (9)" in str(watch.end.error)
-        assert canned.streams[0].closed == 1
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == []
-        assert watch.end is not None
-        assert (watch.end.kind, watch.end.retry_after) == (EndKind.REFUSED, 3.0)
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == []
-        assert watch.end is not None
-        assert watch.end.kind is EndKind.BROKEN
-        assert isinstance(watch.end.error, BadAnswer)
-
-    expired = status(410, "Expired", "too old resource version: 1 (9)")
-    shed = status(429, "TooManyRequests", "slow down", retryAfterSeconds=3)
-    on_answers(
-        main,
-        answer(frame("ADDED", good("one")) + frame("ERROR", expired) + frame("ADDED", good("two"))),
-        answer(frame("ERROR", shed)),
-        answer(frame("ERROR", {"kind": "Pod", "metadata": {}})),
-    )
-
-
-def test_garbage_between_good_lines_costs_nothing_else() -> None:
-    lines = [
-        frame("ADDED", good("one")),
-        b"\n",
-        b"not json\n",
-        b"\xff\xfe\n",
-        b"[" * 5_000 + b"\n",
-        b"7\n",
-        b'{"type":["ADDED"],"object":{}}\n',
-        b'{"type":"ADDED"}\n',
-        frame("ADDED", None),
-        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1"}),
-        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}),
-        frame("ADDED", {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "x"}}),
-        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "x"}}),
-        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": 7}}),
-        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x", "namespace": 7}}),
-        frame("ADDED", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x", "resourceVersion": 7}}),
-        frame("BOOKMARK", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}),
-        frame("RENAMED", good("x")),
-        frame("ERROR", "no"),
-        frame("MODIFIED", good("two")),
-        frame("BOOKMARK", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}}),
-    ]
-
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(CONFIGMAPS)
-        items = [item async for batch in watch for item in batch]
-        assert told(items)[0] == "ADDED one"
-        assert told(items)[-2:] == ["MODIFIED two", "BOOKMARK"]
-        bad = [item for item in items if isinstance(item, Poisoned)]
-        assert len(bad) == len(items) - 3 >= 17
-        assert all(item.why.endswith(".") and item.why.isprintable() and item.excerpt.isprintable() for item in bad)
-        assert watch.end is not None
-        assert (watch.end.kind, watch.end.events, watch.poisoned) == (EndKind.CLOSED, 3, len(bad))
-
-    on_answers(main, answer(b"".join(lines)))
-
-
-def test_a_login_page_is_no_stream() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == []
-        assert watch.end is not None
-        assert watch.end.kind is EndKind.REFUSED
-        assert isinstance(watch.end.error, BadAnswer)
-        assert "text/html" in watch.end.error.message
-        assert canned.streams[0].closed == 1
-
-    on_answers(main, answer(b"<html>\n" * 100, content_type="text/html"))
-
-
-def test_errors_of_our_own_end_it_and_foreign_ones_pass() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == []
-        assert watch.end is not None
-        assert watch.end.kind is EndKind.REFUSED
-        assert isinstance(watch.end.error, CredentialsError)
-        with pytest.raises(ZeroDivisionError):
-            await to_the_end(rig.client.watch(CONFIGMAPS))
-
-    on_answers(main, CredentialsError("The plugin failed."), ZeroDivisionError())
-
-
-class Endless(Lines):
-    """A stream that breaks or falls silent after its lines."""
-
-    fault: Exception = NoAnswer("Reset.", sent=True)
-
-    async def batches(self) -> AsyncIterator[list[bytes]]:
-        async for batch in super().batches():
-            yield batch
-        raise self.fault
-
-
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [(NoAnswer("Reset.", sent=True), EndKind.BROKEN), (TooSlow("Silent.", sent=True), EndKind.SILENT)],
-)
-def test_how_a_stream_breaks(fault: Exception, kind: EndKind) -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        async def open_(request: HttpRequest) -> HttpStream:
-            stream = Endless(answer(frame("ADDED", good("one"))))
-            stream.fault = fault
-            canned.streams.append(stream)
-            return stream
-
-        canned.open = open_  # type: ignore[method-assign]
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == ["ADDED one"]
-        assert watch.end is not None
-        assert watch.end.kind is kind
-        assert canned.streams[0].closed == 1
-
-    on_answers(main)
-
-
-def test_a_flood_leaves_turns_to_others() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        turns = 0
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await rig.clock.sleep(0)
-
-        busy = asyncio.create_task(others())
-        batches = [len(batch) async for batch in rig.client.watch(CONFIGMAPS)]
-        busy.cancel()
-        assert sum(batches) == 1_000
-        assert max(batches) <= 8
-        assert turns >= 10
-
-    on_answers(main, answer(b"".join(frame("ADDED", good(f"m{number}")) for number in range(1_000))))
-
-
-# --- lines
-
-
-def test_a_whole_object_is_projected_when_metadata_was_asked_for() -> None:
-    expected = Expected(kind="Pod", api_version="v1", metadata_only=True, sensitive=False)
-    obj = pod(1)
-    event = event_of(line(obj), expected)
-    assert event == WatchEvent(
-        EventKind.MODIFIED,
-        {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]},
-    )
-
-
-def test_a_partial_object_is_poison_where_a_whole_one_was_asked_for() -> None:
-    obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "x"}}
-    assert isinstance(event_of(frame("ADDED", obj), EXPECTED), Poisoned)
-
-
-def test_a_poisoned_secret_is_not_quoted() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(SECRETS)
-        items = [item async for batch in watch for item in batch]
-        assert len(items) == 3
-        for item in items:
-            assert isinstance(item, Poisoned)
-            assert "hunter2" not in repr(item) + item.excerpt + item.why
-
-    body = b'{"type":"ADDED","object":{"kind":"Secret","data":{"p":"hunter2"}}}\n'
-    on_answers(main, answer(body + b"hunter2\n" + frame("ADDED", {**good("x"), "data": {"p": "hunter2"}})))
-
-
-def test_a_poisoned_line_shows_its_beginning() -> None:
-    item = event_of(b'{"type":"ADDED","object":\x1b[31m' + b"x" * 10_000, EXPECTED)
-    assert isinstance(item, Poisoned)
-    assert item.excerpt.startswith("""'{"type":"ADDED","object":""")
-    assert len(item.excerpt) < 150
-    assert "excerpt" not in repr(item)
