@@ -150,7 +150,7 @@ def _name(keys: tuple[str, ...], item: Any) -> tuple[Any, ...] | None:
     if not isinstance(item, dict):
         return None
     name = tuple(item.get(key, _KEY_DEFAULTS.get(key)) for key in keys)
-    return name if all(isinstance(part, str | int) and not isinstance(part, bool) for part in name) else None
+    return name if all(isinstance(part, str | int) for part in name) else None
 
 
 class _Diff:
@@ -165,7 +165,7 @@ class _Diff:
             return []
         parts = self._parts(path, field, old, new)
         if parts is None:
-            return [] if _equal(old, new) else [self._one(path, old, new)]
+            return [] if same(old, new) else [self._one(path, old, new)]
         found: list[Difference] = []
         for part_path, part_field, before, after in parts:
             found += self.between(part_path, part_field, before, after)
@@ -220,10 +220,6 @@ def _of_keyed(
     for name in [*old, *(name for name in new if name not in old)]:
         label = ",".join(f"{key}={part}" for key, part in zip(keys, name, strict=True))
         yield f"{path}[{label}]", "", old.get(name, ABSENT), new.get(name, ABSENT)
-
-
-def _equal(old: Any, new: Any) -> bool:
-    return old is new if isinstance(old, Marker) or isinstance(new, Marker) else same(old, new)
 
 
 def _joined(path: str, key: str) -> str:

@@ -183,7 +183,7 @@ def _owns(fields: Obj, value: Any) -> bool:
         # A null asks for nothing, and yet the server notes it as owned (creationTimestamp in a pod template).
         asked = {f"f:{key}": inner for key, inner in value.items()}
         return all(name in fields for name, inner in asked.items() if inner is not None) and all(
-            name in asked and (asked[name] is None or _owns(fields[name], asked[name])) for name in children
+            name in asked and _owns(fields[name], asked[name]) for name in children
         )
     if isinstance(value, list):
         return len(children) == len(value) and all(_owns_item(name, fields[name], value) for name in children)

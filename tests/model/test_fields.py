@@ -165,6 +165,8 @@ def test_a_second_write_in_one_second_shows_in_what_is_owned() -> None:
     changed = obj(entry("me", fields=data("a"), operation="Apply"), data={"a": "2"})
     assert made_by(old, grown, "me")
     assert made_by(old, changed, "me")
+    shared = obj(entry("me", fields=data("a", "b"), operation="Apply"), data={"a": "1", "b": "2"})
+    assert made_by(obj(entry("me", fields=data("a"), operation="Apply"), data={"a": "1", "b": "2"}), shared, "me")
     # It could be that another gave up a field that both had.
     assert not made_by(grown, old, "me")
 
@@ -367,8 +369,10 @@ def test_without_an_entry_nothing_is_owned() -> None:
 
 
 def test_two_items_that_one_key_could_mean_are_not_told_apart() -> None:
-    fields: Obj = {"f:ports": {'k:{"port":80}': {".": {}, "f:port": {}}, 'k:{"port":81}': {".": {}, "f:port": {}}}}
-    assert not owns_exactly(entry("me", fields=fields), {"ports": [{"port": 80}, {"port": 80}]})
+    it = entry("me", fields={"f:ports": {'k:{"port":80}': {".": {}, "f:port": {}}}})
+    assert owned_values({"ports": [{"port": 80}]}, it) == {"f:ports": {'k:{"port":80}': {"f:port": 80}}}
+    assert owned_values({"ports": [{"port": 80}, {"port": 80}]}, it) == {"f:ports": {'k:{"port":80}': None}}
+    assert not owns_exactly(it, {"ports": [{"port": 80}, {"port": 80}]})
 
 
 def test_owned_values_change_with_what_is_owned_and_with_nothing_else() -> None:

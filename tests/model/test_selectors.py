@@ -82,6 +82,7 @@ def test_what_matches(text: str, matches: bool) -> None:
         ("app>two", "'two' is not a whole number"),
         ("app=" + "x" * 64, "is not a label value"),
         ("x" * 64, "is not a label key"),
+        ("x" * 254 + "/a", "is not a label key"),
     ],
 )
 def test_a_mistake_is_placed(text: str, message: str) -> None:
