@@ -120,12 +120,15 @@ class Manager:
         self._end(Reason.TIMEOUT, self._unmet())
 
     async def _on_idle(self) -> None:
-        since, seen = self._clock.elapsed(), -1
-        while self._clock.elapsed() - since < QUIET:
+        since: float | None = None  # the first look that found nothing to do
+        seen = -1
+        while since is None or self._clock.elapsed() - since < QUIET:
             await self._clock.sleep(_LOOK_FOR_IDLE)
             # What began and ended between two looks shows in the number of attempts.
             if self._ids.given != seen or any(self._unmet()):
-                since, seen = self._clock.elapsed(), self._ids.given
+                since, seen = None, self._ids.given
+            elif since is None:
+                since = self._clock.elapsed()
         self._end(Reason.IDLE)
 
     def _give_up(self, error: CtrlError) -> None:

@@ -6,7 +6,8 @@
 | Result(again=True)                                | again, at once                                       |
 | Result(after), without or with waiting_for        | after that time; or waiting, looked at again then    |
 | Result(waiting_for)                               | waiting, until something changes                     |
-| TerminalError, ControllerError, Invalid, Refused  | terminal: any new cause runs it, no backoff does     |
+| TerminalError, Invalid, Refused                   | terminal: any new cause runs it, no backoff does     |
+| ControllerError, UsageError: a wrong call         | terminal as well                                     |
 | NamespaceTerminating, NotInstalled, NotServed     | waiting: not an error                                |
 | Forbidden: quota, admission, RBAC                 | retry, slowly                                        |
 | 429 and 5xx that name a time                      | retry, not before that time                          |
@@ -35,6 +36,7 @@ from kubectl_ctrl.errors import (
     NotServed,
     Refused,
     TerminalError,
+    UsageError,
 )
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.runtime.contract import Reconciler, Result
@@ -117,7 +119,7 @@ def _fate(error: BaseException) -> tuple[Outcome, float]:
     match error:
         case CancelledError() | NotLeading():
             return Outcome.DROPPED, 0.0
-        case TerminalError() | ControllerError() | Invalid() | Refused():
+        case TerminalError() | ControllerError() | UsageError() | Invalid() | Refused():
             return Outcome.TERMINAL, 0.0
         case NamespaceTerminating():
             return Outcome.WAITING, 0.0

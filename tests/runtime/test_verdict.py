@@ -57,13 +57,15 @@ def test_returning_anything_else_is_a_mistake_that_no_retry_mends() -> None:
 # Every class of the error tree stands here: a new one needs a decision.
 FATES: dict[type[errors.CtrlError], tuple[Outcome, float]] = {
     errors.CtrlError: (Outcome.RETRY, 0),
-    errors.UsageError: (Outcome.RETRY, 0),
+    errors.UsageError: (Outcome.TERMINAL, 0),
     errors.ConfigError: (Outcome.RETRY, 0),
     errors.CredentialsError: (Outcome.RETRY, 0),
     errors.PrerequisiteMissing: (Outcome.RETRY, 0),
+    errors.ProgramFailed: (Outcome.RETRY, 0),
     errors.Refused: (Outcome.TERMINAL, 0),
     errors.NotInstalled: (Outcome.WAITING, NOT_INSTALLED_RETRY),
     errors.TimedOut: (Outcome.RETRY, 0),
+    errors.QueueClosed: (Outcome.RETRY, 0),
     errors.ControllerError: (Outcome.TERMINAL, 0),
     errors.TerminalError: (Outcome.TERMINAL, 0),
     errors.CallError: (Outcome.RETRY, 0),
@@ -95,6 +97,8 @@ def _tree(kind: type[errors.CtrlError]) -> list[type[errors.CtrlError]]:
 
 
 def _made(kind: type[errors.CtrlError]) -> errors.CtrlError:
+    if kind is errors.ProgramFailed:
+        return errors.ProgramFailed("It did not work.", argv=("toy",), outcome="ended with exit code 1", code=1)
     if issubclass(kind, ApiError):
         return api(kind)
     return call(kind) if issubclass(kind, CallError) else kind("It did not work.")

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.errors import CallSite, NotLeading, Refused
+from kubectl_ctrl.model.attempt import Background, Call, Outcome, State
+from kubectl_ctrl.model.cause import CauseKind, Request
+from kubectl_ctrl.model.resources import LEASES
+from kubectl_ctrl.model.summary import Reason
+from kubectl_ctrl.runtime.builder import ControllerSpec, controller
+from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.election import Candidate, LeaseElector
+from kubectl_ctrl.runtime.services import Elector, Services, Tell
+from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.testing.faults import Match
+from kubectl_ctrl.testing.loop import run_virtual
+from tests.runtime.toy import CONFIGMAPS, TOYS
+from tests.runtime.world import Running, World, toy
+
+Body = Callable[[Context, Request], object]
+
+
+class Throne:
+    """An elector that a test crowns and deposes."""
+
+    def __init__(self) -> None:
+        self.leading = False
+        self.released = False
+        self._changed = asyncio.Event()
+
+    def gate(self) -> float | None:
+        if not self.leading:
+            raise NotLeading("The lease may have passed.", site=CallSite("lead", "lease"))
+        return None
+
+    def set(self, leading: bool) -> None:
+        self.leading = leading
+        self._changed.set()
+
+    def expire(self) -> None:
+        """Time has passed, and nobody said so yet."""
+        self.leading = False
+
+    async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        led = False
+        try:
+            while True:
+                if self.leading != led:
+                    led = self.leading
+                    (on_lead if led else on_lost)()
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            if led:
+                on_lost()
+            self.released = True
+
+
+def on_throne(throne: Elector) -> Services:
+    return Services(elector=lambda name, client, tell: throne)
+
+
+def spec_of(world: World, seconds: float = 0.0) -> ControllerSpec:
+    """Takes its time and then writes."""
+
+    async def reconcile(ctx: Context, request: Request) -> Result | None:
+        await world.clock.sleep(seconds)
+        await ctx.write.create({"metadata": {"generateName": f"{request.name}-"}}, CONFIGMAPS)
+        return None
+
+    return controller("toy", reconcile).for_(TOYS)
+
+
+def test_no_attempt_starts_before_it_leads_and_the_first_one_knows_all_causes() -> None:
+    async def main() -> None:
+        world, throne = World(), Throne()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(world), services=on_throne(throne)):
+            await world.rest(30)
+            assert world.told(State)[-1].message == "the lease of toy is not ours"
+            entries = world.told(State)[-1].entries
+            assert [(entry.request.name, str(entry.state)) for entry in entries] == [("bear", "ready")]
+            throne.set(True)
+            await world.rest()
+            assert [attempt.verdict.outcome for attempt in world.attempts] == [Outcome.DONE]
+        assert throne.released
+
+    run_virtual(main())
+
+
+def test_a_lost_lease_cuts_what_runs_and_no_call_is_sent_after_it() -> None:
+    async def main() -> None:
+        world, throne = World(), Throne()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(world, seconds=10), services=on_throne(throne)):
+            throne.set(True)
+            await world.rest(5)
+            throne.set(False)
+            await world.rest()
+            [attempt] = world.attempts
+            assert (attempt.verdict.outcome, attempt.verdict.message) == (
+                Outcome.DROPPED,
+                "The attempt was cut: the lease was lost.",
+            )
+            world.server.create(toy("robot"))
+            await world.rest(60)
+            assert (len(world.attempts), list(world.writes())) == (1, [])
+            throne.set(True)
+            await world.rest(15)
+            again = world.attempts[1]
+            assert [cause.kind for cause in again.start.causes] == [CauseKind.RETRY]
+            assert again.start.causes[0].attempt == attempt.id
+            assert sorted(write.key.name.partition("-")[0] for write in world.writes()) == ["bear", "robot"]
+
+    run_virtual(main())
+
+
+def test_a_lease_that_ran_out_unsaid_closes_the_gate_for_calls_and_for_attempts() -> None:
+    async def main() -> None:
+        world, throne = World(), Throne()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(world, seconds=10), services=on_throne(throne)):
+            throne.set(True)
+            await world.rest(5)
+            throne.expire()
+            world.server.create(toy("robot"))
+            await world.rest(20)
+            assert [attempt.verdict.outcome for attempt in world.attempts] == [Outcome.DROPPED]
+            assert list(world.writes()) == []
+            throne.set(True)
+            await world.rest(15)
+        assert len(list(world.writes())) == 2
+
+    run_virtual(main())
+
+
+def test_an_elector_that_can_never_lead_ends_the_run() -> None:
+    class Usurped(Throne):
+        async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
+            raise Refused("Another process holds the Lease.")
+
+    async def main() -> None:
+        world = World()
+        summary = await world.run(spec_of(world), services=on_throne(Usurped()))
+        assert summary.reason is Reason.FATAL
+        problem = summary.problem()
+        assert problem is not None
+        assert problem.exit_code == 6
+
+    run_virtual(main())
+
+
+def test_each_controller_has_a_lease_of_its_own() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        thrones = {"toy": Throne(), "other": Throne()}
+
+        async def nothing(ctx: Context, request: Request) -> Result | None:
+            return None
+
+        other = controller("other", nothing).for_(TOYS)
+        services = Services(elector=lambda name, client, tell: thrones[name])
+        async with world.running(spec_of(world), other, services=services):
+            thrones["other"].set(True)
+            await world.rest(10)
+            assert [attempt.start.controller for attempt in world.attempts] == ["other"]
+
+    run_virtual(main())
+
+
+def test_what_happens_in_the_background_is_told_to_the_observers() -> None:
+    async def main() -> None:
+        world = World()
+        tells: list[Tell] = []
+
+        def elector(name: str, client: Client, tell: Tell) -> Elector:
+            tells.append(tell)
+            return Throne()
+
+        async with world.running(spec_of(world), services=Services(elector=elector)):
+            call = Call(id="x.1", verb="update", resource=LEASES, started=0.0)
+            tells[0](Background(attempt="", call=call))
+        assert world.told(Background) == [Background(attempt="", call=call)]
+
+    run_virtual(main())
+
+
+# --- with the real elector ---
+
+
+def candidate(world: World, clock: FakeClock, identity: str) -> Services:
+    def elector(name: str, client: Client, tell: Tell) -> Elector:
+        lease = LEASES.ref(f"kubectl-ctrl-{name}", "default")
+        return LeaseElector(
+            client, lease, Candidate(identity=identity, patient=True), clock=clock, rng=world.rng, tell=tell
+        )
+
+    return Services(elector=elector)
+
+
+def test_of_two_processes_one_works_and_the_other_takes_over_when_it_stops() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        first = Running(world.manager(spec_of(world), services=candidate(world, world.clock, "one"), run_id="r001"))
+        await world.rest(5)
+        second = Running(world.manager(spec_of(world), services=candidate(world, world.clock, "two"), run_id="r002"))
+        await world.rest(60)
+        assert {attempt.id for attempt in world.attempts} == {"r001-1"}
+        await first.stopped()
+        await world.rest(5)
+        assert {attempt.id for attempt in world.attempts} == {"r001-1", "r002-1"}
+        await second.stopped()
+
+    run_virtual(main())
+
+
+def test_a_leader_that_cannot_renew_stops_before_another_may_begin() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(world, seconds=1), services=candidate(world, world.clock, "one")):
+            await world.rest(5)
+            outage = world.server.faults.hang(Match(plural="leases"), times=None)
+            began = world.clock.elapsed()
+            while world.clock.elapsed() - began < 15:
+                world.server.change(TOYS, "bear", {"spec": {"step": world.clock.elapsed()}})
+                await world.rest(0.5)
+            latest = max(attempt.start.started for attempt in world.attempts)
+            assert latest - world.attempts[0].start.started < 5 + 10.5  # the renew deadline
+            outage.stop()
+            await world.rest(30)
+            assert world.attempts[-1].verdict.outcome is Outcome.DONE
+            assert world.attempts[-1].start.started > latest
+
+    run_virtual(main())
