@@ -1,4 +1,7 @@
-"""The service account that a pod is given: the last place where kubectl looks for a cluster."""
+"""The service account that a pod is given: the last place where kubectl looks for a cluster.
+
+All flags work on it; in kubectl --as and --request-timeout lose it, and --insecure-skip-tls-verify does nothing.
+"""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from kubectl_ctrl.model.durations import parse_duration
 # The cluster extension that is handed to credential plugins.
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_MOST_NAMES = 12
 _INTERACTIVE = ("Never", "IfAvailable", "Always")
 
 
@@ -145,7 +146,9 @@ def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path) -> Resolved
     name = flags.cluster or (context.text("cluster") if context else "")
     cluster = _named("cluster", name, merged.clusters, context, needed=not flags.server or bool(flags.cluster))
     user_name = flags.user or (context.text("user") if context else "")
-    inside = incluster.find(environ) if not (flags.server or name or context) else None
+    # kubectl's order: an https KUBERNETES_MASTER goes before the pod's own cluster, which goes before any other.
+    elsewhere = flags.server or name or context or environ.get("KUBERNETES_MASTER", "").startswith("https://")
+    inside = None if elsewhere else incluster.find(environ)
     cluster = inside.cluster if inside else cluster
     server, login = _server(flags, cluster, environ, merged)
     https = server.startswith("https://")
@@ -227,7 +230,8 @@ def _named(kind: str, name: str, entries: Mapping[str, Entry], context: Entry | 
 
 
 def _choice(kind: str, entries: Mapping[str, Entry]) -> str:
-    names = ", ".join(map(repr, entries))
+    names = ", ".join(map(repr, list(entries)[:_MOST_NAMES]))
+    names += f" and {len(entries) - _MOST_NAMES} more" if len(entries) > _MOST_NAMES else ""
     return f"choose with --{kind} one of {names}" if entries else f"add one: no {kind} is configured at all"
 
 

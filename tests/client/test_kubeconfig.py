@@ -342,6 +342,10 @@ def test_a_name_that_is_wrong_is_answered_with_the_right_ones(tmp_path: Path) ->
         resolved(tmp_path, kubeconfig(), context="prod")
     assert caught.value.next_step == "choose with --context one of 'dev'"
     assert caught.value.tried == f"--kubeconfig {tmp_path / 'config'}"
+    many = {"contexts": [{"name": f"c{number}"} for number in range(20)]}
+    with pytest.raises(ConfigError) as caught:
+        resolved(tmp_path, many, context="prod")
+    assert caught.value.next_step.endswith("'c10', 'c11' and 8 more")
 
 
 @pytest.mark.parametrize("flags", [{"request_timeout": "soon"}, {"request_timeout": "-1s"}, {"as_user_extra": ("x",)}])
@@ -390,8 +394,9 @@ class TestInCluster:
         assert found.tls.ca_file == str(tmp_path / "serviceaccount" / "ca.crt")
         assert found.auth == AuthSettings(token_file=str(tmp_path / "serviceaccount" / "token"))
 
-    def test_it_goes_before_kubernetes_master(self, tmp_path: Path, pod: dict[str, str]) -> None:
+    def test_it_goes_before_an_http_kubernetes_master(self, tmp_path: Path, pod: dict[str, str]) -> None:
         assert load(ConfigFlags(), pod | {"KUBERNETES_MASTER": "http://x"}, tmp_path).in_cluster
+        assert not load(ConfigFlags(), pod | {"KUBERNETES_MASTER": "https://x"}, tmp_path).in_cluster
 
     def test_an_ipv6_address_is_bracketed(self, tmp_path: Path, pod: dict[str, str]) -> None:
         assert (
