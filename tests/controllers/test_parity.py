@@ -1,0 +1,101 @@
+"""Every bundled controller's folder has its parts, and they agree with each other and with what it does."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_ctrl import controllers
+from kubectl_ctrl.cli import bundled
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.model.attempt import Background
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import EVENTS
+from kubectl_ctrl.runtime.builder import ControllerSpec
+from kubectl_ctrl.runtime.events import EventRecorder
+from kubectl_ctrl.runtime.services import Services
+from kubectl_ctrl.testing.loop import run_virtual
+from tests.runtime.world import World
+
+FOLDER = Path(controllers.__file__).parent
+
+
+def part(name: str, what: str) -> Obj:
+    loaded: Obj = yaml.safe_load(bundled.manifest(name, what))
+    return loaded
+
+
+def test_every_folder_is_listed_and_every_listed_one_is_there() -> None:
+    assert sorted(path.parent.name for path in FOLDER.glob("*/__init__.py")) == sorted(BUNDLED)
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_the_parts_are_there_and_speak_of_one_thing(name: str) -> None:
+    spec = bundled.load(name)
+    assert isinstance(spec, ControllerSpec)
+    assert spec.name == name
+    crd, example = part(name, "crd"), part(name, "example")
+    assert crd["metadata"]["name"] == spec.primary.full_name
+    assert crd["spec"]["names"]["kind"] == example["kind"] == spec.primary.kind
+    assert example["apiVersion"] == spec.primary.api_version
+    assert spec.primary.version in [version["name"] for version in crd["spec"]["versions"]]
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_the_docstring_says_what_it_watches_owns_and_writes_and_when_it_rests(name: str) -> None:
+    text = ast.get_docstring(ast.parse((FOLDER / name / "__init__.py").read_text()))
+    assert text is not None
+    first, *rest = text.splitlines()
+    assert first == f"{first.split(':')[0]}: {bundled.summary(name)}"
+    for word in ("Watches", "Owns", "Writes", "rests"):
+        assert word.lower() in " ".join(rest).lower(), word
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_the_example_comes_to_rest_within_its_own_rights(name: str) -> None:
+    """Every call that it made is covered by a rule of its ClusterRole, and at rest there are none but watches."""
+
+    async def main() -> None:
+        world = World(installed=False)
+        world.server.create(part(name, "crd"))
+        world.server.play_deployments()
+        example = part(name, "example")
+        example["metadata"]["namespace"] = "default"
+        world.server.create(example)
+
+        def recorder(component: str, client: Client, tell: Any) -> EventRecorder:
+            return EventRecorder(client, component, clock=world.clock, rng=world.rng, tell=tell)
+
+        summary = await world.run(bundled.load(name), until_idle=True, services=Services(recorder=recorder))
+        assert (summary.problem(), summary.failed) == (None, ())
+        assert EVENTS in [told.call.resource for told in world.told(Background)]
+        rules = part(name, "rbac")["rules"]
+        for seen in world.server.requests:
+            assert _allowed(rules, *_asked(seen.verb, seen.path)), f"{seen.verb} {seen.path} is in no rule"
+        world.server.writes.clear()
+        await world.run(bundled.load(name), until_idle=True)
+        assert list(world.writes()) == []
+
+    run_virtual(main)
+
+
+def _asked(verb: str, path: str) -> tuple[str, str, str]:
+    """(verb, group, resource with subresource) of a request; discovery and schemas are everybody's."""
+    words = path.strip("/").split("/")
+    group, rest = ("", words[2:]) if words[0] == "api" else (words[1] if len(words) > 1 else "", words[3:])
+    if words[0] not in ("api", "apis") or not rest:
+        return "", "", ""
+    if rest[0] == "namespaces" and len(rest) > 2:
+        rest = rest[2:]
+    return verb, group, "/".join((rest[0], *rest[2:3]))
+
+
+def _allowed(rules: list[Obj], verb: str, group: str, resource: str) -> bool:
+    if not verb:
+        return True
+    return any(verb in rule["verbs"] and group in rule["apiGroups"] and resource in rule["resources"] for rule in rules)
