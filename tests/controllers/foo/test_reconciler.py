@@ -190,6 +190,10 @@ def test_not_controlled_by_us() -> None:
             text = 'Resource "test-deployment" already exists and is not managed by Foo'
             assert world.events() == [("Warning", "ErrResourceExists", text)]
             assert world.condition() == ("False", "ErrResourceExists")
+            world.server.change(DEPLOYMENTS, "test-deployment", {"metadata": {"labels": {"touched": "yes"}}})
+            await world.rest(600)
+            assert len(world.attempts) == 2
+            assert [event["count"] for event in world.server.objects(EVENTS)] == [1], "it is said once"
             assert world.written() == [("apply", "foos/status", "test")]
 
     scenario(body)
