@@ -12,7 +12,7 @@ from kubectl_ctrl.cache.projection import Texts
 from kubectl_ctrl.cache.replica import Replica, Staging
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.change import Change, ChangeKind
-from kubectl_ctrl.model.objects import Key, Obj, key_of, namespace_of, uid_of, version_of
+from kubectl_ctrl.model.objects import Key, Obj, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.testing.clock import FakeClock
 from tests.cache.history import THINGS, History, Step, selected, thing
@@ -240,7 +240,7 @@ class Interleaving(RuleBasedStateMachine):
     # What must hold after every step.
 
     def _expected(self) -> dict[Key, Obj]:
-        """What readers must see: for each key the state as of the watch, or as of the newest own write that returned."""
+        """What readers must see: for each key the state as of the watch, or of the newest own write that returned."""
         visible: dict[Key, Obj] = {}
         for key in KEYS:
             floor = max((floor.version for floor in self.floors.get(key, ())), default=0)
@@ -253,7 +253,8 @@ class Interleaving(RuleBasedStateMachine):
     def store_holds_what_was_delivered(self) -> None:
         if self.reached < 0:
             return
-        expected = {k: o for k, o in self.known.state(self.reached).items() if selected(o, self.selector) is not None}
+        state = self.known.state(self.reached)
+        expected = {key: obj for key, obj in state.items() if selected(obj, self.selector) is not None}
         assert self.replica.store.objects == expected
         assert self.replica.store.sorted_keys() == sorted(expected)
         index = self.replica.store.index("values")

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from random import Random
+
+import pytest
+
+from kubectl_ctrl.cache.fanout import Fanout
+from kubectl_ctrl.model.change import Change, ChangeKind
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.testing.loop import run_virtual, settle
+from tests.cache.history import THINGS, thing
+
+HOURS = 3600.0
+
+
+def step(number: int) -> Change:
+    obj = thing(Key("a", f"x{number}"), f"uid-{number}", str(number))
+    return Change(kind=ChangeKind.ADDED, resource=THINGS, old=None, new=obj, version=str(number))
+
+
+class Stage:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.objects: list[Obj] = []
+        self.fanout = Fanout(THINGS, clock=self.clock, rng=Random(1), view=lambda: self.objects)
+        self.heard: list[str] = []
+
+    def hear(self, change: Change) -> None:
+        self.heard.append(f"{change.kind} {change.version}")
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Stage]:
+    stage = Stage()
+    task = asyncio.create_task(stage.fanout.run())
+    yield stage
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def test_subscriber_that_raises_is_counted_and_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with running() as stage:
+
+            def fail(_: Change) -> None:
+                raise ValueError("no")
+
+            failing = stage.fanout.add("failing", fail, resync=None, replaced=None, view=None)
+            stage.fanout.add("hearing", stage.hear, resync=None, replaced=None, view=None)
+            stage.fanout.tell([step(1), step(2)])
+            assert stage.heard == ["added 1", "added 2"]
+            assert failing.errors == failing.told == 2
+
+    run_virtual(main)
+    assert "A subscriber of the cache raised." in caplog.messages
+
+
+@pytest.mark.parametrize(("took", "slow"), [(0.009, 0), (0.011, 1)])
+def test_subscriber_over_ten_milliseconds_is_reported(took: float, slow: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with running() as stage:
+            with caplog.at_level(logging.WARNING):
+                name = stage.fanout.add("x", lambda _: stage.clock.suspend(took), resync=None, replaced=None, view=None)
+                stage.fanout.tell([step(1)])
+            assert name.slow == slow
+
+    run_virtual(main)
+    assert len(caplog.messages) == slow
+
+
+def test_late_subscriber_hears_live_changes_after_its_first_view() -> None:
+    async def main() -> None:
+        async with running() as stage:
+            view = [thing(Key("a", f"x{number}"), f"uid-{number}", str(number)) for number in range(1000)]
+            late = stage.fanout.add("late", stage.hear, resync=None, replaced=None, view=view)
+            stage.fanout.tell([step(5000)])
+            assert not late.synced
+            assert stage.heard == []
+            await stage.fanout.settled()
+            assert stage.heard == [*(f"added {number}" for number in range(1000)), "added 5000"]
+            assert late.synced
+
+    run_virtual(main)
+
+
+def test_list_is_announced_in_its_place_between_the_changes() -> None:
+    async def main() -> None:
+        async with running() as stage:
+            stage.fanout.add("x", stage.hear, resync=None, replaced=lambda: stage.heard.append("replaced"), view=None)
+            stage.fanout.tell([step(1)])
+            stage.fanout.tell_view([step(2)])
+            stage.fanout.tell([step(3)])
+            await stage.fanout.settled()
+            assert stage.heard == ["added 1", "replaced", "added 2", "added 3"]
+
+    run_virtual(main)
+
+
+def test_bulk_is_told_in_slices_between_which_others_run() -> None:
+    async def main() -> None:
+        async with running() as stage:
+            stage.fanout.add("x", stage.hear, resync=None, replaced=None, view=None)
+            stage.fanout.tell_view([step(number) for number in range(1000)])
+            sizes: list[int] = []
+            while len(stage.heard) < 1000:
+                await asyncio.sleep(0)
+                sizes.append(len(stage.heard))
+            assert len(frozenset(sizes)) >= 5
+
+    run_virtual(main)
+
+
+def test_resync_retells_everything_about_every_ten_hours_to_who_asked() -> None:
+    async def main() -> None:
+        async with running() as stage:
+            stage.objects = [thing(Key("a", "x"), "uid", "7")]
+            stage.fanout.add("asked", stage.hear, resync=10 * HOURS, replaced=None, view=None)
+            others: list[Change] = []
+            stage.fanout.add("others", others.append, resync=None, replaced=None, view=None)
+            times: list[float] = []
+            for _ in range(5):
+                began = stage.clock.elapsed()
+                before = len(stage.heard)
+                while len(stage.heard) == before:
+                    await stage.clock.sleep(60)
+                times.append((stage.clock.elapsed() - began) / HOURS)
+            assert stage.heard == ["resync 7"] * 5
+            assert all(8.9 < time < 11.1 for time in times)
+            assert len(frozenset(round(time, 2) for time in times)) > 1
+            assert not others
+
+    run_virtual(main)
+
+
+def test_resync_is_at_most_once_a_second() -> None:
+    async def main() -> None:
+        async with running() as stage:
+            stage.objects = [thing(Key("a", "x"), "uid", "7")]
+            stage.fanout.add("asked", stage.hear, resync=0.0, replaced=None, view=None)
+            await stage.clock.sleep(10.5)
+            assert len(stage.heard) == 10
+
+    run_virtual(main)
+
+
+def test_closed_subscription_hears_nothing_more() -> None:
+    async def main() -> None:
+        async with running() as stage:
+            subscription = stage.fanout.add("x", stage.hear, resync=None, replaced=None, view=None)
+            stage.fanout.tell_view([step(1)])
+            subscription.close()
+            stage.fanout.tell([step(2)])
+            await settle()
+            stage.fanout.tell_view([step(3)])
+            await settle()
+            assert stage.heard == []
+            assert stage.fanout.subscriptions == ()
+
+    run_virtual(main)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+
+import pytest
+
+from kubectl_ctrl.cache.informers import Informers
+from kubectl_ctrl.cache.mutations import Mutations
+from kubectl_ctrl.cache.recovery import State
+from kubectl_ctrl.cache.selection import Selection
+from kubectl_ctrl.model.diffs import Difference
+from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of
+from kubectl_ctrl.testing.loop import run_virtual, settle
+from tests.cache.site import MAPS, config, running
+
+
+def test_equal_selections_share_one_watch() -> None:
+    async def main() -> None:
+        async with running() as site:
+            assert site.informers.informer(Selection(MAPS)) is site.informer
+            other = site.informers.informer(Selection(MAPS, labels="app=web"))
+            await site.informers.wait_synced()
+            assert other is not site.informer
+            assert len(site.wire.sent) == 2
+            assert site.informers.all() == (site.informer, other)
+
+    run_virtual(main)
+
+
+def test_find_gives_what_holds_the_whole_resource() -> None:
+    async def main() -> None:
+        async with running(Selection(MAPS, "a"), objects=0) as site:
+            site.informers.informer(Selection(MAPS, labels="app=web"))
+            site.informers.informer(Selection(MAPS, metadata_only=True))
+            assert site.informers.find(MAPS, "a") is site.informer
+            assert site.informers.find(MAPS, "b") is None
+            assert site.informers.find(MAPS) is None
+            whole = site.informers.informer(Selection(MAPS))
+            assert site.informers.find(MAPS, "b") is whole
+            assert site.informers.find(MAPS) is whole
+
+    run_virtual(main)
+
+
+def test_informers_are_started_and_stopped_at_run_time() -> None:
+    async def main() -> None:
+        async with running(Selection(MAPS, "a"), objects=0) as site:
+            site.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "b"}})
+            late = site.informers.informer(Selection(MAPS, "b"))
+            heard: list[str] = []
+            late.subscribe("late", lambda change: heard.append(change.key.name))
+            site.server.create(config("x", namespace="b"))
+            await late.wait_synced()
+            assert [name_of(obj) for obj in late.list()] == heard == ["x"]
+            await site.informers.stop(late.selection)
+            site.server.create(config("y", namespace="b"))
+            await settle()
+            assert heard == ["x"]
+            assert len(site.server.watches) == 1
+            assert site.informers.all() == (site.informer,)
+            again = site.informers.informer(Selection(MAPS, "b"))
+            await again.wait_synced()
+            assert [name_of(obj) for obj in again.list()] == ["x", "y"]
+            assert all(namespace_of(obj) == "b" for obj in again.list())
+
+    run_virtual(main)
+
+
+def test_late_subscriber_is_synced_apart_from_the_store() -> None:
+    async def main() -> None:
+        async with running(objects=1000) as site:
+            told: list[str] = []
+            late = site.informer.subscribe("late", lambda change: told.append(change.key.name))
+            assert [site.informer.synced, late.synced] == [True, False]
+            site.server.create(config("new"))
+            await site.informer.wait_synced()
+            await settle()
+            assert late.synced
+            assert len(told) == len(frozenset(told)) == 1001
+
+    run_virtual(main)
+
+
+def test_index_added_after_the_start_knows_what_is_there() -> None:
+    async def main() -> None:
+        async with running() as site:
+            site.informer.add_index("value", lambda obj: [obj["data"]["value"]])
+            assert len(site.informer.by_index("value", "0")) == 3
+            answer = site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
+            site.informers.wrote(MAPS, answer)
+            assert [name_of(obj) for obj in site.informer.by_index("value", "1")] == ["map-0"]
+            assert len(site.informer.by_index("value", "0")) == 2
+
+    run_virtual(main)
+
+
+def test_index_function_that_raises_costs_that_object_in_that_index(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with running() as site:
+            site.informer.add_index("odd", lambda obj: [obj["data"]["odd"]])
+            site.server.change(MAPS, "map-0", {"data": {"odd": "x"}})
+            await site.agree()
+            assert [name_of(obj) for obj in site.informer.by_index("odd", "x")] == ["map-0"]
+            assert site.subscription.errors == 0
+
+    run_virtual(main)
+    assert any("index function" in message for message in caplog.messages)
+
+
+def test_answers_of_another_kind_say_nothing_about_the_object() -> None:
+    async def main() -> None:
+        async with running() as site:
+            answer = site.server.get(MAPS, "map-0")
+            assert answer is not None
+            answer["metadata"]["resourceVersion"] = "999999"
+            site.informers.wrote(MAPS, {**answer, "kind": "Scale", "data": {"value": "9"}})
+            assert site.informer.pending == 0
+
+    run_virtual(main)
+
+
+def test_health_says_since_when_and_why() -> None:
+    async def main() -> None:
+        async with running() as site:
+            synced = site.informer.health
+            assert (synced.state, synced.message) == (State.SYNCED, "")
+            site.server.down()
+            await site.clock.sleep(100)
+            health = site.informer.health
+            assert health.state is State.RETRYING
+            assert health.message
+            assert 99 <= site.clock.now() - health.since <= 100
+
+    run_virtual(main)
+
+
+def test_in_place_changes_of_cached_objects_are_found() -> None:
+    async def main() -> None:
+        found: list[tuple[str, list[str]]] = []
+
+        def report(obj: Obj, differences: tuple[Difference, ...]) -> None:
+            found.append((name_of(obj), [one.path for one in differences]))
+
+        async with running(objects=2) as site:
+            mutations = Mutations(site.clock, report)
+            how = {"clock": site.clock, "managers": frozenset({"x"}), "mutations": mutations}
+            informers = Informers(site.client, rng=random.Random(1), **how)  # type: ignore[arg-type]
+            task = asyncio.create_task(informers.run())
+            informer = informers.informer(Selection(MAPS))
+            await informer.wait_synced()
+            await site.clock.sleep(5)
+            assert found == []
+            obj = informer.get(Key("default", "map-1"))
+            assert obj is not None
+            obj["data"]["value"] = "broken"
+            await site.clock.sleep(2)
+            assert ("map-1", ["data.value"]) in found
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    run_virtual(main)
