@@ -6,9 +6,11 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
+from typing import Any
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import Scope
@@ -61,6 +63,7 @@ class Running:
         self._reconciler = reconciler
         self._started = started  # elapsed time
         self._cut: Cut | None = None
+        self._was_cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def attempt(self) -> str:
@@ -74,15 +77,16 @@ class Running:
         """End it; its doors close at once, whatever it makes of being cancelled."""
         if not self._task.done() and self._cut is None:
             self._cut = why
+            self._was_cut.set_result(None)
             self.notes.close()
             self._task.cancel()
 
     async def wait(self, clock: Clock, timeout: float) -> bool:
-        """Until it has ended, and cut it after `timeout`. False when it does not end even so."""
-        if not await self._ends(clock, timeout):
-            self.cut(Cut.TIMEOUT)
-            return await self._ends(clock, _GRACE)
-        return True
+        """Until it has ended, and cut it after `timeout`. False when it was cut and does not end even so."""
+        await self._until(clock, timeout, self._task, self._was_cut)
+        self.cut(Cut.TIMEOUT)
+        await self._until(clock, _GRACE, self._task)
+        return self.over
 
     def when_over(self, callback: Callable[[], None]) -> None:
         self._task.add_done_callback(lambda _: callback())
@@ -101,13 +105,10 @@ class Running:
             return Ended(verdict=judge_result(self._task.result()), took=took)
         return Ended(verdict=judge_error(error, where_raised(error, self._reconciler)), took=took, error=error)
 
-    async def _ends(self, clock: Clock, timeout: float) -> bool:
-        try:
+    async def _until(self, clock: Clock, timeout: float, *any_of: asyncio.Future[Any]) -> None:
+        with suppress(TimeoutError):
             async with clock.timeout(timeout):
-                await asyncio.wait([self._task])
-        except TimeoutError:
-            return self._task.done()
-        return True
+                await asyncio.wait(any_of, return_when=asyncio.FIRST_COMPLETED)
 
     def _error(self) -> BaseException | None:
         if not self._task.cancelled():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
@@ -54,7 +54,8 @@ class Watching:
         self._namespace = namespace  # requests elsewhere are outside of this run; "" means everywhere
         self._primary = spec.primary
         self._selected = selected  # False: the primary is there and the run's selector leaves it out
-        self._upward = Upward(cached)
+        links = {link for source in spec.sources for link in source.through}
+        self._upward = Upward(cached, links)
         self._routes: dict[Resource, list[Route]] = {}
         for route in self._all_routes(spec):
             self._routes.setdefault(route.resource, []).append(route)
@@ -144,13 +145,18 @@ class Upward:
     The garbage collector deletes from the top: when a Pod's deletion is seen, its ReplicaSet has often left the cache.
     """
 
-    def __init__(self, cached: Cached) -> None:
+    def __init__(self, cached: Cached, links: Container[Resource]) -> None:
         self._cached = cached
+        self._links = links  # only their ends matter to anybody below
         self._gone: OrderedDict[str, Obj | None] = OrderedDict()  # UID of a deleted object -> its controller reference
 
     def remember(self, change: Change) -> None:
         old = change.old
-        if old is None or (change.new is not None and uid_of(change.new) == uid_of(old)):
+        if (
+            old is None
+            or change.resource not in self._links
+            or (change.new is not None and uid_of(change.new) == uid_of(old))
+        ):
             return
         self._gone[uid_of(old)] = controller_of(old)
         if len(self._gone) > _REMEMBERED:

@@ -5,7 +5,8 @@ Each answer goes to the caches, so that every later read shows it, and to the ec
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import copy
+from typing import Any, Protocol, TypeVar
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import DeleteOptions, PatchKind, WriteOptions
@@ -15,6 +16,8 @@ from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, ve
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.runtime.echoes import Echoes, Written
 from kubectl_ctrl.runtime.notes import Notes
+
+T = TypeVar("T")
 
 
 class Overlays(Protocol):
@@ -39,28 +42,29 @@ class Writes:
         self._clock = clock
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
-        answer = await self.client.create(resource, obj, WriteOptions(manager=self.manager))
+        answer = await self.client.create(resource, _kept(obj), WriteOptions(manager=self.manager))
         self._landed(resource, answer, known="", tied=True)
         return answer
 
     async def apply(self, ref: ObjectRef, body: Obj, *, known: str = "", manager: str = "", force: bool = True) -> Obj:
         """Server-side apply; `known` is the version that the decision was made on."""
         options = WriteOptions(manager=manager or self.manager, force=force, old_version=known)
-        answer = await self.client.patch(ref, body, PatchKind.APPLY, options)
+        answer = await self.client.patch(ref, _kept(body), PatchKind.APPLY, options)
         self._landed(ref.resource, answer, known=known, tied=False)
         return answer
 
     async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, known: str) -> Obj:
         """A patch whose body insists on the version `known`."""
         kind = PatchKind.JSON if isinstance(body, list) else PatchKind.MERGE
-        answer = await self.client.patch(ref, body, kind, WriteOptions(manager=self.manager, old_version=known))
+        options = WriteOptions(manager=self.manager, old_version=known)
+        answer = await self.client.patch(ref, _kept(body), kind, options)
         self._landed(ref.resource, answer, known=known, tied=True)
         return answer
 
     async def try_out(self, ref: ObjectRef, body: Obj | list[Obj], kind: PatchKind) -> Obj:
         """What a patch would make of the object, without making it."""
         options = WriteOptions(manager=self.manager, dry_run=True, force=kind is PatchKind.APPLY)
-        return await self.client.patch(ref, body, kind, options)
+        return await self.client.patch(ref, _kept(body), kind, options)
 
     async def delete(self, ref: ObjectRef, options: DeleteOptions) -> None:
         """One that is gone already is deleted."""
@@ -101,6 +105,11 @@ class Writes:
                 certain=tied and self.notes.answered_by_write(uid, version),
             )
         )
+
+
+def _kept(body: T) -> T:
+    """A copy: the record of a call holds its body by reference, and reconcilers go on working with what they gave."""
+    return copy.deepcopy(body)
 
 
 def _stays(obj: Obj) -> bool:

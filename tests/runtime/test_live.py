@@ -409,3 +409,15 @@ def test_a_resource_without_cache_can_be_written() -> None:
         assert DEPLOYMENTS not in SPEC.resources
 
     in_world(test)
+
+
+def test_the_record_of_a_call_keeps_what_was_sent_whatever_the_reconciler_does_to_it() -> None:
+    async def test(world: World, its: Doors) -> None:
+        attempt, wanted = its.next(), settings()
+        await attempt.write.create(wanted, CONFIGMAPS)
+        wanted["data"]["a"] = "changed"
+        [call] = attempt.attempt.calls
+        assert isinstance(call.sent, dict)
+        assert call.sent["data"] == {"a": "1"}
+
+    in_world(test)

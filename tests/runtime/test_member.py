@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.errors import CallSite, NotLeading, Refused
+from kubectl_ctrl.errors import Refused
 from kubectl_ctrl.model.attempt import Background, Call, Outcome, State
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.resources import LEASES
@@ -16,50 +15,9 @@ from kubectl_ctrl.runtime.services import Elector, Services, Tell
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
+from tests.runtime.thrones import Throne, on_throne
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import Running, World, toy
-
-Body = Callable[[Context, Request], object]
-
-
-class Throne:
-    """An elector that a test crowns and deposes."""
-
-    def __init__(self) -> None:
-        self.leading = False
-        self.released = False
-        self._changed = asyncio.Event()
-
-    def gate(self) -> float | None:
-        if not self.leading:
-            raise NotLeading("The lease may have passed.", site=CallSite("lead", "lease"))
-        return None
-
-    def set(self, leading: bool) -> None:
-        self.leading = leading
-        self._changed.set()
-
-    def expire(self) -> None:
-        """Time has passed, and nobody said so yet."""
-        self.leading = False
-
-    async def run(self, on_lead: Callable[[], None], on_lost: Callable[[], None]) -> None:
-        led = False
-        try:
-            while True:
-                if self.leading != led:
-                    led = self.leading
-                    (on_lead if led else on_lost)()
-                self._changed.clear()
-                await self._changed.wait()
-        finally:
-            if led:
-                on_lost()
-            self.released = True
-
-
-def on_throne(throne: Elector) -> Services:
-    return Services(elector=lambda name, client, tell: throne)
 
 
 def spec_of(world: World, seconds: float = 0.0) -> ControllerSpec:

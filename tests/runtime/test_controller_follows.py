@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.errors import ApiError, CallSite, ControllerError, Invalid, TerminalError, TooManyRequests
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.cause import CauseKind, Request
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.verdict import SLOW_RETRY
+from tests.runtime.loops import causes, nothing, outcomes, spec_of, virtually
+from tests.runtime.toy import CONFIGMAPS, TOYS
+from tests.runtime.world import World, toy
+
+BEAR = Key("default", "bear")
+SITE = CallSite("patch", "toys default/bear")
+
+
+def test_a_failure_is_retried_with_growing_delays_and_says_what_it_retries() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if len(world.attempts) < 3:
+            raise ValueError("no wheels")
+        return None
+
+    world: World
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body), run_id="r001"):
+            await world.rest(5)
+        assert outcomes(world) == [Outcome.RETRY] * 3 + [Outcome.DONE]
+        delays = [attempt.verdict.delay for attempt in world.attempts[:3]]
+        assert delays[0] < delays[1] < delays[2] <= 0.02
+        last = world.attempts[3]
+        [why] = last.start.causes
+        assert (why.kind, why.attempt, why.count, why.detail) == (CauseKind.RETRY, "r001-3", 3, "ValueError: no wheels")
+        assert last.start.try_no == 4
+        assert world.attempts[0].verdict.where.startswith("runtime/test_controller_follows.py:")
+        assert "ValueError: no wheels" in world.attempts[0].traceback
+
+    virtually(main)
+
+
+def test_after_a_success_the_next_failure_is_the_first() -> None:
+    failing = [True, True, False, True, False]
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if failing.pop(0):
+            raise ValueError("no wheels")
+        return None
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(1)
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+            await world.rest(1)
+        assert [attempt.start.try_no for attempt in world.attempts] == [1, 2, 3, 1, 2]
+
+    virtually(main)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TerminalError("It can never fly."),
+        Invalid("Its wheels are square.", site=SITE, code=422),
+        ControllerError("It was used wrongly."),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_terminal_error_is_not_retried_until_something_changes(error: Exception) -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        raise error
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(3600)
+            assert outcomes(world) == [Outcome.TERMINAL]
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+            await world.rest()
+        assert outcomes(world) == [Outcome.TERMINAL] * 2
+
+    virtually(main)
+
+
+@pytest.mark.parametrize(
+    ("error", "least"),
+    [
+        (TooManyRequests("Slow down.", site=SITE, code=429, retry_after=7), 7.0),
+        (ApiError("No.", site=SITE, code=418), 0.0),
+    ],
+    ids=["with a time", "without"],
+)
+def test_a_time_that_an_error_names_is_kept_to(error: Exception, least: float) -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if not world.attempts:
+            raise error
+        return None
+
+    world: World
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(60)
+        first, second = world.attempts
+        assert first.verdict.delay == pytest.approx(least, abs=0.01)
+        assert second.start.started - first.start.started == pytest.approx(first.verdict.delay, abs=0.001)
+
+    virtually(main)
+
+
+def test_a_forbidden_write_is_retried_slowly() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        await ctx.write.create({"metadata": {"name": "settings"}}, CONFIGMAPS)
+        return None
+
+    async def main() -> None:
+        from kubectl_ctrl.testing.faults import Match
+
+        world = World()
+        world.server.create(toy("bear"))
+        world.server.faults.fail(Match(verb="create"), 403, reason="Forbidden", message="exceeded quota: small")
+        async with world.running(spec_of(body)):
+            await world.rest(SLOW_RETRY - 1)
+            assert outcomes(world) == [Outcome.RETRY]
+            await world.rest(2)
+        assert outcomes(world) == [Outcome.RETRY, Outcome.DONE]
+        assert "exceeded quota: small" in world.attempts[0].verdict.message
+
+    virtually(main)
+
+
+def test_a_schedule_runs_again_then_and_an_earlier_change_replaces_it() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        return Result(10)
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body), run_id="r001"):
+            await world.rest(12)  # at 0 and 10
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+            await world.rest(9)  # at 12, and the timer of 20 is gone
+            assert [causes(attempt)[0] for attempt in world.attempts] == [
+                CauseKind.INITIAL,
+                CauseKind.TIMER,
+                CauseKind.MODIFIED,
+            ]
+            await world.rest(2)
+        timer = world.attempts[-1].start
+        [why] = timer.causes
+        assert (why.kind, why.attempt, why.detail) == (CauseKind.TIMER, "r001-3", "10s")
+        assert timer.started - world.attempts[2].start.started == pytest.approx(10)
+
+    virtually(main)
+
+
+def test_waiting_runs_when_something_changes_or_after_the_time_it_gave() -> None:
+    results = [Result(waiting_for="wheels"), Result(30, waiting_for="wheels"), None]
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        return results.pop(0)
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(3600)
+            assert outcomes(world) == [Outcome.WAITING]
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+            await world.rest(31)
+        assert outcomes(world) == [Outcome.WAITING, Outcome.WAITING, Outcome.DONE]
+        assert causes(world.attempts[2]) == [CauseKind.TIMER]
+
+    virtually(main)
+
+
+def test_another_pass_at_once_is_run_and_a_loop_of_them_slows_down() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        return Result(again=True)
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(60)
+            starts = [attempt.start.started for attempt in world.attempts]
+            gaps = [late - early for early, late in pairwise(starts)]
+            assert gaps[0] == 0
+            assert gaps == sorted(gaps)
+            assert len(starts) < 20
+        assert causes(world.attempts[1]) == [CauseKind.AGAIN]
+
+    virtually(main)
+
+
+def test_returning_nonsense_is_a_terminal_mistake() -> None:
+    async def body(ctx: Context, request: Request) -> Any:
+        return {"requeue": True}
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(60)
+        assert outcomes(world) == [Outcome.TERMINAL]
+
+    virtually(main)
+
+
+def test_somebody_can_ask_for_a_run() -> None:
+    async def main() -> None:
+        world = World()
+        async with world.running(spec_of(nothing)) as running:
+            running.manager.ask("toy", BEAR, "by hand")
+            await world.rest()
+            with pytest.raises(ControllerError, match="No controller 'other'"):
+                running.manager.ask("other", BEAR)
+        [why] = world.attempts[0].start.causes
+        assert (why.kind, why.detail) == (CauseKind.MANUAL, "by hand")
+
+    virtually(main)

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.cause import CauseKind, Request
+from kubectl_ctrl.runtime.contract import Context, Result
+from tests.runtime.loops import Body, causes, outcomes, spec_of, virtually
+from tests.runtime.thrones import Throne, on_throne
+from tests.runtime.toy import CONFIGMAPS, TOYS
+from tests.runtime.world import World, toy
+
+
+def broken(kind: str, world: Callable[[], World]) -> Body:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if request.name != "broken":
+            return None
+        match kind:
+            case "raises":
+                raise RuntimeError("broken")
+            case "hangs":
+                await asyncio.Event().wait()
+            case "cancels itself":
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+                await asyncio.Event().wait()
+            case "awaits something cancelled":
+                inner = asyncio.create_task(asyncio.Event().wait())
+                inner.cancel()
+                await inner
+            case "exits":
+                raise SystemExit(3)
+            case "loops in awaits":
+                for _ in range(10_000):
+                    await world().clock.sleep(0.1)
+        return None
+
+    return body
+
+
+@pytest.mark.parametrize(
+    "kind", ["raises", "hangs", "cancels itself", "awaits something cancelled", "exits", "loops in awaits"]
+)
+def test_an_object_whose_reconcile_is_broken_delays_no_other(kind: str) -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("broken"))
+        for number in range(20):
+            world.server.create(toy(f"toy-{number:02}"))
+        async with world.running(spec_of(broken(kind, lambda: world)), workers=2, attempt_timeout=60):
+            await world.rest(1)
+            done = {attempt.start.request.name for attempt in world.attempts if attempt.verdict.outcome is Outcome.DONE}
+            assert len(done) == 20
+            for number in range(20):
+                world.server.change(TOYS, f"toy-{number:02}", {"spec": {"size": 2}})
+            await world.rest(1)
+            assert sum(attempt.verdict.outcome is Outcome.DONE for attempt in world.attempts) == 40
+            await world.rest(200)
+        mine = [one.verdict for one in world.attempts if one.start.request.name == "broken"]
+        assert len(mine) >= 2
+        assert mine[0].outcome is Outcome.RETRY
+
+    virtually(main)
+
+
+def test_an_attempt_that_takes_too_long_is_cut_and_retried() -> None:
+    cleaned: list[float] = []
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if world.attempts:
+            return None
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.append(world.clock.elapsed())
+        return None
+
+    world: World
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body), attempt_timeout=20):
+            await world.rest(30)
+        first, second = world.attempts
+        assert first.verdict.message == "The attempt was cut after 20 s, its timeout."
+        assert (first.verdict.outcome, len(cleaned)) == (Outcome.RETRY, 1)
+        assert first.took == pytest.approx(20)
+        assert causes(second) == [CauseKind.RETRY]
+
+    virtually(main)
+
+
+def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_only_its_own_object(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tried: list[str] = []  # what became of the call that it made after it was cut
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if request.name != "stubborn" or tried:
+            return None
+        try:
+            await world.clock.sleep(1000)
+        except asyncio.CancelledError:
+            await world.clock.sleep(100)
+            try:
+                await ctx.write.create({"metadata": {"name": "late"}}, CONFIGMAPS)
+            except ControllerError as error:
+                tried.append(str(error))
+        return None
+
+    world: World
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("stubborn"))
+        async with world.running(spec_of(body), workers=1, attempt_timeout=10) as running:
+            world.server.create(toy("bear"))
+            await world.rest(16)  # its timeout, and what it gets for cleaning up
+            assert outcomes(world, "bear") == [Outcome.DONE]
+            assert outcomes(world, "stubborn") == []
+            world.server.change(TOYS, "stubborn", {"spec": {"size": 2}})
+            await world.rest(50)
+            assert outcomes(world, "stubborn") == []  # it still runs, so it is not run by a second one
+            state = running.manager.members[0].state()
+            assert [(entry.request.name, entry.state) for entry in state.entries] == [("stubborn", "running")]
+            await world.rest(60)
+        first, second = (one for one in world.attempts if one.start.request.name == "stubborn")
+        assert (first.verdict.outcome, second.verdict.outcome) == (Outcome.RETRY, Outcome.DONE)
+        assert causes(second) == [CauseKind.MODIFIED]
+        assert len(tried) == 1
+        assert "is over" in tried[0]
+        assert world.server.get(CONFIGMAPS, "late") is None
+
+    with caplog.at_level(logging.ERROR):
+        virtually(main)
+    assert "goes on although it was cancelled" in caplog.text
+
+
+def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
+    caught: list[str] = []
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        async def later() -> None:
+            await world.clock.sleep(5)
+            try:
+                await ctx.write.create({"metadata": {"name": "late"}}, CONFIGMAPS)
+            except ControllerError as error:
+                caught.append(str(error))
+
+        tasks.append(asyncio.create_task(later()))
+        return None
+
+    world: World
+    tasks: list[asyncio.Task[None]] = []
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(10)
+        assert len(caught) == 1
+        assert list(world.writes()) == []
+
+    virtually(main)
+
+
+def test_a_worker_whose_attempt_ignores_a_lost_lease_is_free_again_soon() -> None:
+    async def main() -> None:
+        world, throne, hold = World(), Throne(), asyncio.Event()
+
+        async def body(ctx: Context, request: Request) -> Result | None:
+            while request.name == "stubborn" and not hold.is_set():
+                try:
+                    await hold.wait()
+                except asyncio.CancelledError:
+                    continue
+            return None
+
+        world.server.create(toy("stubborn"))
+        async with world.running(spec_of(body), workers=1, attempt_timeout=1000, services=on_throne(throne)):
+            throne.set(True)
+            await world.rest(1)
+            throne.set(False)
+            await world.rest(1)
+            throne.set(True)
+            world.server.create(toy("bear"))
+            await world.rest(5)
+            assert outcomes(world, "bear") == [Outcome.DONE]
+            hold.set()
+            await world.rest()
+        assert outcomes(world, "stubborn")[0] is Outcome.DROPPED
+
+    virtually(main)
