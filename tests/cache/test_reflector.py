@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-
 import pytest
 
 from kubectl_ctrl.cache.recovery import State
@@ -206,75 +203,6 @@ def test_truncated_frame_loses_nothing() -> None:
             _change_everything(site)
             assert await site.agree() < 3
             assert site.informer.epoch == 1
-
-    run_virtual(main)
-
-
-def test_garbled_event_costs_that_object_only_and_is_made_good_by_the_next_list() -> None:
-    async def main() -> None:
-        async with running() as site:
-            site.server.garble()
-            site.server.delete(MAPS, "map-1")
-            site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
-            await site.clock.sleep(1)
-            assert site.cached() == {"map-0": "1", "map-1": "0", "map-2": "0"}
-            assert site.wire.kinds() == ["stream"], "it does not end the watch"
-            assert site.informer.counts.poisoned == 1
-            await site.agree(within=601)
-            assert site.wire.kinds() == ["stream", "stream"]
-
-    run_virtual(main)
-
-
-def _spoil(field: str, value: object) -> Callable[[bytes], bytes]:
-    def make(line: bytes) -> bytes:
-        frame = json.loads(line)
-        frame["object"]["metadata"][field] = value
-        return json.dumps(frame).encode()
-
-    return make
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("labels", ["x"]),
-        ("annotations", "x"),
-        ("ownerReferences", {}),
-        ("managedFields", ["x"]),
-        ("uid", 7),
-        ("name", 7),
-    ],
-)
-def test_misshapen_object_costs_that_object_only(field: str, value: object) -> None:
-    async def main() -> None:
-        async with running() as site:
-            site.server.garble(make=_spoil(field, value))
-            site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
-            site.server.change(MAPS, "map-1", {"data": {"value": "1"}})
-            await site.clock.sleep(1)
-            assert site.cached() == {"map-0": "0", "map-1": "1", "map-2": "0"}
-            assert site.informer.counts.poisoned == 1
-            assert site.wire.kinds() == ["stream"]
-            site.server.change(MAPS, "map-0", {"data": {"value": "2"}})
-            await site.agree(within=1)
-
-    run_virtual(main)
-
-
-def test_object_that_a_list_has_broken_keeps_its_last_good_state() -> None:
-    async def main() -> None:
-        async with running() as site:
-            site.server.drop_watches()
-            site.server.compact()
-            site.server.create(config("new"))
-            site.server.compact()
-            while site.wire.kinds().count("stream") < 2 or not site.server.watches:
-                site.server.garble(make=_spoil("labels", ["x"]))
-                await site.clock.sleep(0.001)
-            await site.clock.sleep(1)
-            assert site.cached() == site.mirrored()
-            assert set(site.cached()) >= {"map-0", "map-1", "map-2"}, "a broken object is not a deleted one"
 
     run_virtual(main)
 
@@ -505,5 +433,17 @@ def test_own_write_that_the_watch_never_reaches_leads_to_a_list() -> None:
             assert site.cached()["map-0"] == "from another past"
             await site.agree(within=250)
             assert site.wire.kinds() == ["stream", "stream"]
+
+    run_virtual(main)
+
+
+def test_own_write_outside_of_the_selection_is_done_with_at_the_next_bookmark() -> None:
+    async def main() -> None:
+        async with running(Selection(MAPS, labels="app=web"), objects=0) as site:
+            site.informers.wrote(MAPS, site.server.create(config("out")))
+            await settle()
+            assert site.informer.pending == 1, "no event will ever tell of it"
+            await site.clock.sleep(61)
+            assert site.informer.pending == 0
 
     run_virtual(main)
