@@ -5,13 +5,13 @@ pages, watches and their ends, deletion with finalizers, refusals as Status obje
 
 Gaps, on purpose:
 - No RBAC, admission, quota or webhooks: a 403 is scripted. No Table form, no protobuf, and YAML only where it is JSON.
-- Custom resources: no CEL, no formats, no selection of schema problems as long as the real one's; all versions of a
-  resource are one shape (conversion strategy None); a null counts as absent, also where it is allowed.
+- Custom resources: no CEL, no formats, schema problems in the order of the fields; all versions of a resource are one
+  shape (conversion strategy None); a null counts as absent, also where it is allowed. CRDs themselves are not checked.
 - Built-in objects: defaults, normal forms and checks only as far as controllers meet them (Deployment, ReplicaSet,
   StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event); fieldValidation sees no unknown fields in them, and
   what their schemas here do not spell out is granular if an object and atomic if a list.
-- Apply: entries of old versions are not converted, there is no limit of ten, and null is not a value. Strategic merge
-  reads over $setElementOrder and $retainKeys.
+- Apply: entries of old versions are not converted, there is no limit of ten, a null that is sent counts as absent, and
+  /scale takes no apply. Strategic merge reads over $setElementOrder and $retainKeys.
 - The cluster's controllers act at once and in full: collection, namespaces, CRDs. Deployments have no ReplicaSets or
   pods, and their status moves only with `play_deployments()`. Nothing schedules, scales or expires anything.
 - One API server: reads are never stale, and what differs is only when a watch hears of it (`watch_delay`).

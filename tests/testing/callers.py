@@ -85,6 +85,7 @@ FOO_SCHEMA: Obj = {
                 "replicas": {"type": "integer", "minimum": 1, "maximum": 10, "default": 2},
                 "mode": {"type": "string", "enum": ["fast", "slow"]},
                 "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "share": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 1, "multipleOf": 0.25},
                 "labels": {"type": "object", "additionalProperties": {"type": "string"}},
                 "plain": {"type": "array", "items": {"type": "string"}},
                 "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},

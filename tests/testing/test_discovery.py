@@ -51,6 +51,20 @@ def test_legacy() -> None:
     run(main)
 
 
+def test_verbs_and_subresources() -> None:
+    async def main(_server: ScriptedServer, call: Caller) -> None:
+        _, core = await call("GET", "/api/v1")
+        verbs = {one["name"]: one["verbs"] for one in core["resources"]}
+        assert "deletecollection" not in verbs["namespaces"]
+        assert "deletecollection" in verbs["pods"]
+        assert verbs["namespaces/finalize"] == ["update"]
+        _, apps = await call("GET", "/apis/apps/v1")
+        scale = next(one for one in apps["resources"] if one["name"] == "deployments/scale")
+        assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
+
+    run(main)
+
+
 def test_the_preferred_version_is_the_most_stable() -> None:
     async def main(server: ScriptedServer, call: Caller) -> None:
         crd = foo_crd(name="v1alpha1")

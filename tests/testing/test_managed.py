@@ -360,6 +360,26 @@ def test_the_version_is_ignored_when_apply_creates() -> None:
     run(main)
 
 
+def test_what_no_schema_knows_is_owned_key_by_key() -> None:
+    async def main(server: ScriptedServer, _call: Caller) -> None:
+        server.create(foo_crd())
+        obj = server.apply(foo("one", name="a", free={"any": {"thing": 1}}), manager="me")
+        fields = entries(obj)["me", "Apply"]["fieldsV1"]["f:spec"]["f:free"]
+        assert fields == {"f:any": {".": {}, "f:thing": {}}}
+
+    run(main)
+
+
+def test_apply_checks_the_name_of_what_it_creates() -> None:
+    async def main(_server: ScriptedServer, call: Caller) -> None:
+        code, status = await call(
+            "PATCH", f"{DEPLOYMENTS_PATH}/We_b", deployment("We_b"), kind=APPLY, fieldManager="me"
+        )
+        assert (code, status["details"]["causes"][0]["field"]) == (422, "metadata.name")
+
+    run(main)
+
+
 def test_apply_needs_a_manager_and_takes_no_managed_fields() -> None:
     async def main(_server: ScriptedServer, call: Caller) -> None:
         code, status = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", deployment("web"), kind=APPLY)

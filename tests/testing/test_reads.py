@@ -186,6 +186,9 @@ def test_leases_are_made_by_put_and_want_their_version() -> None:
         assert code == 201
         assert "generation" not in lease["metadata"]
         assert (await call("PUT", path, body))[0] == 422
+        spec["leaseDurationSeconds"] = 0
+        code, status = await call("POST", path.rpartition("/")[0], {"metadata": {"name": "bar"}, "spec": spec})
+        assert (code, status["details"]["causes"][0]["field"]) == (422, "spec.leaseDurationSeconds")
         lease["spec"]["holderIdentity"] = "b"
         assert (await call("PUT", path, lease))[0] == 200
         lease["spec"]["holderIdentity"] = "c"
@@ -212,6 +215,16 @@ def test_a_body_must_fit_its_path(body: Any, words: str) -> None:
         code, status = await call("PUT", f"{MAPS_PATH}/one", body)
         assert (code, status["reason"]) == (400, "BadRequest")
         assert words in status["message"]
+
+    run(main)
+
+
+def test_a_body_may_be_too_large_and_may_lack_metadata() -> None:
+    async def main(_server: ScriptedServer, call: Caller) -> None:
+        code, status = await call("POST", MAPS_PATH, configmap("one", a="x" * 3_200_000))
+        assert (code, status["reason"]) == (413, "RequestEntityTooLarge")
+        code, status = await call("POST", MAPS_PATH, {"data": {}})
+        assert (code, status["details"]["causes"][0]["field"]) == (422, "metadata.name")
 
     run(main)
 

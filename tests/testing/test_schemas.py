@@ -72,6 +72,21 @@ def test_field_validation(validation: str, code: int, warns: bool) -> None:
             'Unsupported value: "odd": supported values: "fast", "slow"',
         ),
         ({"name": "a", "parts": [{"size": 1}]}, "spec.parts[0].id", "Required value"),
+        (
+            {"name": "a", "share": 0},
+            "spec.share",
+            "Invalid value: 0: spec.share in body should be greater than 0",
+        ),
+        (
+            {"name": "a", "share": 1.25},
+            "spec.share",
+            "Invalid value: 1.25: spec.share in body should be less than or equal to 1",
+        ),
+        (
+            {"name": "a", "share": 0.3},
+            "spec.share",
+            "Invalid value: 0.3: spec.share in body should be a multiple of 0.25",
+        ),
         ({"name": "a", "tags": ["x", "x"]}, "spec.tags[1]", 'Duplicate value: "x"'),
     ],
 )
@@ -240,6 +255,8 @@ def test_a_selector_cannot_change() -> None:
         ({"minReplicas": 1, "maxReplicas": 3}, 201),
         ({"minReplicas": 0, "maxReplicas": 3}, 422),
         ({"minReplicas": 4, "maxReplicas": 3}, 422),
+        ({"maxReplicas": 1}, 201),
+        ({}, 422),
         ({"minReplicas": 0, "maxReplicas": 3, "metrics": [{"type": "External"}]}, 201),
     ],
 )
