@@ -146,11 +146,13 @@ def test_old_entries_that_the_server_merges_are_not_writers() -> None:
 @pytest.mark.parametrize("change", [{"manager": "flux"}, {"operation": "Apply"}, {"subresource": "status"}])
 def test_an_entry_that_somebody_rewrote_proves_nothing(change: Obj) -> None:
     """A JSON patch can put anything into managedFields; the time stays."""
-    old = obj(entry("maker"), entry("other", later(3)))
-    new = obj({**entry("maker"), **change}, entry("other", later(3)))
-    assert writer(old, new) == ()
-    assert not made_by(old, new, "maker")
-    assert not made_by(old, new, "flux")
+    for fields in (None, data("a")):
+        whole = entry("maker", fields=fields)
+        old = obj(whole, entry("other", later(3)), data={"a": "1"})
+        new = obj({**whole, **change}, entry("other", later(3)), data={"a": "1"})
+        assert writer(old, new) == ()
+        assert not made_by(old, new, "maker")
+        assert not made_by(old, new, "flux")
 
 
 def test_entries_that_differ_in_api_version_are_told_apart_by_time() -> None:

@@ -29,7 +29,7 @@ def popped(levels: L, now: float = 0.0) -> list[str]:
 
 def picks_until(key: str, levels: L, arrivals: list[int], *, step: float = 0.0) -> int:
     """How many picks it takes from when it is overdue, while so many live keys in ever new lanes come before each."""
-    for picks in range(2000):
+    for picks in range(500):
         now = AGING + picks * step
         for number in range(arrivals[picks % len(arrivals)]):
             push(levels, f"new {picks}/{number}", LIVE, now)
@@ -113,6 +113,20 @@ def test_levels_that_wait_too_long_take_turns() -> None:
         push(levels, f"live/{number}", LIVE, now=AGING)
     order = [levels.pop(AGING).key for _ in range(AGING_TURN * 6)]
     assert sorted(key.partition("/")[0] for key in order[::AGING_TURN]) == ["-1", "-1", "-2", "-2", "-3", "-3"]
+
+
+def test_a_level_that_is_new_stands_behind_the_others() -> None:
+    """Or ever new levels would hold up the old ones."""
+    levels: L = Levels(AGING)
+    for priority in (-1, -2):
+        for number in range(3):
+            push(levels, f"{priority}/{number}", priority)
+    for number in range(100):
+        push(levels, f"live/{number}", LIVE, now=AGING)
+    assert [levels.pop(AGING).key for _ in range(2 * AGING_TURN)][::AGING_TURN] == ["-1/0", "-2/0"]
+    push(levels, "new/0", -3, now=AGING)
+    order = [levels.pop(2 * AGING).key for _ in range(4 * AGING_TURN)][::AGING_TURN]
+    assert [key.partition("/")[0] for key in order] == ["live", "-1", "-2", "new"]
 
 
 def test_lanes_take_turns_and_keys_of_a_lane_keep_their_order() -> None:

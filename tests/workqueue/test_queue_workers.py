@@ -57,6 +57,11 @@ class Site:
                 then = self.rng.choice([None, None, After(1.0, 0), Retry(lambda failures, delay: 0)])
                 self.queue.done(work, then=then)
 
+    async def check_nobody_waits_in_vain(self) -> None:
+        self.queue.snapshot()  # what a suspend made due is ready now, before the next look at the timers
+        await settle()
+        assert not (len(self.queue) and self.queue._getters), "a key is ready and a worker waits"
+
     async def run(self, steps: int) -> None:
         workers = [asyncio.create_task(self.worker()) for _ in range(3)]
         for _ in range(steps):
@@ -67,16 +72,15 @@ class Site:
                     self.add()
                     victim = workers.pop(self.rng.randrange(len(workers)))
                     victim.cancel()  # perhaps just woken for that key
-                    workers.append(asyncio.create_task(self.worker()))
                     await asyncio.gather(victim, return_exceptions=True)
+                    await self.check_nobody_waits_in_vain()
+                    workers.append(asyncio.create_task(self.worker()))
                 case 3:
                     await self.clock.sleep(self.rng.choice([0.05, 0.5, 3.0]))
                 case 4:
                     self.clock.suspend(self.rng.choice([0.5, 30.0]))
                 case 5:
-                    self.queue.snapshot()  # what a suspend made due is ready now, before the next look at the timers
-                    await settle()
-                    assert not (len(self.queue) and self.queue._getters), "a key is ready and a worker waits"
+                    await self.check_nobody_waits_in_vain()
         self.queue.close()
         await self.queue.drained()
         assert (len(self.queue), self.running) == (0, set())
