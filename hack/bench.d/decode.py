@@ -10,11 +10,14 @@ from figure import Figure
 from pods import events, filled
 from timing import rate
 
+from kubectl_ctrl.cli.collector import relax
+
 _PODS = 2_000
 _VERSIONS = 4
 
 
 def figures() -> Iterable[Figure]:
+    relax()
     lines = list(events(_PODS, versions=_VERSIONS))
 
     def decoded() -> int:

@@ -13,6 +13,8 @@ sys.path.insert(0, str(ROOT))
 
 from pods import events, filled  # noqa: E402 - after the path is set
 
+from kubectl_ctrl.cli.collector import relax  # noqa: E402
+
 _COUNT = 5_000
 
 
@@ -23,6 +25,7 @@ def resident() -> int:
 
 
 def main() -> None:
+    relax()
     how, versions = sys.argv[1], int(sys.argv[2])
     alone = how == "metadata"
     # One small run first: what the program itself loads and keeps is not the Pods'.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 from kubectl_ctrl.cli import bundled, guard
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.collector import relax
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.session import Plan, session
 from kubectl_ctrl.cli.table import find
@@ -59,6 +60,7 @@ def run(app: App, given: Given) -> int:
         metrics_address=given["metrics_bind_address"],
         health_address=given["health_probe_bind_address"],
     )
+    relax()
     return asyncio.run(session(app, plan))
 
 

@@ -82,13 +82,6 @@ def test_reduce_keeps_ours_whole_and_of_others_who_and_when() -> None:
     assert entries(it)[0] is ours
 
 
-def test_reduce_shares_the_texts_of_others() -> None:
-    first, second = (obj(entry(" kubectl".strip(), fields={})) for _ in range(2))
-    for it in (first, second):
-        reduce(it, frozenset())
-    assert entries(first)[0]["manager"] is entries(second)[0]["manager"]
-
-
 def test_reduce_leaves_objects_without_notes_alone() -> None:
     it = {"metadata": {"name": "c"}}
     assert reduce(it, frozenset({"me"})) == {"metadata": {"name": "c"}}
