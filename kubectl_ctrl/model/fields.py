@@ -110,7 +110,7 @@ def _slot(entry: Obj) -> _Slot:
 
 def _who_and_when(entry: Obj) -> Obj:
     # The same few names come back in every object of a cache, so they are shared; hardly any two times are the same.
-    kept = {key: sys.intern(entry[key]) for key in ("manager", "operation", "subresource") if key in entry}
+    kept: Obj = {key: sys.intern(entry[key]) for key in ("manager", "operation", "subresource") if key in entry}
     if "time" in entry:
         kept["time"] = entry["time"]
     return kept
