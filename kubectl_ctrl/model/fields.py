@@ -133,9 +133,9 @@ def _creator(obj: Obj) -> tuple[str, ...]:
 def _wrote(old: Obj, new: Obj) -> set[str]:
     """Managers with a sign that only their own write leaves.
 
-    That is an entry that is new, has another time or owns more, or a changed value at what it owns afterwards: whoever
-    changes a value takes it from the others. An entry that owns less proves nothing: its manager may have given the
-    field up, or have been robbed of it.
+    That is an entry that is new, has another time or owns more, or another plain value at what it owns afterwards:
+    whoever changes a value takes it from the others. An entry that owns less proves nothing: its manager may have given
+    the field up, or have been robbed of it.
     """
     before, after = _stamps(old), _stamps(new)
     found: set[str] = set()
@@ -170,7 +170,30 @@ def _grew(slot: _Slot, old: Obj, new: Obj) -> bool:
 
 def _moved(slot: _Slot, old: Obj, new: Obj) -> bool:
     whole = [entry for entry in entries(new) if _slot(entry) == slot and entry.get("fieldsV1")]
-    return any(not same(owned_values(old, entry), owned_values(new, entry)) for entry in whole)
+    return any(_set_anew(entry["fieldsV1"], old, new) for entry in whole)
+
+
+def _set_anew(fields: Obj, old: Any, new: Any) -> bool:
+    """Whether a value at these fields is new, so that its owner must have set it.
+
+    A value that is gone may have been dropped by the server, under whoever's write. And an object or a list that is
+    noted without anything below it is either owned whole, or was set empty, and then others fill it.
+    """
+    children = [name for name in fields if name != "."]
+    if not children:
+        return "." not in fields and not isinstance(new, dict | list | None) and not same(old, new)
+    return any(_set_anew(fields[name], _part(name, old), _part(name, new)) for name in children)
+
+
+def _part(name: str, value: Any) -> Any:
+    """What one element of a fieldsV1 tree means below this value; None for nothing."""
+    if isinstance(value, dict):
+        return value.get(name[2:])
+    if not isinstance(value, list):
+        return None
+    if name.startswith("v:"):
+        return True if any(same(json.loads(name[2:]), item) for item in value) else None
+    return _item(name, value)
 
 
 def _union(sets: list[Any]) -> frozenset[tuple[str, ...]]:

@@ -166,6 +166,37 @@ def test_a_second_write_in_one_second_shows_in_what_is_owned() -> None:
     assert not made_by(grown, old, "me")
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"resources": {}}, {"resources": {"limits": {"cpu": "1"}}}),  # set empty by us, filled by another
+        ({"resources": []}, {"resources": ["one"]}),
+        ({"resources": {"limits": {"cpu": "1"}}}, {"resources": {}}),
+        ({"resources": "1"}, {}),  # dropped by the server when another field no longer lets it be
+        ({"resources": "1"}, {"resources": None}),
+    ],
+)
+def test_what_others_may_change_without_taking_it_proves_nothing(old: Obj, new: Obj) -> None:
+    ours = entry("me", fields={"f:spec": {"f:resources": {}}}, operation="Apply")
+    assert not made_by(obj(ours, spec=old), obj(ours, entry("ed", later(9)), spec=new), "me")
+    assert writer(obj(ours, spec=old), obj(ours, entry("ed", later(9)), spec=new)) == ("ed",)
+
+
+def test_an_item_that_came_is_its_owners_and_one_that_went_is_nobodys() -> None:
+    ours = entry("me", fields={"f:metadata": {"f:finalizers": {'v:"a"': {}}}})
+    bare, held = obj(ours), obj(ours)
+    held["metadata"]["finalizers"] = ["a", "b"]
+    assert made_by(bare, held, "me")
+    assert not made_by(held, bare, "me")
+
+
+def test_a_value_in_a_keyed_item_is_its_owners() -> None:
+    ours = entry("me", fields={"f:ports": {'k:{"port":80}': {".": {}, "f:name": {}}}})
+    old, new = obj(ours, ports=[{"port": 80, "name": "a"}]), obj(ours, ports=[{"port": 80, "name": "b"}])
+    assert made_by(old, new, "me")
+    assert not made_by(old, obj(ours, ports=[{"port": 81, "name": "a"}]), "me")
+
+
 def test_the_value_of_anothers_field_is_not_ours() -> None:
     ours = entry("me", fields=data("a"), operation="Apply")
     assert writer(obj(ours, data={"a": "1", "b": "1"}), obj(ours, data={"a": "1", "b": "2"})) == ()
