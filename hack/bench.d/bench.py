@@ -18,6 +18,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
     """By name; imported here, so that `start` is not measured beside what the others loaded."""
     import decode
     import foos
+    import latency
     import memory
     import queues
     import starts
@@ -26,6 +27,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
         "queue": queues.figures,
         "decode": decode.figures,
         "memory": memory.figures,
+        "latency": latency.figures,
         "start": starts.figures,
         "foos": foos.figures,
     }
