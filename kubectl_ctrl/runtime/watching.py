@@ -93,7 +93,7 @@ class Watching:
         raised = False
         for state in _states(change):
             try:
-                found += route.to(state)
+                found += (_checked(request) for request in route.to(state))  # also what came before one that is none
             except Exception:  # noqa: BLE001  # one broken mapping must not cost the other routes their change
                 self._complain(f"mapping {route.name} raised", change)
                 raised = True
@@ -207,6 +207,13 @@ _KINDS = {
 
 def _route(source: Source, to: Mapping, name: str, nothing: str = "") -> Route:
     return Route(resource=source.resource, when=source.when, to=to, nothing=nothing, name=name)
+
+
+def _checked(request: object) -> Request:
+    """Mappings are written by others, and a request that is none would do its harm further on."""
+    if not isinstance(request, Request):
+        raise TypeError(f"A mapping returned {request!r}; expected Requests.")
+    return request
 
 
 def _bound(mapper: Mapper, cached: Cached) -> Mapping:

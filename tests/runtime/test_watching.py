@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import Any, cast
 
 import pytest
 
@@ -194,6 +195,17 @@ def test_a_mapping_that_raises_costs_only_itself(caplog: pytest.LogCaptureFixtur
     name = broken.__qualname__
     assert held(watching) == {f"mapping {name} raised": 2}
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("nonsense", ["default/bear", [["default", "bear"]], [None], None])
+def test_a_mapping_that_returns_no_requests_costs_only_itself(nonsense: Any) -> None:
+    def odd(obj: Obj, cached: Cached) -> Iterable[Request]:
+        return cast(Iterable[Request], nonsense)
+
+    watching = Watching(TOY.watches(HPAS, to=odd).watches(HPAS, to=naming), Shelf())
+    change = added(HPAS, made(HPAS, "hpa", names=["bear"]))
+    assert [request for request, _ in watching.wakes(change, 5.0)] == [BEARS]
+    assert held(watching) == {f"mapping {odd.__qualname__} raised": 1}
 
 
 def test_a_generator_mapping_that_raises_halfway_wakes_nobody_twice() -> None:
