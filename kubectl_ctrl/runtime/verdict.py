@@ -3,14 +3,14 @@
 | what happened                                     | outcome                                              |
 |---------------------------------------------------|------------------------------------------------------|
 | None, Result()                                    | done                                                 |
-| Result(again=True)                                | again, at once                                       |
+| Result(again=True), Result(0)                     | again, at once                                       |
 | Result(after), without or with waiting_for        | after that time; or waiting, looked at again then    |
 | Result(waiting_for)                               | waiting, until something changes                     |
 | TerminalError, Invalid, Refused                   | terminal: any new cause runs it, no backoff does     |
 | ControllerError, UsageError: a wrong call         | terminal as well                                     |
 | NamespaceTerminating, NotInstalled, NotServed     | waiting: not an error                                |
 | Forbidden: quota, admission, RBAC                 | retry, slowly                                        |
-| 429 and 5xx that name a time                      | retry, not before that time                          |
+| 429 and 5xx that name a time                      | retry, not before that time, 5 min at most           |
 | attempt timeout, every other error                | retry with backoff                                   |
 | NotLeading, cancelled by shutdown or a lost lease | dropped                                              |
 """
@@ -46,6 +46,11 @@ SLOW_RETRY = 30.0
 # A CRD that the controller finds too old is looked at again after this time; nothing tells us when it is replaced.
 NOT_INSTALLED_RETRY = 30.0
 
+# A server may be wrong about the time that it asks for, and nothing would tell that a request sleeps for a day.
+_LONGEST_WISH = 300.0
+# What waits is to be looked at again, not asked for in a loop.
+_SHORTEST_WAIT = 1.0
+
 _LONGEST_MESSAGE = 1000
 
 
@@ -65,11 +70,12 @@ def judge_result(result: object) -> Verdict:
     if result is None:
         return Verdict(outcome=Outcome.DONE)
     if not isinstance(result, Result):
-        return judge_error(ControllerError(f"The reconciler returned {result!r}; expected a Result or None."))
-    if result.again:
-        return Verdict(outcome=Outcome.AGAIN)
+        return judge_error(ControllerError(f"The reconciler returned {_shown(result)}; expected a Result or None."))
     if result.waiting_for:
-        return Verdict(outcome=Outcome.WAITING, delay=result.seconds or 0.0, message=_one_line(result.waiting_for))
+        delay = 0.0 if result.seconds is None else result.seconds or _SHORTEST_WAIT
+        return Verdict(outcome=Outcome.WAITING, delay=delay, message=_one_line(result.waiting_for))
+    if result.again or result.seconds == 0:
+        return Verdict(outcome=Outcome.AGAIN)
     if result.seconds is not None:
         return Verdict(outcome=Outcome.AFTER, delay=result.seconds)
     return Verdict(outcome=Outcome.DONE)
@@ -96,9 +102,12 @@ def is_failure(verdict: Verdict) -> bool:
 
 def describe(error: BaseException) -> str:
     """One error for people: ours are sentences already, of others the type says half."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  # whatever a stranger's error does when asked, it is judged
+        text = "(its message cannot be read)"
     if isinstance(error, (CtrlError, AttemptTimeout, AttemptQuit)):
-        return str(error)
-    text = str(error)
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -126,10 +135,14 @@ def _fate(error: BaseException) -> tuple[Outcome, float]:
         case NotInstalled() | NotServed():
             return Outcome.WAITING, NOT_INSTALLED_RETRY
         case Forbidden():
-            return Outcome.RETRY, max(SLOW_RETRY, error.retry_after or 0.0)
+            return Outcome.RETRY, max(SLOW_RETRY, _wish(error))
         case CallError():
-            return Outcome.RETRY, error.retry_after or 0.0
+            return Outcome.RETRY, _wish(error)
     return Outcome.RETRY, 0.0
+
+
+def _wish(error: CallError) -> float:
+    return min(error.retry_after or 0.0, _LONGEST_WISH)
 
 
 # Of several errors at once the most hopeful decides: a retry finds out about the rest.
@@ -159,6 +172,13 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[PurePath, int]]:
     while traceback is not None:
         yield PurePath(traceback.tb_frame.f_code.co_filename), traceback.tb_lineno
         traceback = traceback.tb_next
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001  # a wrong value may be wrong in this too
+        return f"a {type(value).__name__}"
 
 
 def _one_line(text: str) -> str:

@@ -187,9 +187,10 @@ def test_waiting_runs_when_something_changes_or_after_the_time_it_gave() -> None
     virtually(main)
 
 
-def test_another_pass_at_once_is_run_and_a_loop_of_them_slows_down() -> None:
+@pytest.mark.parametrize("result", [Result(again=True), Result(0)], ids=["again", "after no time"])
+def test_another_pass_at_once_is_run_and_a_loop_of_them_slows_down(result: Result) -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
-        return Result(again=True)
+        return result
 
     async def main() -> None:
         world = World()

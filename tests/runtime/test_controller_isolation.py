@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -16,6 +17,16 @@ from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
 
 
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Shapeless:
+    def __repr__(self) -> str:
+        raise ValueError("no words")
+
+
 def broken(kind: str, world: Callable[[], World]) -> Body:
     async def body(ctx: Context, request: Request) -> Result | None:
         if request.name != "broken":
@@ -23,6 +34,10 @@ def broken(kind: str, world: Callable[[], World]) -> Body:
         match kind:
             case "raises":
                 raise RuntimeError("broken")
+            case "raises what cannot be said":
+                raise Unspeakable
+            case "returns what cannot be shown":
+                return cast(Result, Shapeless())
             case "hangs":
                 await asyncio.Event().wait()
             case "cancels itself":
@@ -45,7 +60,16 @@ def broken(kind: str, world: Callable[[], World]) -> Body:
 
 
 @pytest.mark.parametrize(
-    "kind", ["raises", "hangs", "cancels itself", "awaits something cancelled", "exits", "loops in awaits"]
+    "kind",
+    [
+        "raises",
+        "raises what cannot be said",
+        "hangs",
+        "cancels itself",
+        "awaits something cancelled",
+        "exits",
+        "loops in awaits",
+    ],
 )
 def test_an_object_whose_reconcile_is_broken_delays_no_other(kind: str) -> None:
     async def main() -> None:
@@ -65,6 +89,20 @@ def test_an_object_whose_reconcile_is_broken_delays_no_other(kind: str) -> None:
         mine = [one.verdict for one in world.attempts if one.start.request.name == "broken"]
         assert len(mine) >= 2
         assert mine[0].outcome is Outcome.RETRY
+
+    virtually(main)
+
+
+def test_a_result_that_cannot_be_shown_is_a_mistake_of_its_object_alone() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("broken"))
+        async with world.running(spec_of(broken("returns what cannot be shown", lambda: world)), workers=1):
+            await world.rest(1)
+            world.server.create(toy("other"))
+            await world.rest(1)
+        assert outcomes(world, "broken") == [Outcome.TERMINAL]
+        assert outcomes(world, "other") == [Outcome.DONE]
 
     virtually(main)
 

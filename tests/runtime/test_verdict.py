@@ -38,8 +38,9 @@ def call(kind: type[CallError], retry_after: float | None = None) -> CallError:
         (Result(), Verdict(outcome=Outcome.DONE)),
         (Result(again=True), Verdict(outcome=Outcome.AGAIN)),
         (Result(30), Verdict(outcome=Outcome.AFTER, delay=30)),
-        (Result(0), Verdict(outcome=Outcome.AFTER)),
+        (Result(0), Verdict(outcome=Outcome.AGAIN)),
         (Result(waiting_for="rollout 3/5"), Verdict(outcome=Outcome.WAITING, message="rollout 3/5")),
+        (Result(0, waiting_for="it"), Verdict(outcome=Outcome.WAITING, delay=1, message="it")),
         (Result(5, waiting_for="a\nb"), Verdict(outcome=Outcome.WAITING, delay=5, message="a b")),
     ],
     ids=str,
@@ -114,6 +115,11 @@ def test_every_error_of_the_tree_has_a_decided_fate() -> None:
 @pytest.mark.parametrize("kind", [errors.TooManyRequests, errors.ServerError, errors.Conflict])
 def test_a_server_that_names_a_time_is_not_asked_before_it(kind: type[ApiError]) -> None:
     assert judge_error(api(kind, retry_after=7)).delay == 7
+
+
+def test_a_server_that_asks_for_a_day_is_asked_again_in_minutes() -> None:
+    assert judge_error(api(errors.TooManyRequests, 429, retry_after=86_400)).delay == 300
+    assert judge_error(api(errors.Forbidden, 403, retry_after=86_400)).delay == 300
 
 
 def test_a_refusal_is_retried_slowly_and_not_before_the_time_it_names() -> None:
