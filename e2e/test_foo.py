@@ -181,6 +181,21 @@ def test_drift_is_repaired_and_what_others_added_stays(kubectl: Kubectl, audit: 
 
 
 @pytest.mark.usefixtures("running")
+def test_an_autoscaler_keeps_the_say_over_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    kubectl.apply(foo("web", replicas=3))
+    wait_until(converged(kubectl, "web", 3), deadline=60)
+    # Without metrics it never scales by itself: what scales here is the hand of the test.
+    kubectl("autoscale", "deployment/web", "--min=2", "--max=9", "--cpu=80%")
+    wait_until(lambda: "HorizontalPodAutoscaler 'web'" in condition(kubectl.json("get", "foo", "web"))["message"])
+    assert kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 3, "leaving it out must not reset it"
+    kubectl("scale", "deployment/web", "--replicas=5")
+    wait_until(converged(kubectl, "web", 5), deadline=60)
+    audit.assert_no_writes(namespace=namespace, seconds=5)
+    kubectl("delete", "hpa", "web")
+    wait_until(converged(kubectl, "web", 3), deadline=60)
+
+
+@pytest.mark.usefixtures("running")
 def test_a_deleted_deployment_comes_back(kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
     wait_until(converged(kubectl, "web", 1), deadline=60)
