@@ -22,6 +22,7 @@ from kubectl_ctrl.errors import (
     AlreadyExists,
     CallError,
     CallSite,
+    ConfigError,
     Conflict,
     ControllerError,
     Forbidden,
@@ -39,6 +40,9 @@ _JITTER = 1.2
 _RELEASED_DURATION = 1
 _RELEASE_TRIES = 3
 _SHORTEST_CALL = 1.0
+
+# What may be different at the next try: the server, the way there, and who the credentials say that we are.
+_PASSING = (CallError, ConfigError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +120,7 @@ class LeaseElector:
         self._durations = durations
         self._seen: _Seen | None = None
         self._renewed: float | None = None  # our time just before the last renewal that succeeded was sent
+        self._was_ours = False  # once: then we had the right to use it, and another may have it now
         self._unelected = False  # going on without a Lease, for want of the right to use one
 
     def __repr__(self) -> str:
@@ -168,16 +173,20 @@ class LeaseElector:
             except Forbidden as error:
                 if self._candidate.required:
                     raise
-                self._unelected = True
-                _log.warning(
-                    "No right to use Leases, so it runs without leader election: %s",
-                    error.message,
-                    extra={"action": "election.skipped", "lease": str(self._lease.key)},
-                )
-                return
-            except CallError as error:
+                if not self._was_ours:
+                    self._go_unelected(error)
+                    return
+            except _PASSING as error:
                 _log.debug("The Lease could not be read or taken: %s", error.message)
             await self._pause()
+
+    def _go_unelected(self, error: Forbidden) -> None:
+        self._unelected = True
+        _log.warning(
+            "No right to use Leases, so it runs without leader election: %s",
+            error.message,
+            extra={"action": "election.skipped", "lease": str(self._lease.key)},
+        )
 
     async def _hold(self) -> None:
         """Return once our time has passed without a renewal, or somebody else holds the Lease."""
@@ -195,7 +204,7 @@ class LeaseElector:
         """Whether it may still be ours: only seeing another holder says no, a failed call leaves what time is left."""
         try:
             return await self._try(renewing=True)
-        except CallError as error:
+        except _PASSING as error:
             _log.warning(
                 "The Lease could not be renewed: %s",
                 error.message,
@@ -260,19 +269,21 @@ class LeaseElector:
             "spec": self._spec({}),
         }
         try:
-            self._mine(await self._client.create(self._lease.resource, body), started)
+            return self._mine(await self._client.create(self._lease.resource, body), started)
         except AlreadyExists:
             return False
-        return True
 
     async def _put(self, lease: Obj, started: float) -> bool:
         body = {**lease, "spec": self._spec(lease.get("spec") or {})}
-        self._mine(await self._client.replace(self._lease, body), started)
-        return True
+        return self._mine(await self._client.replace(self._lease, body), started)
 
-    def _mine(self, lease: Obj, started: float) -> None:
+    def _mine(self, lease: Obj, started: float) -> bool:
+        """Take note of the answer to our write; only what it says counts, not that it came."""
         self._seen = _Seen(lease=lease, since=self._clock.elapsed())
-        self._renewed = started
+        if self._seen.holder != self._candidate.identity:
+            return False
+        self._renewed, self._was_ours = started, True
+        return True
 
     def _spec(self, before: Obj) -> Obj:
         now = rfc3339_micro(self._clock.now())
@@ -297,11 +308,11 @@ class LeaseElector:
                 await self._client.replace(self._lease, self._emptied(lease))
                 return
             except Conflict:
-                with contextlib.suppress(CallError):
+                with contextlib.suppress(*_PASSING):
                     lease = await self._client.get(self._lease)
                 if (lease.get("spec") or {}).get("holderIdentity") != self._candidate.identity:
                     return
-            except CallError as error:
+            except _PASSING as error:
                 _log.debug("The Lease could not be released: %s", error.message)
                 return
 

@@ -7,6 +7,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.errors import ControllerError, Forbidden, NotLeading, Refused
+from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
+from kubectl_ctrl.errors import ControllerError, CredentialsError, Forbidden, NotLeading, Refused
 from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.resources import LEASES
 from kubectl_ctrl.runtime.election import Candidate, Durations, LeaseElector
@@ -164,6 +166,80 @@ def test_without_the_right_to_use_leases_it_goes_on_or_fails_as_asked() -> None:
             with pytest.raises(Forbidden):
                 await task
         assert free.log == ["lead", "lost"]
+
+    run_virtual(main)
+
+
+def test_who_loses_the_right_after_having_led_does_not_lead_without_it() -> None:
+    """Another with that right may hold the Lease by then."""
+
+    async def main() -> None:
+        server = ScriptedServer(FakeClock())
+        one = Process(server, "one", required=False)
+        async with one.standing():
+            await one.clock.sleep(5)
+            fault = server.faults.fail(Match(plural="leases"), 403, times=None)
+            await one.clock.sleep(30)
+            assert not one.elector.leading
+            assert one.log == ["lead", "lost"]
+            fault.stop()
+            await one.clock.sleep(5)
+            assert one.elector.leading
+            assert one.elector.gate() is not None
+
+    run_virtual(main)
+
+
+class Locked(ScriptedServer):
+    """One that cannot be asked while there are no credentials for it."""
+
+    locked = False
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        if self.locked:
+            raise CredentialsError("The plugin gave no credentials.")
+        return await super().send(request)
+
+
+@pytest.mark.parametrize("seconds", [5, 30])
+def test_credentials_that_fail_for_a_while_are_no_end(seconds: float) -> None:
+    async def main() -> None:
+        server = Locked(FakeClock())
+        server.locked = True
+        one = Process(server, "one")
+        async with one.standing() as task:
+            await one.clock.sleep(5)
+            server.locked = False
+            await one.clock.sleep(5)
+            assert one.elector.leading
+            server.locked = True
+            await one.clock.sleep(seconds)
+            assert one.elector.leading == (seconds < 10)
+            server.locked = False
+            await one.clock.sleep(5)
+            assert one.elector.leading
+            assert not task.done()
+
+    run_virtual(main)
+
+
+class Liar(ScriptedServer):
+    """One that answers writes of Leases with success, and with what somebody else wrote."""
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        response = await super().send(request)
+        if request.method not in ("POST", "PUT"):
+            return response
+        return replace(response, body=response.body.replace(b'"one"', b'"two"'))
+
+
+def test_an_answer_that_names_another_holder_makes_no_leader() -> None:
+    async def main() -> None:
+        one = Process(Liar(FakeClock()), "one")
+        async with one.standing():
+            await one.clock.sleep(10)
+            assert not one.elector.leading
+            assert one.log == []
 
     run_virtual(main)
 
