@@ -33,7 +33,7 @@ _GRACE = 0.5
 
 _JITTER = 0.1  # so that many callers told to wait the same second do not come back in the same instant
 
-# Seconds that a call may still take, or NotLeading.
+# Seconds that a call may still take, or an error why nothing may be sent any more.
 Gate = Callable[[], float | None]
 # Reads what an order was about, within some seconds, as a call of its own; None when there is nothing.
 ReadBack = Callable[[Order, float], Awaitable[Obj | None]]
@@ -222,15 +222,17 @@ class Flight:
     # --- time
 
     def _left(self) -> float:
-        """Seconds until the call's deadline or the gate's, whichever comes first; raises NotLeading."""
+        """Seconds until the call's deadline or the gate's, whichever comes first; raises what the gate raises."""
         left = self._end - self._wire.clock.elapsed()
         if self._gate is None:
             return left
         try:
             limit = self._gate()
-        except NotLeading as exc:
+        except CtrlError as exc:
             if self._doubt is not None:
                 raise self._unknown(exc) from exc
+            if not isinstance(exc, NotLeading):
+                raise
             raise NotLeading(exc.message, site=self.site, next_step=exc.next_step) from exc
         return left if limit is None else min(left, limit)
 
@@ -238,7 +240,7 @@ class Flight:
         """The same for a decision: a closed gate leaves no time, but takes nothing from an answer that has come."""
         try:
             return self._left()
-        except (NotLeading, OutcomeUnknown):
+        except CtrlError:
             return 0.0
 
     async def _pause(self, seconds: float) -> None:

@@ -11,7 +11,9 @@ from kubectl_ctrl.errors import (
     BadAnswer,
     CallError,
     CallSite,
+    ControllerError,
     CredentialsError,
+    CtrlError,
     DeadlinePassed,
     NotLeading,
     OutcomeUnknown,
@@ -160,18 +162,23 @@ def test_a_transport_that_forgets_its_deadline_is_cut_off() -> None:
 # --- the gate
 
 
+# The other reason for which nothing may be sent any more.
+ATTEMPT_OVER = ControllerError("The attempt is over, whatever its lease says.")
+
+
 class Lease:
     """A gate that can be shut."""
 
-    def __init__(self, left: float | None = 100.0) -> None:
+    def __init__(self, left: float | None = 100.0, error: CtrlError | None = None) -> None:
         self.left = left
         self.open = True
         self.asked = 0
+        self.error = error or NotLeading("The lease may have passed.", site=CallSite("", ""))
 
     def __call__(self) -> float | None:
         self.asked += 1
         if not self.open:
-            raise NotLeading("The lease may have passed.", site=CallSite("", ""))
+            raise self.error
         return self.left
 
 
@@ -224,8 +231,9 @@ def test_a_gate_that_closes_while_waiting_stops_the_resend() -> None:
     on_server(main)
 
 
-def test_a_closed_gate_does_not_take_an_answer_that_came() -> None:
-    lease = Lease()
+@pytest.mark.parametrize("error", [None, ATTEMPT_OVER])
+def test_a_closed_gate_does_not_take_an_answer_that_came(error: CtrlError | None) -> None:
+    lease = Lease(error=error)
 
     async def main(rig: Rig, server: ScriptedServer) -> None:
         def shut(_request: object) -> bool:
@@ -242,8 +250,9 @@ def test_a_closed_gate_does_not_take_an_answer_that_came() -> None:
     on_server(main, gate=lease)
 
 
-def test_a_lost_write_behind_a_closed_gate_is_unknown() -> None:
-    lease = Lease()
+@pytest.mark.parametrize("error", [None, ATTEMPT_OVER])
+def test_a_lost_write_behind_a_closed_gate_is_unknown(error: CtrlError | None) -> None:
+    lease = Lease(error=error)
 
     async def main(rig: Rig, server: ScriptedServer) -> None:
         def shut(_request: object) -> bool:
