@@ -3,7 +3,8 @@
 The same event again is a count on the one that is there. From the tenth different message of one reason about one
 object within ten minutes on, they become one combined event. Beyond 25 events about one object, one goes out every five
 minutes.
-An event that cannot be sent is dropped and counted; no attempt ever waits for one or fails by one.
+An event that cannot be sent is dropped and counted; no attempt ever waits for one or fails by one. While the client's
+gate is closed, because the lease may have passed, they wait like behind a server that does not answer.
 """
 
 from __future__ import annotations
@@ -221,7 +222,9 @@ class EventRecorder:
         """Count up the event that is there, or create one; `sent` changes only once the server has it."""
         self._number += 1
         prefix = f"{wanted.attempt}e{self._number}"
-        client = self._client.scoped(Scope(prefix=prefix, note=self._note(wanted.attempt)))
+        client = self._client.scoped(
+            Scope(prefix=prefix, note=self._note(wanted.attempt), gate=self._client.scope.gate)
+        )
         now, namespace = rfc3339(wanted.at), wanted.about.namespace or "default"
         if sent.count:
             ref = EVENTS.ref(sent.name, namespace)

@@ -15,6 +15,7 @@ from kubectl_ctrl.cache.informers import Informers
 from kubectl_ctrl.cache.recovery import State as CacheState
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.model.attempt import State, Tally
 from kubectl_ctrl.model.cause import Request
@@ -40,7 +41,8 @@ class Member:
     ) -> None:
         self.spec = spec
         tell = run.observers.tell
-        self.recorder: Recorder = services.recorder(spec.name, client, tell) if services.recorder else Mute()
+        gated = client.scoped(Scope(gate=self._gate))
+        self.recorder: Recorder = services.recorder(spec.name, gated, tell) if services.recorder else Mute()
         self._elector: Elector | None = services.elector(spec.name, client, tell) if services.elector else None
         self._run = run
         self._informers = {resource: informers.informer(self._selection(resource)) for resource in spec.resources}

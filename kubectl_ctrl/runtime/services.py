@@ -46,6 +46,7 @@ class Recorder(Protocol):
 class Services:
     """How to make them for a controller of this name; their calls are told to the function that they are given.
 
+    The recorder's client has a gate, which is closed while another may lead: a scope of its own has to keep it.
     Without an elector it always leads; without a recorder it says nothing.
     """
 

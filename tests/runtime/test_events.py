@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import Scope
+from kubectl_ctrl.errors import CallSite, NotLeading
 from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.resources import EVENTS
 from kubectl_ctrl.runtime.events import EventRecorder
@@ -86,6 +88,30 @@ def test_one_event_says_about_what_and_from_whom() -> None:
         assert world.told[0].call.id.startswith("r1-1e")
 
     scenario(body)
+
+
+def test_nothing_is_sent_through_a_closed_gate_and_what_waits_is_sent_once_it_opens() -> None:
+    async def main() -> None:
+        world = World()
+        leading = False
+
+        def gate() -> float | None:
+            if not leading:
+                raise NotLeading("The lease may have passed.", site=CallSite("lead", "lease"))
+            return None
+
+        client = Client(world.server, clock=world.clock, rng=random.Random(1), user_agent="test")
+        gated = client.scoped(Scope(gate=gate))
+        recorder = EventRecorder(gated, "foo", clock=world.clock, rng=random.Random(2), tell=world.told.append)
+        async with sending(recorder):
+            recorder.record(FOO, type="Normal", reason="Synced", message="hello", attempt="r1-1")
+            await world.clock.sleep(60)
+            assert world.server.requests == []
+            leading = True
+            await world.clock.sleep(30)
+            assert [event["message"] for event in world.events] == ["hello"]
+
+    run_virtual(main())
 
 
 def test_the_same_again_is_a_count() -> None:

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.errors import Refused
+from kubectl_ctrl.client.flight import Gate
+from kubectl_ctrl.errors import NotLeading, Refused
 from kubectl_ctrl.model.attempt import Background, Call, Outcome, State
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.resources import LEASES
@@ -11,7 +14,7 @@ from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
-from kubectl_ctrl.runtime.services import Elector, Services, Tell
+from kubectl_ctrl.runtime.services import Elector, Mute, Recorder, Services, Tell
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
@@ -142,6 +145,27 @@ def test_what_happens_in_the_background_is_told_to_the_observers() -> None:
             call = Call(id="x.1", verb="update", resource=LEASES, started=0.0)
             tells[0](Background(attempt="", call=call))
         assert world.told(Background) == [Background(attempt="", call=call)]
+
+    run_virtual(main())
+
+
+def test_events_pass_the_same_gate_as_calls() -> None:
+    async def main() -> None:
+        world, throne = World(), Throne()
+        gates: list[Gate | None] = []
+
+        def recorder(name: str, client: Client, tell: Tell) -> Recorder:
+            gates.append(client.scope.gate)
+            return Mute()
+
+        services = Services(elector=on_throne(throne).elector, recorder=recorder)
+        async with world.running(spec_of(world), services=services):
+            [gate] = gates
+            assert gate is not None
+            with pytest.raises(NotLeading):
+                gate()
+            throne.set(True)
+            assert gate() is None
 
     run_virtual(main())
 
