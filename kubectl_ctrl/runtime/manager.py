@@ -176,7 +176,7 @@ class Manager:
                     task.cancel()
             clean = await self._drained(group, serving, stop)
             if clean:
-                await self._flush()
+                await _first(group, self._flush(), stop.second())
             return clean
 
     # Stop.

@@ -9,6 +9,7 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.services import Mute, Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.managers import names, nothing, settings_for, spec_of
@@ -316,6 +317,25 @@ def test_a_reconciler_that_cannot_be_cut_does_not_hold_up_the_end() -> None:
         assert [(one.entry.request.name, str(one.entry.state)) for one in summary.left] == [("bear", "running")]
         hold.set()
         await world.rest()
+
+    run_virtual(main())
+
+
+def test_a_second_stop_does_not_wait_for_events() -> None:
+    class Slow(Mute):
+        async def flush(self) -> None:
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        world = World()
+        services = Services(recorder=lambda name, client, tell: Slow())
+        async with world.running(spec_of(world, nothing), services=services) as running:
+            began = world.clock.elapsed()
+            running.stop.request()
+            await world.rest(1)
+            running.stop.request()
+            await running.task
+        assert world.clock.elapsed() - began == pytest.approx(1)
 
     run_virtual(main())
 
