@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -231,7 +232,7 @@ def test_up_twice_is_one_cluster_and_down_leaves_nothing(spare: str, plain_env: 
     again = run(REALKUBE, "up", spare, env=plain_env).checked()
     assert (again.out, again.err) == (first.out, "")
     assert Cluster.shown(spare, plain_env) == cluster
-    shell = f'eval "$({REALKUBE} env {spare})" && kubectl config current-context'
+    shell = f'eval "$({shlex.quote(str(REALKUBE))} env {spare})" && kubectl config current-context'
     assert run("/bin/sh", "-c", shell, env=plain_env).checked().out == f"{cluster.context}\n"
 
     ports = ports_of(iter(cluster.processes.values()))
@@ -261,7 +262,7 @@ def test_clusters_side_by_side_know_nothing_of_each_other(
 
     run(REALKUBE, "down", spare, env=plain_env).checked()
     assert kubectl.find("namespace", namespace)
-    assert Cluster.shown(SESSION, plain_env) == cluster
+    assert Cluster.shown(cluster.name, plain_env) == ours
 
 
 def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mapping[str, str]) -> None:
