@@ -263,6 +263,7 @@ class Reflector:
 
     def _skip(self, why: str, what: str) -> None:
         self.counts.poisoned += 1
+        self._replica.missed()
         fields = {**self._fields("poisoned"), "why": why, "object": what}
         _log.error("An object from the server cannot be used; it is left out.", extra=fields)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from kubectl_ctrl.cache.fanout import Fanout, Handler, Subscription
@@ -56,6 +57,7 @@ class Replica:
         self._scope = Scope(selection)
         self._projection = Projection(selection, managers=managers, texts=texts)
         self._mutations = mutations
+        self._missed = False  # something came since the list was asked for that could not be taken in, of any object
         self._families: dict[str, Key] = {}  # the last object of each family, as a pattern for the next
 
     @property
@@ -100,6 +102,7 @@ class Replica:
 
     def stage(self) -> Staging:
         """To be called right before a list is asked for."""
+        self._missed = False
         return Staging(self.overlay.mark())
 
     def add(self, staging: Staging, fresh: Obj) -> None:
@@ -117,6 +120,10 @@ class Replica:
         """The list had this object, and it was deleted while the list still came in."""
         staging.objects.pop(key_of(obj), None)
 
+    def missed(self) -> None:
+        """A delivery could not be taken in. Until the next list any step may be more than one."""
+        self._missed = True
+
     def replace(self, staging: Staging, version: str) -> None:
         """The list is complete."""
         before, self.store.version = self.store.version, version
@@ -128,7 +135,10 @@ class Replica:
     def put(self, fresh: Obj) -> None:
         """The watch says that this was added or modified."""
         obj = self._kept(fresh, self._like(key_of(fresh), fresh, None))
-        self._deliver(obj, self.store.put(obj), deleted=False)
+        changes = self.store.put(obj)
+        if self._missed:
+            changes = tuple(replace(change, relisted=True) for change in changes)
+        self._deliver(obj, changes, deleted=False)
 
     def remove(self, fresh: Obj) -> None:
         """The watch says that this was deleted, or left the selection."""

@@ -26,7 +26,7 @@ class Change:
     new: Obj | None
     version: str  # the resourceVersion of the event; for a deletion that of the deletion, "" when it is not known
     initial: bool = False  # part of the first list, or replayed to a late subscriber
-    relisted: bool = False  # found by comparing a later list: there may have been versions in between that nobody saw
+    relisted: bool = False  # found by a later list, or after an unusable event: versions in between may be unseen
 
     @property
     def obj(self) -> Obj:

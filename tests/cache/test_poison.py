@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from kubectl_ctrl.client.transport import HttpResponse
+from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.cache.site import MAPS, running
@@ -25,6 +26,28 @@ def test_garbled_event_costs_that_object_only_and_is_made_good_by_the_next_list(
             assert site.informer.counts.poisoned == 1
             await site.agree(within=601)
             assert site.wire.kinds() == ["stream", "stream"]
+
+    run_virtual(main)
+
+
+def test_after_a_garbled_event_a_step_may_be_more_than_one_until_the_next_list() -> None:
+    async def main() -> None:
+        async with running() as site:
+            told: list[Change] = []
+            site.informer.subscribe("reader", told.append)
+            await site.clock.sleep(1)
+            told.clear()
+            site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
+            await site.clock.sleep(1)
+            site.server.garble()
+            site.server.change(MAPS, "map-0", {"data": {"value": "2"}})
+            site.server.change(MAPS, "map-0", {"data": {"value": "3"}})
+            await site.clock.sleep(1)
+            assert [(change.obj["data"]["value"], change.relisted) for change in told] == [("1", False), ("3", True)]
+            await site.clock.sleep(601)
+            site.server.change(MAPS, "map-0", {"data": {"value": "4"}})
+            await site.clock.sleep(1)
+            assert not told[-1].relisted
 
     run_virtual(main)
 
