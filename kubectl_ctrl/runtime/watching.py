@@ -211,7 +211,7 @@ def _route(source: Source, to: Mapping, name: str, nothing: str = "") -> Route:
 
 def _checked(request: object) -> Request:
     """Mappings are written by others, and a request that is none would do its harm further on."""
-    if not isinstance(request, Request):
+    if not isinstance(request, Key):
         raise TypeError(f"A mapping returned {request!r}; expected Requests.")
     return request
 
