@@ -6,18 +6,17 @@ import hashlib
 import json
 import logging
 import os
-import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import urlsplit
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.holder import identity, is_dead
 from kubectl_ctrl.cli.interrupts import Signals, interrupts
 from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.runlock import only_runner
@@ -54,7 +53,6 @@ _log = logging.getLogger(__name__)
 _CALLS_FROM = 4
 _LEASE_NAMESPACE = "default"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +219,7 @@ def _services(app: App, plan: Plan, run_id: str) -> Services:
     def elector(name: str, client: Client, tell: Callable[[Background], None]) -> LeaseElector:
         suffix = f"-{plan.namespace}" if plan.namespace else ""
         candidate = Candidate(
-            identity=_identity(run_id), is_dead=_is_dead, patient=False, required=plan.elect == "required"
+            identity=identity(run_id), is_dead=is_dead, patient=False, required=plan.elect == "required"
         )
         lease = LEASES.ref(f"kubectl-ctrl-{name}{suffix}", _LEASE_NAMESPACE)
         return LeaseElector(client, lease, candidate, clock=plan.clock, rng=plan.rng, tell=tell)
@@ -230,33 +228,6 @@ def _services(app: App, plan: Plan, run_id: str) -> Services:
         return EventRecorder(client, f"kubectl-ctrl-{name}", clock=plan.clock, rng=plan.rng, tell=tell)
 
     return Services(elector=elector if plan.elects else None, recorder=recorder)
-
-
-def _machine() -> str:
-    """This machine since it was started; the boot's id is part of it, because pids begin anew."""
-    try:
-        boot = _BOOT_ID.read_text(encoding="ascii")[:8]
-    except OSError:
-        boot = "0"
-    return f"{socket.gethostname()}.{boot}"
-
-
-def _identity(run_id: str) -> str:
-    return f"{_machine()}_{os.getpid()}_{run_id}"
-
-
-def _is_dead(holder: str) -> bool:
-    """Whether the holder was a process of this machine that is gone; what cannot be told counts as alive."""
-    machine, _, rest = holder.rpartition("_")[0].rpartition("_")
-    if machine != _machine() or not rest.isdigit():
-        return False
-    try:
-        os.kill(int(rest), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _say_what_runs(app: App, plan: Plan, run_id: str) -> None:
