@@ -200,6 +200,28 @@ def test_of_two_processes_one_works_and_the_other_takes_over_when_it_stops() -> 
     run_virtual(main())
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_stop_gives_the_lease_back_after_the_last_write(cut: bool) -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        running = world.running(spec_of(world, seconds=10), services=candidate(world, world.clock, "one"))
+        async with running as run:
+            await world.rest(5)
+            run.stop.request()
+            await world.rest(1)
+            if cut:
+                run.stop.request()
+            await run.task
+        written = [seen.path for seen in world.server.requests if seen.verb in ("create", "update")]
+        assert "/leases/" in written[-1]
+        assert any("/configmaps" in path for path in written) is not cut
+        [lease] = world.server.objects(LEASES)
+        assert lease["spec"]["holderIdentity"] == ""
+
+    run_virtual(main())
+
+
 def test_a_leader_that_cannot_renew_stops_before_another_may_begin() -> None:
     async def main() -> None:
         world = World()
