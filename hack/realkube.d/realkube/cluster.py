@@ -40,8 +40,9 @@ EXTRA_ARGS = {
     # A test cluster need not survive a power cut.
     "etcd": {"unsafe-no-fsync": "true"},
     # With an election they end themselves while the API server is stopped, and nothing starts them again.
-    "kube-controller-manager": {"leader-elect": "false"},
-    "kube-scheduler": {"leader-elect": "false"},
+    # Its own pace of 20 calls a second makes four Deployments, which would be all that a test of many could measure.
+    "kube-controller-manager": {"leader-elect": "false", "kube-api-qps": "500", "kube-api-burst": "1000"},
+    "kube-scheduler": {"leader-elect": "false", "kube-api-qps": "500", "kube-api-burst": "1000"},
 }
 
 
