@@ -169,14 +169,20 @@ class Informer:
         self._health = Health(state=state, since=since, message=message)
         if state is before:
             return
-        fields = {"action": f"cache.{state}", "of": str(self.selection), "why": message}
-        if state is State.SYNCED:
-            level = logging.DEBUG if before is State.STARTING else logging.INFO
-            _log.log(level, "A cache is in step with the server.", extra=fields)
-        else:
-            _log.warning("A cache is out of step with the server; it keeps trying.", extra=fields)
+        self._tell(before)
         for listener in self._listeners:
             listener(self)
+
+    def _tell(self, before: State) -> None:
+        state, of, why = self._health.state, str(self.selection), self._health.message
+        fields = {"action": f"cache.{state}", "of": of, "why": why}
+        if state is State.SYNCED:
+            level = logging.DEBUG if before is State.STARTING else logging.INFO
+            _log.log(level, "The cache of %s is up to date again.", of, extra=fields)
+        elif state is State.MISSING:
+            _log.warning("%s is not installed; waiting for it.", self.selection.resource, extra={**fields, "why": ""})
+        else:
+            _log.warning("The cache of %s cannot follow the server; it keeps trying: %s", of, why, extra=fields)
 
     def __repr__(self) -> str:
         return (

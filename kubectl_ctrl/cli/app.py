@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping
@@ -19,9 +20,14 @@ class App:
     environ: Mapping[str, str]
     color_flag: str = "auto"
     verbosity: int = 0
+    machine: bool = False  # stderr is read by a machine too
 
     @classmethod
     def of_this_process(cls) -> App:
+        for stream in (sys.stdout, sys.stderr):
+            # What a terminal's encoding lacks is shown by its number; a line is never lost for it.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         return cls(out=sys.stdout, err=sys.stderr, environ=os.environ)
 
     def answer(self, text: str) -> None:
@@ -30,7 +36,14 @@ class App:
 
     def narrate(self, text: str) -> None:
         """What is worth knowing beside the answer."""
-        print(text, file=self.err, flush=True)
+        try:
+            print(text, file=self.err, flush=True)
+        except BrokenPipeError:
+            _lead_nowhere(self.err)
+
+    def nobody_reads(self) -> None:
+        """After a BrokenPipeError (`| head`): what is buffered, and what is still to come, has nowhere to go."""
+        _lead_nowhere(self.out)
 
     @property
     def home(self) -> Path:
@@ -79,3 +92,9 @@ class App:
         from platformdirs import user_config_path
 
         return user_config_path("kubectl-ctrl") / "config.yaml"
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

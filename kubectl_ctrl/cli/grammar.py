@@ -131,7 +131,7 @@ class _Splitter:
         for at, letter in enumerate(letters):
             flag = self._short.get(letter)
             if flag is None:
-                raise UsageError(f"Unknown shorthand flag: {letter!r} in '-{letters}'.")
+                raise UsageError(f"Unknown shorthand flag: {letter!r} in '-{letters}'.", next_step=_ALL_FLAGS)
             tail = letters[at + 1 :]
             if tail.startswith("="):
                 yield f"--{flag.long}={tail[1:]}"

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.render.text import escaped
 
 _DEBUG_FROM = 6
@@ -24,12 +25,18 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).astimezone()
-        beside = " ".join(
-            f"{name}={value}" for name, value in fields_of(record).items() if name != "action" and value != ""
-        )
+        message = record.getMessage()
+        beside = " ".join(f"{name}={value}" for name, value in fields_of(record).items() if _adds(name, value, message))
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        line = escaped(f"{moment:%H:%M:%S} {level}{record.getMessage()}" + (f" ({beside})" if beside else ""))
+        text = f"{moment:%H:%M:%S} {level}{message}" + (f" ({beside})" if beside else "")
+        # A stack has lines of its own; set in, so that nothing in a message passes for a line of ours.
+        line = "\n    ".join(map(escaped, text.split("\n")))
         return line + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
+
+
+def _adds(name: str, value: object, message: str) -> bool:
+    """Whether a field tells a person more than the message does."""
+    return name != "action" and str(value) not in message
 
 
 class _Json(logging.Formatter):
@@ -43,6 +50,16 @@ class _Json(logging.Formatter):
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
+
+
+def error_line(error: CtrlError) -> str:
+    """What ends the process, as a log line of machines."""
+    beside = {"tried": error.tried, "next": error.next_step}
+    fields = {"action": "failed", "error": error.id, "exitCode": error.exit_code}
+    record = {"name": __name__, "levelno": logging.ERROR, "levelname": "ERROR", "msg": error.message}
+    return _Json().format(
+        logging.makeLogRecord(record | fields | {name: text for name, text in beside.items() if text})
+    )
 
 
 @contextmanager

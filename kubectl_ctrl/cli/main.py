@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -73,7 +72,7 @@ def _verbosity(words: Sequence[str]) -> int:
     """How much was asked to be told, read without the parser: it may be what failed."""
     for at, word in enumerate(words):
         for form in ("--v=", "-v=", "-v"):
-            if word.startswith(form):
+            if word.startswith(form) or word == "--v":
                 text = word[len(form) :] or (words[at + 1] if at + 1 < len(words) else "")
                 return int(text) if text.isdigit() else 0
     return 0
@@ -85,26 +84,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     app = App.of_this_process()
     try:
         return run(app, words)
-    except CtrlError as error:
-        if _verbosity(words) >= TRACEBACK_FROM:
-            traceback.print_exc(file=app.err)
-        app.narrate(error_lines(error))
-        return error.exit_code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader went away (`| head`); what is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        app.nobody_reads()
         return 0
     except Exception as error:  # noqa: BLE001 - the last border: nobody is shown a traceback who did not ask for one
-        if _verbosity(words) >= TRACEBACK_FROM:
+        if max(app.verbosity, _verbosity(words)) >= TRACEBACK_FROM:
             traceback.print_exc(file=app.err)
-        bug = CtrlError(
-            f"This is a fault of kubectl-ctrl itself: {type(error).__name__}: {error}.",
-            next_step="repeat with -v 6 and report what it prints",
-        )
-        app.narrate(error_lines(bug))
-        return bug.exit_code
+        return _failed(app, error)
+
+
+def _failed(app: App, error: Exception) -> int:
+    """Say what went wrong, once and shortly; the exit code."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    told = error if isinstance(error, CtrlError) else _bug(error)
+    if app.machine:
+        from kubectl_ctrl.cli.logs import error_line
+
+        app.narrate(error_line(told))
+    else:
+        app.narrate(error_lines(told))
+    return told.exit_code
+
+
+def _bug(error: Exception) -> CtrlError:
+    return CtrlError(
+        f"This is a fault of kubectl-ctrl itself: {type(error).__name__}: {error}.",
+        next_step="repeat with -v 6 and report what it prints",
+    )
 
 
 if __name__ == "__main__":

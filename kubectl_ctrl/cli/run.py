@@ -11,9 +11,9 @@ VERB = Verb(
     usage="run CONTROLLER... [flags]",
     summary="Run controllers here, against the current context.",
     details=(
-        "Prints a line for each reconcile: when, which object, its id, why it ran, what it\n"
-        "wrote, how long it took and what follows. The first Ctrl-C lets what is under way\n"
-        "finish; the second ends at once."
+        "Prints a line for each reconcile: when, which object, its id, why it ran, what\n"
+        "it wrote, how long it took and what follows. The first Ctrl-C lets what is under\n"
+        "way finish; the second ends at once."
     ),
     examples=(
         ("Run foo in the context's namespace", "run foo"),

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import json
 import logging
 import os
-from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass, replace
-from datetime import UTC
-from random import Random
-from typing import TYPE_CHECKING, TypeGuard
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.holder import identity, is_dead
-from kubectl_ctrl.cli.interrupts import Signals, interrupts
+from kubectl_ctrl.cli.interrupts import interrupts
 from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.runlock import only_runner
+from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
-from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
-from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.errors import CallError
-from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
+from kubectl_ctrl.client.kubeconfig import ca_fingerprint
+from kubectl_ctrl.errors import (
+    DeadlinePassed,
+    Forbidden,
+    NotFound,
+    ServerError,
+    TimedOut,
+    TooManyRequests,
+    Unreachable,
+)
+from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.objects import uid_of
 from kubectl_ctrl.model.resources import LEASES, NAMESPACES
 from kubectl_ctrl.model.summary import Reason, Summary
-from kubectl_ctrl.render.attempts import Style, attempt_json, attempt_line, call_text
-from kubectl_ctrl.render.summary import summary_lines
-from kubectl_ctrl.render.text import escaped
-from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.runtime.health import Answer, Page, check, serving
 from kubectl_ctrl.runtime.manager import Manager
 from kubectl_ctrl.runtime.observers import Observer
-from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.runs import new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
@@ -48,76 +49,98 @@ from kubectl_ctrl.version import VERSION
 if TYPE_CHECKING:
     from kubectl_ctrl.runtime.metrics import Metrics
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
-_CALLS_FROM = 4
+# What passes by itself: a cluster that starts, a laptop that is not online yet.
+_AWAY = (Unreachable, DeadlinePassed, ServerError, TooManyRequests)
+_ASK_AGAIN = 2.0
 _LEASE_NAMESPACE = "default"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is to run, where, and how it is to be told."""
-
-    clock: Clock
-    rng: Random
-    controllers: tuple[ControllerSpec, ...]
-    resolved: Resolved
-    all_namespaces: bool
-    options: RunOptions
-    log: str  # text or json
-    elect: str  # auto, true, false or required
-    local: bool
-    utc: bool
-    metrics_address: str
-    health_address: str
-
-    @property
-    def namespace(self) -> str:
-        return "" if self.all_namespaces else self.resolved.namespace
-
-    @property
-    def elects(self) -> bool:
-        return self.elect in ("true", "required") or (self.elect == "auto" and not self.local)
-
-
 async def session(app: App, plan: Plan) -> int:
     """The whole run; its exit code, or the error that ended it."""
-    with logging_to(app.err, form=plan.log, verbosity=app.verbosity):
-        client = await connect(
-            plan.resolved,
-            clock=plan.clock,
-            rng=plan.rng,
-            environ=app.environ,
-            user_agent=f"kubectl-ctrl/{VERSION}",
-            interactive=app.interactive,
-        )
-        try:
-            cluster = await _cluster_id(client, plan.resolved)
-            with ExitStack() as places:
-                for spec in plan.controllers:
-                    place = only_runner(app.state_dir, cluster=cluster, controller=spec.name, scope=plan.namespace)
-                    places.enter_context(place)
-                return await _run(app, plan, client)
-        finally:
-            await client.close()
-
-
-async def _cluster_id(client: Client, resolved: Resolved) -> str:
-    """The same for every way to the same cluster where we may look; else what the kubeconfig says of it."""
-    try:
-        return uid_of(await client.get(NAMESPACES.ref("kube-system")))
-    except CallError as error:
-        _log.debug("The cluster's UID cannot be read: %s", error.message)
-        return hashlib.sha256(f"{resolved.server} {ca_fingerprint(resolved)}".encode()).hexdigest()
-
-
-async def _run(app: App, plan: Plan, client: Client) -> int:
     stop = Stop()
-    style = _style(app, plan)
-    run_id = new_run(plan.rng)
+    with logging_to(app.err, form=plan.log, verbosity=app.verbosity), interrupts(stop.request) as signals:
+        plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng)))
+        teller = Teller(app, plan)
+        teller.begin(plan.options.run_id)
+        async with AsyncExitStack() as held:
+            began = plan.clock.elapsed()
+            client = await _unless_stopped(stop, _begun(app, plan, held))
+            if client is None:
+                return 0
+            if (timeout := plan.options.timeout) is not None:
+                left = max(timeout - (plan.clock.elapsed() - began), 0.0)
+                plan = replace(plan, options=replace(plan.options, timeout=left))
+            summary = await _run(app, plan, client, teller, stop)
+        if problem := teller.end(summary):
+            raise problem
+        if summary.reason is Reason.CUT:
+            return signals.exit_code
+        ends = summary.reason in (Reason.ONCE, Reason.IDLE)
+        return 1 if ends and summary.failed else 0
+
+
+async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, T]) -> T | None:
+    """What `work` gives, or None when a signal came first."""
+    doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.first())
+    try:
+        await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
+        return doing.result() if doing.done() else None
+    finally:
+        doing.cancel()
+        stopped.cancel()
+        await asyncio.wait((doing, stopped))
+
+
+async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> Client:
+    """Connected, and in the place of the only runner here; `held` gives both up again."""
+    client = await connect(
+        plan.resolved,
+        clock=plan.clock,
+        rng=plan.rng,
+        environ=app.environ,
+        user_agent=f"kubectl-ctrl/{VERSION}",
+        interactive=app.interactive,
+    )
+    held.push_async_callback(client.close)
+    try:
+        async with plan.clock.timeout(plan.options.timeout):
+            cluster = await _cluster_id(client, plan)
+    except TimeoutError:
+        raise TimedOut(f"The server did not answer in time: {plan.resolved.server}.") from None
+    for spec in plan.controllers:
+        held.enter_context(only_runner(app.state_dir, cluster=cluster, controller=spec.name, scope=plan.namespace))
+    return client
+
+
+async def _cluster_id(client: Client, plan: Plan) -> str:
+    """The same for every way to the same cluster where we may look; else what the kubeconfig says of it.
+
+    This is the first call of a run. A server that does not answer is waited for, except with --once.
+    """
+    told = False
+    while True:
+        try:
+            return uid_of(await client.get(NAMESPACES.ref("kube-system")))
+        except (Forbidden, NotFound) as error:
+            _log.debug("The cluster's UID cannot be read: %s", error.message)
+            return hashlib.sha256(f"{plan.resolved.server} {ca_fingerprint(plan.resolved)}".encode()).hexdigest()
+        except _AWAY as error:
+            if plan.options.once:
+                raise
+            if not told:
+                _log.warning("No cluster answers yet; it keeps trying: %s", error.message, extra={"action": "waiting"})
+            told = True
+        await plan.clock.sleep(_ASK_AGAIN * plan.rng.uniform(0.8, 1.2))
+
+
+async def _run(app: App, plan: Plan, client: Client, teller: Teller, stop: Stop) -> Summary:
     metrics = _metrics(plan, client)
-    observers: list[Observer] = [_printer(app, plan, style, stop)]
+    observers: list[Observer] = [teller.observer(stop.request)]
     if metrics is not None:
         observers.append(metrics)
     manager = Manager(
@@ -126,18 +149,26 @@ async def _run(app: App, plan: Plan, client: Client) -> int:
         clock=plan.clock,
         rng=plan.rng,
         observers=observers,
-        options=replace(plan.options, namespace=plan.namespace, run_id=run_id),
-        services=_services(app, plan, run_id),
+        options=replace(plan.options, namespace=plan.namespace),
+        services=_services(plan),
     )
-    _say_what_runs(app, plan, run_id)
     async with AsyncExitStack() as beside:
-        signals = beside.enter_context(interrupts(stop.request))
         beside.enter_context(_watchdog(app, plan, manager))
         for address, pages in _pages(plan, manager, metrics).items():
             at = await beside.enter_async_context(serving(address, pages, clock=plan.clock))
             _log.info("Serving %s on http://%s", " ".join(pages), at, extra={"action": "serving", "address": at})
-        summary = await manager.run(stop)
-    return _ended(app, summary, style, signals)
+        announcing = asyncio.create_task(_announce_stop(manager, teller, stop))
+        beside.callback(announcing.cancel)
+        return await manager.run(stop)
+
+
+async def _announce_stop(manager: Manager, teller: Teller, stop: Stop) -> None:
+    await stop.first()
+    teller.stopping(_under_way(manager))
+
+
+def _under_way(manager: Manager) -> list[str]:
+    return [entry for member in manager.members for entry in member.controller.under_way]
 
 
 def _metrics(plan: Plan, client: Client) -> Metrics | None:
@@ -173,53 +204,19 @@ def _watchdog(app: App, plan: Plan, manager: Manager) -> Watchdog:
         app.err.flush()
         os._exit(1)
 
-    def who() -> str:
-        return " ".join(entry for member in manager.members for entry in member.controller.under_way)
-
     return Watchdog(
         clock=plan.clock,
         must_end=lambda: any(member.overdue for member in manager.members),
         end=end,
-        who=who,
+        who=lambda: " ".join(_under_way(manager)),
     )
 
 
-def _style(app: App, plan: Plan) -> Style:
-    return Style(
-        width=app.width,
-        color=app.color,
-        unicode=app.unicode,
-        zone=UTC if plan.utc else None,
-        full_times=not app.terminal,
-        controllers=len(plan.controllers) > 1,
-        primaries={spec.name: spec.primary for spec in plan.controllers},
-    )
-
-
-def _printer(app: App, plan: Plan, style: Style, stop: Stop) -> Callable[[Observed], None]:
-    """What a run says of itself: one line per attempt, and from -v 4 on one per call."""
-
-    def show(value: Observed) -> None:
-        try:
-            if isinstance(value, Attempt):
-                app.answer(json.dumps(attempt_json(value)) if plan.log == "json" else attempt_line(value, style))
-            elif app.verbosity >= _CALLS_FROM and _is_answer(value):
-                _log.info("%s %s", value.call.id, call_text(value.call), extra={"action": "call"})
-        except BrokenPipeError:
-            stop.request()  # nobody reads any more
-
-    return show
-
-
-def _is_answer(value: Observed) -> TypeGuard[Called | Background]:
-    return isinstance(value, Background) or (isinstance(value, Called) and value.answered)
-
-
-def _services(app: App, plan: Plan, run_id: str) -> Services:
+def _services(plan: Plan) -> Services:
     def elector(name: str, client: Client, tell: Callable[[Background], None]) -> LeaseElector:
         suffix = f"-{plan.namespace}" if plan.namespace else ""
         candidate = Candidate(
-            identity=identity(run_id), is_dead=is_dead, patient=False, required=plan.elect == "required"
+            identity=identity(plan.options.run_id), is_dead=is_dead, patient=False, required=plan.elect == "required"
         )
         lease = LEASES.ref(f"kubectl-ctrl-{name}{suffix}", _LEASE_NAMESPACE)
         return LeaseElector(client, lease, candidate, clock=plan.clock, rng=plan.rng, tell=tell)
@@ -228,38 +225,3 @@ def _services(app: App, plan: Plan, run_id: str) -> Services:
         return EventRecorder(client, f"kubectl-ctrl-{name}", clock=plan.clock, rng=plan.rng, tell=tell)
 
     return Services(elector=elector if plan.elects else None, recorder=recorder)
-
-
-def _say_what_runs(app: App, plan: Plan, run_id: str) -> None:
-    names = ", ".join(spec.name for spec in plan.controllers)
-    where = f"namespace {plan.namespace} (-A for all)" if plan.namespace else "all namespaces"
-    place = f"context {guard.context_name(plan.resolved)} ({plan.resolved.server}), {where}"
-    election = "on" if plan.elects else "off (local cluster)" if plan.elect == "auto" else "off"
-    if plan.log == "json":
-        _log.info(
-            "The run begins.",
-            extra={
-                "action": "run.begin",
-                "run": run_id,
-                "controllers": [spec.name for spec in plan.controllers],
-                "context": guard.context_name(plan.resolved),
-                "server": plan.resolved.server,
-                "namespace": plan.namespace,
-                "leaderElection": plan.elects,
-            },
-        )
-        return
-    app.narrate(escaped(f"run {run_id}: {names} on {place}"))
-    app.narrate(f"leader election {election}; Ctrl-C ends it")
-
-
-def _ended(app: App, summary: Summary, style: Style, signals: Signals) -> int:
-    """Say what was left, and give the exit code; raises what ended the run otherwise than meant."""
-    for line in summary_lines(summary, style):
-        app.narrate(line)
-    if problem := summary.problem():
-        raise problem
-    if summary.reason is Reason.CUT:
-        return signals.exit_code
-    ends = summary.reason in (Reason.ONCE, Reason.IDLE)
-    return 1 if ends and summary.failed else 0

@@ -10,13 +10,15 @@ from kubectl_ctrl.cli import bundled, guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.collector import relax
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.session import Plan, session
+from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.cli.session import session
 from kubectl_ctrl.cli.table import find
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.runtime.health import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
 
 _TIMEOUT = 300.0
@@ -39,6 +41,8 @@ _SOME_TIME = _Range(0.001, 1e9, "more than nothing, like 30s or 5m")
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
+    log = _one_of(given, "log", ("text", "json"))
+    app.machine = log == "json"
     names = bundled.check(given.arguments)
     if not names:
         raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
@@ -53,12 +57,12 @@ def run(app: App, given: Given) -> int:
         resolved=resolved,
         all_namespaces=given["all_namespaces"],
         options=options,
-        log=_one_of(given, "log", ("text", "json")),
+        log=log,
         elect=_one_of(given, "leader_elect", ("auto", "true", "false", "required")),
         local=guard.is_local(resolved),
         utc=given["utc"],
-        metrics_address=given["metrics_bind_address"],
-        health_address=given["health_probe_bind_address"],
+        metrics_address=_address(given, "metrics_bind_address"),
+        health_address=_address(given, "health_probe_bind_address"),
     )
     relax()
     return asyncio.run(session(app, plan))
@@ -95,7 +99,7 @@ def _options(given: Given) -> RunOptions:
 
 def _check(flag: str, value: float, allowed: _Range) -> None:
     if not allowed.least <= value <= allowed.most:
-        raise UsageError(f"Invalid value for --{flag}: {value:g}.", next_step=f"give {allowed.text}")
+        raise UsageError(f"Invalid value for --{flag}: it must be {allowed.text}.")
 
 
 def _one_of(given: Given, name: str, words: tuple[str, ...]) -> str:
@@ -104,6 +108,13 @@ def _one_of(given: Given, name: str, words: tuple[str, ...]) -> str:
         flag = name.replace("_", "-")
         raise UsageError(f"Invalid value for --{flag}: {value!r}.", next_step=f"use one of: {', '.join(words)}")
     return value
+
+
+def _address(given: Given, name: str) -> str:
+    address: str = given[name]
+    if address:
+        parse_address(address)
+    return address
 
 
 def _config_flags(given: Given) -> ConfigFlags:

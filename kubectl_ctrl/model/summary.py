@@ -60,11 +60,10 @@ class Summary:
     def problem(self) -> CtrlError | None:
         """What to end the process with, None when the run did what it was meant to. Failed requests are told apart."""
         if self.reason is Reason.TIMEOUT:
-            waits = "; ".join(one.what for one in self.unmet) or "it was still at work"
-            return TimedOut(f"The run was ended by its timeout: {waits}.")
+            first = self.unmet[0].what.rstrip(".") if self.unmet else "it was still at work"
+            more = f" (and {len(self.unmet) - 1} more)" if len(self.unmet) > 1 else ""
+            return TimedOut(f"The run was ended by its timeout: {first}{more}.")
         if self.reason is Reason.NOT_INSTALLED:
             what = "; ".join(one.what for one in self.unmet)
-            return NotInstalled(
-                f"Nothing could be done: {what}.", next_step="Install the controller's CRD: run install."
-            )
+            return NotInstalled(f"Nothing could be done: {what}.")
         return self.error

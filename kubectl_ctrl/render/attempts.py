@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
+from textwrap import wrap
 from typing import Any
 
 from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Verdict
@@ -17,6 +18,8 @@ from kubectl_ctrl.render.text import cut, escaped
 
 _SHOWN_DIFFERENCES = 2
 _VALUE_WIDTH = 24
+# What an object's name and a reason may lose on a narrow terminal: no more than down to this.
+_LEAST = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,28 +32,67 @@ class Style:
     zone: tzinfo | None = UTC
     full_times: bool = False  # RFC 3339 with the date, for pipes
     controllers: bool = False  # name the controller: more than one runs
+    namespace: str | None = None  # said once for the whole run, with the run's id; None: said in every line
     primaries: Mapping[str, Resource] = field(default_factory=dict)  # of each controller
 
     @property
     def arrow(self) -> str:
         return "→" if self.unicode else "->"
 
+    @property
+    def mark(self) -> str:
+        """Stands where something was cut."""
+        return "…" if self.unicode else "..."
+
 
 _CODES = {Outcome.RETRY: "31", Outcome.TERMINAL: "31", Outcome.DROPPED: "31", Outcome.WAITING: "33"}
 
 
-def attempt_line(attempt: Attempt, style: Style) -> str:
-    """`10:04:01 default/foo r7f3-12  spec.replicas 1→3 by kubectl-edit | apply Deployment/web 200 | 41ms done`."""
-    start = attempt.start
-    who = f"{start.controller} {start.request}" if style.controllers else str(start.request)
-    head = f"{timestamp(start.started, style)} {escaped(who)} {attempt.id}"
-    tail = f"{format_duration(attempt.took)} {verdict_text(attempt.verdict)}"
+def attempt_text(attempt: Attempt, style: Style) -> str:
+    """`10:04:01 default/foo r7f3-12  spec.replicas 1→3 by kubectl-edit | apply Deployment/web 200 | 41ms done`.
+
+    One line; where a terminal is too narrow for the message of what follows, that stands whole on lines below.
+    """
+    start, verdict = attempt.start, attempt.verdict
+    head = f"{timestamp(start.started, style)} {_who(attempt, style)}"
+    tail = f"{format_duration(attempt.took)} {verdict_text(verdict)}"
     reason = why(start.causes, start.causes_total, style, style.primaries.get(start.controller))
-    middle = f"{reason} | {what(attempt)}"
+    done = what(attempt)
+    below = ""
     if style.width is not None:
-        # What follows matters most, then why: the middle gives way.
-        middle = cut(middle, max(style.width - len(head) - len(tail) - 5, 20))
-    return f"{head}  {middle} | {_painted(tail, attempt.verdict.outcome, style)}"
+        room = style.width - len(head) - len("  ") - 2 * len(" | ")
+        if len(tail) > room - _LEAST and verdict.message:
+            short = f"{format_duration(attempt.took)} {verdict_text(replace(verdict, message=''))}"
+            if len(f"{reason}{done}{tail}") > room:
+                tail, below = short, _wrapped(escaped(verdict.message), style.width)
+        reason, done = _shared(reason, done, room - len(tail), style.mark)
+    line = f"{head}  {reason} | {done} | "
+    if style.width is not None and len(line) + len(tail) > style.width:
+        return cut(line + tail, style.width, mark=style.mark) + below
+    return line + _painted(tail, verdict.outcome, style) + below
+
+
+def _who(attempt: Attempt, style: Style) -> str:
+    """The controller where there are several, the object and the attempt; what the whole run shares is left out."""
+    start, short = attempt.start, style.namespace is not None
+    name = start.request.name if style.namespace == start.request.namespace else str(start.request)
+    who = escaped(f"{start.controller} {name}" if style.controllers else name)
+    if style.width is not None:
+        who = cut(who, max(style.width // 3, _LEAST), mark=style.mark)
+    return f"{who} {attempt.id.rpartition('-')[2] if short else attempt.id}"
+
+
+def _shared(reason: str, done: str, room: int, mark: str) -> tuple[str, str]:
+    """Both within `room`: each may have half of it, and what the other does not need."""
+    half = max(room, 2 * len(mark)) // 2
+    reason_room = max(half, room - len(done))
+    reason = cut(reason, reason_room, mark=mark)
+    return reason, cut(done, max(room - len(reason), half), mark=mark)
+
+
+def _wrapped(text: str, width: int) -> str:
+    lines = wrap(text, max(width, _LEAST), initial_indent="    ", subsequent_indent="    ")
+    return "".join(f"\n{line}" for line in lines)
 
 
 def timestamp(at: float, style: Style) -> str:
@@ -128,8 +170,9 @@ def _value(value: Any) -> str | None:
 
 
 def what(attempt: Attempt) -> str:
-    """The calls that matter to a reader: every write, and reads that failed."""
-    shown = [call_text(call) for call in attempt.calls if call.verb not in ("get", "list") or call.error]
+    """The calls that matter to a reader: every write, and whatever failed."""
+    harmless = ("get", "list")
+    shown = [call_text(one) for one in attempt.calls if one.error or not (one.dry_run or one.verb in harmless)]
     return ", ".join(shown) or "nothing to change"
 
 
@@ -137,12 +180,12 @@ def call_text(call: Call) -> str:
     """`apply Deployment/web 200`, `patch Foo/x/status 409`, `create Deployment/web no answer`."""
     kind = call.resource.kind if call.resource else ""
     place = "/".join(part for part in (kind, call.name, call.subresource) if part)
-    return f"{call.verb} {escaped(place)} {call.code if call.code is not None else 'no answer'}"
+    dry = " (dry run)" if call.dry_run else ""
+    return f"{call.verb} {escaped(place)} {call.code if call.code is not None else 'no answer'}{dry}"
 
 
 def verdict_text(verdict: Verdict) -> str:
     """What follows, in words."""
-    message = escaped(verdict.message)
     match verdict.outcome:
         case Outcome.DONE:
             return "done"
@@ -151,13 +194,14 @@ def verdict_text(verdict: Verdict) -> str:
         case Outcome.AFTER:
             return f"again in {format_duration(verdict.delay)}"
         case Outcome.WAITING:
-            return f"waiting: {message}"
+            text = "waiting"
         case Outcome.RETRY:
-            return f"FAILED, retry in {format_duration(verdict.delay)}: {message}"
+            text = f"FAILED, retry in {format_duration(verdict.delay)}"
         case Outcome.TERMINAL:
-            return f"FAILED, no retry: {message}"
+            text = "FAILED, no retry"
         case Outcome.DROPPED:
-            return f"dropped: {message}" if message else "dropped"
+            text = "dropped"
+    return f"{text}: {escaped(verdict.message)}" if verdict.message else text
 
 
 def _painted(text: str, outcome: Outcome, style: Style) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.model.summary import Failed, Left, Summary
+from typing import Any
+
+from kubectl_ctrl.model.attempt import Waiting
+from kubectl_ctrl.model.summary import Failed, Left, Reason, Summary, Unmet
 from kubectl_ctrl.render.attempts import Style, timestamp, verdict_text
 from kubectl_ctrl.render.text import escaped
 
@@ -10,10 +13,44 @@ _SHOWN = 20
 
 
 def summary_lines(summary: Summary, style: Style) -> list[str]:
-    """What was left undone and what failed last; nothing when there is nothing to say."""
+    """What it waited for, what was left undone and what failed last; nothing when there is nothing to say."""
+    unmet = [_unmet(one, style) for one in summary.unmet] if summary.reason is Reason.TIMEOUT else []
     left = [_left(one, style) for one in summary.left]
     failed = [_failed(one) for one in summary.failed]
-    return _block("not done when it ended", left) + _block("failed at their last attempt", failed)
+    return (
+        _block("waited for", unmet)
+        + _block("not done when it ended", left)
+        + _block("failed at their last attempt", failed)
+    )
+
+
+def summary_fields(summary: Summary) -> dict[str, Any]:
+    """The same for machines, and whole."""
+    return {
+        "reason": summary.reason.value,
+        "unmet": [{"what": one.what, "since": one.since} for one in summary.unmet],
+        "left": [
+            {
+                "controller": one.controller,
+                "object": str(one.entry.request),
+                "state": one.entry.state,
+                "since": one.entry.since,
+                "due": one.entry.due,
+                "failures": one.entry.failures,
+            }
+            for one in summary.left
+        ],
+        "failed": [
+            {
+                "controller": one.controller,
+                "object": str(one.request),
+                "outcome": one.verdict.outcome.value,
+                "message": one.verdict.message,
+                "errorId": one.verdict.error_id,
+            }
+            for one in summary.failed
+        ],
+    }
 
 
 def _block(title: str, lines: list[str]) -> list[str]:
@@ -23,12 +60,26 @@ def _block(title: str, lines: list[str]) -> list[str]:
     return [f"{title}: {len(lines)}", *lines[:_SHOWN], *([f"  and {rest} more"] if rest > 0 else [])]
 
 
+def _unmet(one: Unmet, style: Style) -> str:
+    return f"  {escaped(one.what)} (since {timestamp(one.since, style)})"
+
+
 def _left(one: Left, style: Style) -> str:
-    entry = one.entry
-    due = f", due {timestamp(entry.due, style)}" if entry.due is not None else ""
-    tries = f", {entry.failures} failures in a row" if entry.failures else ""
-    who = f"{one.controller} {escaped(str(entry.request))}"
-    return f"  {who}  {entry.state} since {timestamp(entry.since, style)}{due}{tries}"
+    return f"  {one.controller} {escaped(str(one.entry.request))}  {_standing(one.entry, style)}"
+
+
+def _standing(entry: Waiting, style: Style) -> str:
+    since = timestamp(entry.since, style)
+    due = timestamp(entry.due, style) if entry.due is not None else "any time"
+    match entry.state:
+        case "running":
+            return f"under way since {since}"
+        case "backoff":
+            tries = f"{entry.failures} failures in a row" if entry.failures > 1 else "1 failure"
+            return f"{tries}, next try due {due}"
+        case "timer":
+            return f"next look due {due}"
+    return f"in the queue since {since}"
 
 
 def _failed(one: Failed) -> str:

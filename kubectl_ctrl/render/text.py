@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 # C0, DEL, C1 and the marks that reorder text: data from a cluster must not drive a terminal.
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Surrogates on their own, which JSON can bring, cannot be printed at all.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def escaped(text: str) -> str:

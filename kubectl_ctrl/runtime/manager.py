@@ -156,11 +156,6 @@ class Manager:
                 missing.append(Unmet(f"{resource} ({resource.api_version}) is not installed", self._clock.now()))
         if missing and self.options.once:
             self._end(Reason.NOT_INSTALLED, missing)
-        for one in missing:
-            _log.warning(
-                "A resource type is missing; its controllers wait for it.",
-                extra={"action": "crd.missing", "what": one.what},
-            )
 
     async def _work(self, group: asyncio.TaskGroup, stop: Stop) -> bool:
         """Everything from here to the end of the last worker; whether nothing had to be cut."""

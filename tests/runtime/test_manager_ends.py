@@ -177,7 +177,7 @@ def test_a_timeout_names_everything_that_was_waited_for_and_since_when() -> None
         assert told["toy default/waiting waits for rollout 3/5"] == pytest.approx(0, abs=0.1)
         problem = summary.problem()
         assert isinstance(problem, TimedOut)
-        assert "rollout 3/5" in problem.message
+        assert problem.message == "The run was ended by its timeout: toy default/stuck runs (and 2 more)."
 
     run_virtual(main())
 

@@ -1,0 +1,155 @@
+"""Called through real kubectl, and understanding the command line as real kubectl does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from e2e.kube import Kubectl
+from kubectl_ctrl.cli.command import Given, Verb
+from kubectl_ctrl.cli.grammar import Flag
+from kubectl_ctrl.cli.table import VERBS
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.version import VERSION
+
+# The plugin.
+
+
+def test_kubectl_finds_it(kubectl: Kubectl) -> None:
+    assert kubectl("ctrl", "version").startswith(f"kubectl-ctrl {VERSION} ")
+    assert json.loads(kubectl("ctrl", "version", "-ojson"))["version"] == VERSION
+    assert kubectl("ctrl", "list", "--output", "name").split() == list(BUNDLED)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["nonsense"], 2),
+        (["run"], 2),
+        (["run", "foo", "--kubeconfig=/nonexistent"], 3),
+        (["run", "foo", "--server=https://127.0.0.1:1"], 6),
+        (["--help"], 0),
+        ([], 0),
+    ],
+)
+def test_its_exit_code_is_kubectls(kubectl: Kubectl, words: list[str], code: int) -> None:
+    assert kubectl.try_("ctrl", *words).code == code
+
+
+def test_it_can_be_piped_into_kubectl(kubectl: Kubectl) -> None:
+    kubectl("apply", "--filename=-", "--dry-run=client", stdin=kubectl("ctrl", "example", "foo", "--crd"))
+
+
+def completed(kubectl: Kubectl, *words: str) -> list[str]:
+    """What a shell would offer for the last word."""
+    lines = kubectl("__complete", "ctrl", *words).splitlines()
+    assert lines[-1] == ":4", "Files would be offered too."
+    return [line.split("\t")[0] for line in lines[:-1]]
+
+
+def test_tab_completes_verbs_controllers_and_flags(kubectl: Kubectl) -> None:
+    assert completed(kubectl, "") == [entry.name for entry in VERBS]
+    assert completed(kubectl, "ru") == ["run"]
+    assert completed(kubectl, "run", "") == list(BUNDLED)
+    assert completed(kubectl, "run", "foo", "") == []
+    assert completed(kubectl, "run", "--until") == ["--until-idle"]
+    assert completed(kubectl, "nonsense", "") == []
+
+
+# The grammar: the flags of `kubectl config view`, declared as ours are.
+
+VIEW = Verb(
+    name="view",
+    usage="view [flags]",
+    summary="Stands for kubectl config view.",
+    examples=(),
+    flags=(
+        Flag("-o", "--output", value="FORMAT", default="yaml"),
+        Flag("--minify"),
+        Flag("--raw"),
+        Flag("--flatten"),
+        Flag("--merge", default=True),
+    ),
+    body=lambda _app, _given: 0,
+)
+
+ACCEPTED: list[list[str]] = [
+    [],
+    ["-o", "json"],
+    ["-o=json"],
+    ["-ojson"],
+    ["--output", "json"],
+    ["--output=json"],
+    ["--output=yaml", "-o", "json"],
+    ["-ojson", "--output=yaml"],
+    ["--minify"],
+    ["--minify=true"],
+    ["--minify=T"],
+    ["--minify=1"],
+    ["--minify=FALSE"],
+    ["--minify=true", "--minify=false"],
+    ["--merge=t"],
+    ["--raw", "--flatten", "-ojson"],
+    ["-v=2", "-o", "json"],
+    ["-v2"],
+    ["-v", "2"],
+    ["--v=2"],
+    ["--v", "2"],
+    ["-n", "x", "--minify"],
+    ["-n=x"],
+    ["-nx"],
+    ["--namespace", "--minify"],  # a value may look like a flag
+    ["--request-timeout", "5s"],
+    ["--request-timeout=5"],
+    ["--as-group", "a", "--as-group=b", "--as=c"],
+    ["--insecure-skip-tls-verify=false"],
+    ["--minify", "--"],
+]
+REFUSED: list[list[str]] = [
+    ["-o"],
+    ["--output"],
+    ["--nope"],
+    ["--nope=1"],
+    ["-x"],
+    ["-ox", "-x"],
+    ["-xo", "json"],
+    ["---minify"],
+    ["--=json"],
+    ["--minify=maybe"],
+    ["--minify=yes"],
+    ["--minify="],
+    ["--min"],  # no abbreviations
+    ["-v=x"],
+    ["-v"],
+    ["--v="],
+    ["--namespace"],
+    ["-n"],
+    ["--insecure-skip-tls-verify=2"],
+]
+
+
+def understood(words: list[str]) -> Given | None:
+    """What our grammar makes of the words; None when it refuses them."""
+    try:
+        return VIEW.parse(words, {})
+    except UsageError:
+        return None
+
+
+@pytest.mark.parametrize("words", ACCEPTED, ids=" ".join)
+def test_what_kubectl_accepts_is_accepted_and_means_the_same(kubectl: Kubectl, words: list[str]) -> None:
+    said = kubectl("config", "view", *words)
+    given = understood(words)
+    assert given is not None
+    assert ("json" if said.startswith("{") else "yaml") == given["output"]
+    shown = yaml.safe_load(said)
+    assert ("certificate-authority-data" in shown["clusters"][0]["cluster"]) == given["flatten"]
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_what_kubectl_refuses_is_refused(kubectl: Kubectl, words: list[str]) -> None:
+    assert kubectl.try_("config", "view", *words).code != 0
+    assert understood(words) is None

@@ -1,0 +1,340 @@
+"""`run` on a real API server: where it may run, when it ends and how, and what it waits for."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.ctrl import Ctrl
+from e2e.kube import Audit, Kubectl, manifest, wait_until
+from e2e.test_foo import MANIFESTS, converged, foo
+
+CRD = "foos.samplecontroller.k8s.io"
+
+
+@pytest.fixture(autouse=True)
+def _crd(kubectl: Kubectl) -> None:
+    install(kubectl)
+
+
+def install(kubectl: Kubectl) -> None:
+    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
+    kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
+
+
+def uninstall(kubectl: Kubectl) -> None:
+    kubectl("delete", "crd", CRD, "--ignore-not-found")
+
+
+# The same cluster under other names and with other credentials.
+
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def elsewhere(ctrl: Ctrl, kubeconfig: Path, tmp_path: Path) -> Callable[[Change], Ctrl]:
+    """The program with a kubeconfig that was changed like this."""
+
+    def changed(change: Change) -> Ctrl:
+        content = yaml.safe_load(kubeconfig.read_text())
+        change(content)
+        path = tmp_path / "other-kubeconfig"
+        path.write_text(yaml.safe_dump(content))
+        other = Ctrl({**ctrl.env, "KUBECONFIG": str(path)}, tmp_path)
+        other.all_started = ctrl.all_started
+        return other
+
+    return changed
+
+
+def _as_production(content: dict[str, Any]) -> None:
+    content["contexts"][0]["name"] = content["current-context"] = "prod-eu"
+
+
+def _server(content: dict[str, Any]) -> str:
+    return str(content["clusters"][0]["cluster"]["server"])
+
+
+def _unreachable(content: dict[str, Any]) -> None:
+    content["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+
+
+def _with_token(content: dict[str, Any]) -> None:
+    content["users"][0]["user"] = {"token": "not-a-token"}
+
+
+# The guard.
+
+
+def test_a_foreign_context_is_refused_before_anything_is_asked(
+    elsewhere: Callable[[Change], Ctrl], kubeconfig: Path, audit: Audit, kubectl: Kubectl, namespace: str
+) -> None:
+    kubectl.apply(foo("web"))
+    server = _server(yaml.safe_load(kubeconfig.read_text()))
+    mark = audit.mark()
+    ran = elsewhere(_as_production)("run", "foo", "--once")
+    assert (ran.code, ran.out) == (6, "")
+    assert ran.err.splitlines() == [
+        "error[CTRL-REFUSED]: This is not a local cluster, and it was not named as one to be changed.",
+        f"tried: context 'prod-eu', server {server}, namespace '{namespace}'",
+        "next: repeat with --allow-context prod-eu if that is the cluster you mean",
+    ]
+    assert audit.asked(mark) == []
+
+
+def test_naming_the_context_is_permission_and_only_the_right_name_is(
+    elsewhere: Callable[[Change], Ctrl], audit: Audit, kubectl: Kubectl, namespace: str
+) -> None:
+    kubectl.apply(foo("web"))
+    prod = elsewhere(_as_production)
+    mark = audit.mark()
+    for words in (["--allow-context=prod"], ["--context=prod-eu"], ["--allow-context="]):
+        assert prod("run", "foo", "--once", *words).code == 6
+    assert audit.asked(mark) == []
+    assert prod("run", "foo", "--once", "--allow-context=prod-eu").code == 0
+    assert audit.count(mark, namespace=namespace)["create", "deployments.apps"] == 1
+
+
+def test_an_override_of_the_server_makes_a_local_context_foreign(ctrl: Ctrl, kubeconfig: Path, audit: Audit) -> None:
+    server = _server(yaml.safe_load(kubeconfig.read_text()))
+    mark = audit.mark()
+    ran = ctrl("run", "foo", "--once", "--server", server)
+    assert ran.code == 6
+    assert server in ran.err
+    assert audit.asked(mark) == []
+
+
+def test_the_standing_list_of_the_user_is_permission_for_that_context_and_server(
+    elsewhere: Callable[[Change], Ctrl], kubeconfig: Path
+) -> None:
+    prod = elsewhere(_as_production)
+    server = _server(yaml.safe_load(kubeconfig.read_text()))
+    settings = Path(prod.env["XDG_CONFIG_HOME"]) / "kubectl-ctrl" / "config.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"allowContexts": [{"context": "prod-eu", "server": "https://elsewhere:6443"}]}))
+    assert prod("run", "foo", "--once").code == 6
+    settings.write_text(json.dumps({"allowContexts": [{"context": "prod-eu", "server": server}]}))
+    assert prod("run", "foo", "--once").code == 0
+
+
+# Ends.
+
+
+def test_once_reconciles_what_is_there_and_ends(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    kubectl.apply(foo("one"), foo("two"))
+    ran = ctrl("run", "foo", "--once").checked()
+    assert len(ran.out.splitlines()) == 2
+    assert all("create Deployment/" in line for line in ran.out.splitlines())
+
+
+def test_once_ends_with_1_when_an_attempt_failed(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
+    kubectl.apply(foo("web"))
+    kubectl.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "none"},
+            "spec": {"hard": {"count/deployments.apps": "0"}},
+        }
+    )
+    # Quotas are enforced once they are counted.
+    wait_until(lambda: kubectl.find("resourcequota", "none").get("status", {}).get("used"), what="the quota is counted")
+    ran = ctrl("run", "foo", "--once")
+    assert ran.code == 1
+    assert "create Deployment/web 403" in ran.out
+    assert "failed at their last attempt: 1" in ran.err
+    assert f"foo {namespace}/web" in ran.err
+
+
+@pytest.mark.parametrize("words", [["--once"], ["--once", "--log=json"]])
+def test_once_without_the_crd_ends_with_8_and_says_how_to_get_it(
+    kubectl: Kubectl, ctrl: Ctrl, words: list[str]
+) -> None:
+    uninstall(kubectl)
+    ran = ctrl("run", "foo", *words)
+    assert ran.code == 8
+    assert "Nothing could be done: foos.samplecontroller.k8s.io" in ran.err
+    assert "is not installed" in ran.err
+    assert "kubectl ctrl example foo --crd | kubectl apply -f -" in ran.err
+
+
+def test_once_on_the_originals_crd_ends_with_8_and_says_what_it_lacks(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    uninstall(kubectl)
+    crd = yaml.safe_load((MANIFESTS / "crd.yaml").read_text())
+    for version in crd["spec"]["versions"]:
+        version.pop("subresources")
+    kubectl("apply", "--filename=-", stdin=manifest(crd))
+    kubectl("wait", "--for=condition=Established", f"crd/{CRD}")
+    kubectl.apply(foo("web"))
+    ran = ctrl("run", "foo", "--once")
+    uninstall(kubectl)
+    assert ran.code == 8
+    assert "is served without a status subresource" in ran.err
+
+
+def test_until_idle_ends_with_124_and_names_what_it_waited_for(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    uninstall(kubectl)
+    ran = ctrl("run", "foo", "--until-idle", "--timeout=3s")
+    assert ran.code == 124
+    assert "waited for: 1\n  foos.samplecontroller.k8s.io is not installed (since 2" in ran.err
+    assert "error[CTRL-TIMEOUT]: The run was ended by its timeout: foos.samplecontroller.k8s.io is not" in ran.err
+
+
+def test_until_idle_ends_when_all_is_rolled_out(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    kubectl.apply(foo("web", replicas=2))
+    ctrl("run", "foo", "--until-idle", "--timeout=1m").checked()
+    assert converged(kubectl, "web", 2)()
+
+
+def test_it_waits_for_the_crd_and_again_when_it_is_deleted(kubectl: Kubectl, ctrl: Ctrl, audit: Audit) -> None:
+    uninstall(kubectl)
+    running = ctrl.started("run", "foo")
+    running.line("foos.samplecontroller.k8s.io is not installed; waiting for it")
+    _assert_patient(audit)
+    install(kubectl)
+    kubectl.apply(foo("web"))
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    uninstall(kubectl)
+    wait_until(lambda: len([line for line in running.err if "is not installed" in line]) == 2, deadline=60)
+    _assert_patient(audit)
+    install(kubectl)
+    kubectl.apply(foo("later"))
+    wait_until(converged(kubectl, "later", 1), deadline=60)
+    assert running.stop() == 0
+
+
+def _assert_patient(audit: Audit, *, seconds: float = 10, most: int = 20) -> None:
+    """Waiting costs a look at what is served every 5 s (3 requests) and few vain lists."""
+    mark = audit.mark()
+    audit.assert_no_writes(seconds=seconds)
+    asked = audit.asked(mark)
+    assert 1 <= len(asked) <= most, asked
+
+
+def test_a_signal_while_it_waits_for_the_crd_ends_it(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    uninstall(kubectl)
+    running = ctrl.started("run", "foo")
+    running.line("waiting for it")
+    assert running.stop(deadline=5) == 0
+
+
+# Wrong words, no way to a cluster.
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "run needs a controller"),
+        (["fo"], "did you mean foo?"),
+        (["foo", "--workers=0"], "--workers: it must be a whole number from 1 to 1000"),
+        (["foo", "--workers=many"], "--workers: 'many' is not a valid integer"),
+        (["foo", "--timeout=5"], "--timeout: '5' is not a duration; write it like"),
+        (["foo", "--timeout=-1s"], "--timeout: it must be more than nothing"),
+        (["foo", "--resync=1ms"], "--resync: it must be at least 1s, or 0 for never"),
+        (["foo", "--log=xml"], "--log: 'xml'"),
+        (["foo", "--leader-elect=maybe"], "--leader-elect: 'maybe'"),
+        (["foo", "--selector=a=b=c"], "a=b=c"),
+        (["foo", "--metrics-bind-address=127.0.0.1:99999"], "'127.0.0.1:99999' is not an address to listen on"),
+        (["foo", "--once", "--until-idle"], "--once and --until-idle exclude each other"),
+    ],
+)
+def test_wrong_words_end_with_2_before_anything_is_asked(ctrl: Ctrl, audit: Audit, words: list[str], told: str) -> None:
+    mark = audit.mark()
+    ran = ctrl("run", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+    assert len(ran.err.splitlines()) <= 3
+    assert audit.asked(mark) == []
+
+
+def test_without_a_kubeconfig_it_ends_with_3(ctrl: Ctrl, tmp_path: Path) -> None:
+    ran = Ctrl({**ctrl.env, "KUBECONFIG": str(tmp_path / "nothing")}, tmp_path)("run", "foo")
+    assert ran.code == 3
+    assert "No cluster is configured" in ran.err
+
+
+def test_a_wrong_token_ends_it_with_3(elsewhere: Callable[[Change], Ctrl]) -> None:
+    ran = elsewhere(_with_token)("run", "foo", timeout=20)
+    assert ran.code == 3
+    assert "error[CTRL-UNAUTHORIZED]" in ran.err
+    assert "not-a-token" not in ran.err
+
+
+def test_an_unreachable_server_ends_once_with_3(elsewhere: Callable[[Change], Ctrl]) -> None:
+    ran = elsewhere(_unreachable)("run", "foo", "--once", timeout=20)
+    assert ran.code == 3
+    assert "error[CTRL-UNREACHABLE]" in ran.err
+    assert "127.0.0.1:1: Connection refused" in ran.err
+
+
+def test_an_unreachable_server_is_waited_for_and_a_signal_ends_that(elsewhere: Callable[[Change], Ctrl]) -> None:
+    running = elsewhere(_unreachable).started("run", "foo")
+    running.line("No cluster answers yet; it keeps trying: .*Connection refused")
+    running.signal(signal.SIGTERM)
+    assert running.wait(deadline=5) == 0
+
+
+def test_an_unreachable_server_does_not_outlast_the_timeout(elsewhere: Callable[[Change], Ctrl]) -> None:
+    ran = elsewhere(_unreachable)("run", "foo", "--until-idle", "--timeout=1s", timeout=20)
+    assert ran.code == 124
+    assert "https://127.0.0.1:1" in ran.err
+
+
+# Scope.
+
+
+@pytest.fixture
+def neighbour(kubectl: Kubectl, namespace: str) -> str:
+    """A second namespace with a Foo in it."""
+    name = f"{namespace}-b"
+    kubectl("create", "namespace", name)
+    kubectl("apply", f"--namespace={name}", "--filename=-", stdin=manifest(foo("far")))
+    return name
+
+
+def _made(audit: Audit, mark: int) -> set[tuple[str, str]]:
+    return {(one.namespace, one.name) for one in audit.writes(mark) if one.resource == "deployments.apps"}
+
+
+def test_it_works_in_the_namespace_of_the_context(
+    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, neighbour: str
+) -> None:
+    kubectl.apply(foo("near"))
+    mark = audit.mark()
+    ran = ctrl("run", "foo", "--once").checked()
+    assert _made(audit, mark) == {(namespace, "near")}
+    assert f"namespace {namespace} (-A for all)" in ran.err
+    kubectl("delete", "namespace", neighbour, "--wait=false")
+
+
+def test_the_namespace_flag_means_that_one(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, neighbour: str) -> None:
+    kubectl.apply(foo("near"))
+    mark = audit.mark()
+    ctrl("run", "foo", "--once", "-n", neighbour).checked()
+    assert _made(audit, mark) == {(neighbour, "far")}
+    kubectl("delete", "namespace", neighbour, "--wait=false")
+
+
+def test_all_namespaces_means_all(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, neighbour: str) -> None:
+    kubectl.apply(foo("near"))
+    mark = audit.mark()
+    ran = ctrl("run", "foo", "--once", "-A")
+    assert {(namespace, "near"), (neighbour, "far")} <= _made(audit, mark)
+    assert "all namespaces" in ran.err
+    kubectl("delete", "namespace", neighbour, "--wait=false")
+
+
+def test_a_selector_leaves_the_others_alone(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+    chosen = foo("chosen")
+    chosen["metadata"]["labels"] = {"app": "web"}
+    kubectl.apply(chosen, foo("other"))
+    mark = audit.mark()
+    ctrl("run", "foo", "--once", "-l", "app=web").checked()
+    assert _made(audit, mark) == {(namespace, "chosen")}

@@ -1,0 +1,185 @@
+"""One runner per cluster, controller and scope: by a lock on this machine, by a Lease between machines."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from e2e.ctrl import Ctrl, Started
+from e2e.kube import Audit, Kubectl, wait_until
+from e2e.test_foo import converged, foo
+from e2e.test_run import install
+
+ELSEWHERE = "another-machine_1_r000"
+LEADS = "leader election on"
+
+
+@pytest.fixture(autouse=True)
+def _crd(kubectl: Kubectl) -> None:
+    install(kubectl)
+
+
+@pytest.fixture
+def lease(kubectl: Kubectl, namespace: str) -> Iterator[str]:
+    """The name of the Lease that a run in this namespace holds."""
+    name = f"kubectl-ctrl-foo-{namespace}"
+    yield name
+    kubectl("delete", "lease", name, "--namespace=default", "--ignore-not-found")
+
+
+def spec_of(kubectl: Kubectl, lease: str) -> dict[str, Any]:
+    found = kubectl.find("lease", lease, "--namespace=default")
+    spec: dict[str, Any] = found["spec"] if found else {}
+    return spec
+
+
+def hold(kubectl: Kubectl, lease: str, holder: str, *, seconds: int) -> None:
+    """Write the record as another candidate would."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": now, "acquireTime": now}
+    metadata = {"name": lease, "namespace": "default"}
+    kubectl.apply({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
+
+
+def leading(kubectl: Kubectl, lease: str, running: Started) -> Started:
+    """Wait until this very process is in the record."""
+    wait_until(
+        lambda: f"_{running.process.pid}_" in spec_of(kubectl, lease).get("holderIdentity", ""),
+        what=f"{running!r} leads",
+    )
+    return running
+
+
+# On this machine.
+
+
+def test_a_second_runner_is_refused_and_told_the_pid(ctrl: Ctrl, kubectl: Kubectl, audit: Audit) -> None:
+    kubectl.apply(foo("web"))
+    first = ctrl.started("run", "foo")
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    second = ctrl("run", "foo")
+    assert second.code == 6
+    assert f"process {first.process.pid}." in second.err
+    assert "foo already runs here" in second.err
+    assert first.stop() == 0
+    ctrl("run", "foo", "--once").checked()
+
+
+def test_another_namespace_is_another_scope(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    kubectl.apply(foo("web"))
+    ctrl.started("run", "foo")
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    ctrl("run", "foo", "--once", "--namespace=default").checked()
+
+
+def test_a_killed_runner_leaves_its_place_free_at_once(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    kubectl.apply(foo("web"))
+    first = ctrl.started("run", "foo")
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    first.kill()
+    ctrl("run", "foo", "--once").checked()
+
+
+# Between machines.
+
+
+def test_the_lease_names_the_holder_and_is_given_back(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
+    running = leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect"))
+    assert spec_of(kubectl, lease)["leaseDurationSeconds"] == 15
+    assert LEADS in running.output()
+    assert running.stop() == 0
+    assert not spec_of(kubectl, lease).get("holderIdentity")
+
+
+def test_a_killed_holder_of_this_machine_is_succeeded_at_once(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
+    leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect")).kill()
+    kubectl.apply(foo("web"))
+    began = time.monotonic()
+    ctrl("run", "foo", "--leader-elect", "--until-idle", "--timeout=60s").checked()
+    assert time.monotonic() - began < 10, "It waited for the lease of a process that is gone."
+
+
+@contextmanager
+def renewed(kubectl: Kubectl, lease: str) -> Iterator[None]:
+    """For the block, a living candidate of another machine holds the record."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.is_set():
+            hold(kubectl, lease, ELSEWHERE, seconds=15)
+            over.wait(1)
+
+    hold(kubectl, lease, ELSEWHERE, seconds=15)
+    renewing = threading.Thread(target=renew)
+    renewing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        renewing.join()
+
+
+def test_a_living_holder_of_another_machine_is_left_alone(
+    ctrl: Ctrl, kubectl: Kubectl, lease: str, audit: Audit, namespace: str
+) -> None:
+    kubectl.apply(foo("web"))
+    with renewed(kubectl, lease):
+        ran = ctrl("run", "foo", "--leader-elect", timeout=30)
+    assert ran.code == 6
+    assert ELSEWHERE in ran.err
+    assert audit.writes(namespace=namespace) == []
+    assert spec_of(kubectl, lease)["holderIdentity"] == ELSEWHERE
+
+
+def test_a_dead_holder_of_another_machine_is_succeeded_after_its_time(
+    ctrl: Ctrl, kubectl: Kubectl, lease: str, audit: Audit, namespace: str
+) -> None:
+    kubectl.apply(foo("web"))
+    hold(kubectl, lease, ELSEWHERE, seconds=6)
+    running = ctrl.started("run", "foo", "--leader-elect")
+    running.line(f"held by {ELSEWHERE}")
+    seen = time.monotonic()
+    leading(kubectl, lease, running)
+    assert time.monotonic() - seen > 5, "It took the Lease before its time was over."
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    assert spec_of(kubectl, lease)["leaseTransitions"] == 1
+
+
+def test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes(
+    ctrl: Ctrl, kubectl: Kubectl, lease: str, audit: Audit, namespace: str
+) -> None:
+    kubectl.apply(foo("web"))
+    running = leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect"))
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    running.signal(signal.SIGSTOP)
+    # Work for it, all of it arriving with the first thing that it hears after its sleep.
+    kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"replicas":2}}')
+    time_passes(12)
+    with renewed(kubectl, lease):
+        mark = audit.mark()
+        running.signal(signal.SIGCONT)
+        running.line("Leadership is lost|Another process holds the Lease")
+        assert running.wait(deadline=30) == 6
+        assert audit.writes(mark, namespace=namespace) == []
+
+
+def test_it_leads_again_when_nobody_took_the_lease_meanwhile(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
+    running = leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect"))
+    running.signal(signal.SIGSTOP)
+    kubectl.apply(foo("web"))
+    time_passes(12)
+    running.signal(signal.SIGCONT)
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+
+
+def time_passes(seconds: float) -> None:
+    """A lease ends by time alone; there is nothing else to wait for."""
+    end = time.monotonic() + seconds
+    wait_until(lambda: time.monotonic() > end, deadline=seconds + 5, what="the lease is over")

@@ -1,0 +1,265 @@
+"""What `run` prints, what it serves, and how signals and closed pipes end it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from e2e.ctrl import PROGRAM, Ctrl, Started
+from e2e.kube import Kubectl, wait_until
+from e2e.terminal import at_terminal
+from e2e.test_foo import converged, foo
+from e2e.test_run import install, uninstall
+
+ESCAPE = "\x1b"
+
+
+@pytest.fixture(autouse=True)
+def _crd(kubectl: Kubectl) -> None:
+    install(kubectl)
+
+
+# Signals.
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_drains_and_ends_with_0(kubectl: Kubectl, ctrl: Ctrl, number: int) -> None:
+    kubectl.apply(foo("web"))
+    running = ctrl.started("run", "foo")
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    running.signal(number)
+    assert running.wait(deadline=10) == 0
+
+
+@pytest.fixture
+def stuck(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> Iterator[Callable[..., Started]]:
+    """Starts runs whose only attempt waits for an answer: admission asks a webhook that never says anything."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(64)
+        _ask_at_admission(kubectl, namespace, deaf.getsockname()[1])
+        wait_until(lambda: _unanswered(kubectl), deadline=30, what="admission asks the webhook")
+        kubectl.apply(foo("web"))
+        held: list[socket.socket] = []
+
+        def started(*words: str) -> Started:
+            held.extend(_callers(deaf))
+            running = ctrl.started("run", "foo", *words)
+            held.extend(wait_until(lambda: _callers(deaf), what="the attempt is under way", every=0.02))
+            return running
+
+        yield started
+        for caller in held:
+            caller.close()
+        kubectl("delete", "validatingwebhookconfiguration", f"deaf-{namespace}")
+
+
+def _ask_at_admission(kubectl: Kubectl, namespace: str, port: int) -> None:
+    hook = {
+        "name": "deaf.example.com",
+        "clientConfig": {"url": f"https://127.0.0.1:{port}/"},
+        "rules": [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["deployments"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "timeoutSeconds": 30,
+    }
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    kubectl.apply({**kind, "metadata": {"name": f"deaf-{namespace}"}, "webhooks": [hook]})
+
+
+def _unanswered(kubectl: Kubectl) -> bool:
+    probe = ("create", "deployment", "probe", "--image=x", "--dry-run=server", "--request-timeout=1s")
+    return kubectl.try_(*probe).code != 0
+
+
+def _callers(deaf: socket.socket) -> list[socket.socket]:
+    """Who called since, held open: a closed connection would be an answer."""
+    deaf.setblocking(False)
+    callers = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            callers.append(deaf.accept()[0])
+    return callers
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_second_signal_ends_it_and_it_says_what_was_not_done(
+    stuck: Callable[..., Started], namespace: str, number: int, code: int
+) -> None:
+    running = stuck()
+    running.signal(number)
+    running.line("Stopping: 1 reconcile under way may take up to 30s to finish; Ctrl-C again ends")
+    assert running.process.poll() is None
+    running.signal(number)
+    assert running.wait(deadline=5) == code
+    running.line("not done when it ended: 1", deadline=1)
+    running.line(f"  foo {namespace}/web  ", deadline=1)
+
+
+def test_a_drain_that_takes_too_long_ends_like_a_second_signal(stuck: Callable[..., Started]) -> None:
+    running = stuck("--drain=1s")
+    running.signal(signal.SIGINT)
+    assert running.wait(deadline=10) == 130
+    assert "not done when it ended: 1" in running.output()
+
+
+# A pipe that somebody closed.
+
+
+def test_a_closed_pipe_ends_it_quietly(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    kubectl.apply(*(foo(f"web-{at}") for at in range(5)))
+    command = [str(PROGRAM), "run", "foo", "--workers=1"]
+    with subprocess.Popen(command, env=ctrl.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert b"web-" in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(30) == 0
+        told = process.stderr.read().decode().splitlines()
+    assert [line for line in told if "Broken" in line or "Error" in line or "Traceback" in line] == []
+
+
+# For machines.
+
+
+def test_with_log_json_every_line_is_an_object(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
+    kubectl.apply(foo("web"), foo("nameless", deployment=""))
+    ran = ctrl("run", "foo", "--until-idle", "--timeout=60s", "--log=json", "-v=4")
+    attempts = [json.loads(line) for line in ran.out.splitlines()]
+    assert {one["schema"] for one in attempts} == {"kubectl-ctrl.attempt/v1"}
+    first = next(one for one in attempts if one["name"] == "web")
+    assert (first["controller"], first["namespace"], first["try"]) == ("foo", namespace, 1)
+    made = first["calls"][0]
+    assert (made["verb"], made["resource"], made["code"]) == ("create", "deployments.apps", 201)
+    told = [json.loads(line) for line in ran.err.splitlines()]
+    assert [told[0]["action"], told[-1]["action"]] == ["run.begin", "run.end"]
+    assert all({"time", "level", "message"} <= set(line) for line in told)
+    assert any(line["action"] == "call" for line in told)
+
+
+def test_with_log_json_an_error_is_an_object_too(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    uninstall(kubectl)
+    ran = ctrl("run", "foo", "--once", "--log=json")
+    last = [json.loads(line) for line in ran.err.splitlines()][-1]
+    assert (ran.code, last["exitCode"]) == (8, 8)
+    assert last["error"] == "CTRL-NOT-INSTALLED"
+    assert "kubectl ctrl example foo --crd" in last["next"]
+
+
+# For people.
+
+
+def test_lines_fit_a_terminal_of_80_columns(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    kubectl.apply(foo("web"), foo("a-name-that-is-long-enough-to-be-in-the-way-of-everything-else"))
+    env = {**ctrl.env, "TERM": "xterm", "NO_COLOR": "1"}
+    code, shown = at_terminal(PROGRAM, "run", "foo", "--until-idle", "--timeout=60s", env=env)
+    assert code == 0
+    attempts = [line for line in shown.splitlines() if re.match(r"\d\d:\d\d:\d\d ", line)]
+    assert len(attempts) >= 4
+    assert max(map(len, attempts)) <= 80
+    assert ESCAPE not in shown
+
+
+@pytest.mark.parametrize(("settings", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colour_is_for_terminals_that_want_it(
+    kubectl: Kubectl, ctrl: Ctrl, settings: dict[str, str], colored: bool
+) -> None:
+    kubectl.apply(foo("web"))
+    env = {**ctrl.env, "TERM": "xterm", **settings}
+    env = env if "NO_COLOR" in settings else {name: value for name, value in env.items() if name != "NO_COLOR"}
+    code, shown = at_terminal(PROGRAM, "run", "foo", "--until-idle", "--timeout=60s", env=env)
+    assert code == 0
+    assert "waiting" in shown
+    assert (ESCAPE in shown) == colored
+
+
+def test_control_characters_in_objects_do_not_reach_the_terminal(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    kubectl.apply(foo("web"))
+    running = ctrl.started("run", "foo")
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    change = {"metadata": {"annotations": {f"{at}": f"{ESCAPE}[2J{at}" for at in "ab"}}, "spec": {"replicas": 2}}
+    kubectl("patch", "foo", "web", "--type=merge", "--patch", json.dumps(change))
+    change["metadata"] = {"annotations": {"a": f"{ESCAPE}[31mred"}}
+    kubectl("patch", "foo", "web", "--type=merge", "--patch", json.dumps(change | {"spec": {"replicas": 3}}))
+    wait_until(converged(kubectl, "web", 3), deadline=60)
+    running.stop()
+    text = running.output()
+    assert "\\x1b[31mred" in text
+    assert ESCAPE not in text
+
+
+# What it serves.
+
+
+def _fetch(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _value(text: str, name: str, **labels: str) -> float:
+    """The sum over all series of that name that have these labels."""
+    lines = [line for line in text.splitlines() if re.match(rf"{name}(?:{{| )", line)]
+    matching = [line for line in lines if all(f'{label}="{value}"' in line for label, value in labels.items())]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in matching)
+
+
+def test_metrics_move_with_the_work(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    kubectl.apply(foo("web"))
+    port = _free_port()
+    running = ctrl.started("run", "foo", f"--metrics-bind-address=127.0.0.1:{port}")
+    running.line(f"Serving /metrics on http://127.0.0.1:{port}")
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    name = "controller_runtime_reconcile_total"
+    before = _value(_fetch(port, "/metrics")[1], name, controller="foo")
+    assert before >= 1
+    kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"replicas":2}}')
+    wait_until(converged(kubectl, "web", 2), deadline=60)
+    code, text = _fetch(port, "/metrics")
+    assert code == 200
+    assert _value(text, name, controller="foo") > before
+    assert _value(text, "rest_client_requests_total", code="201") >= 1
+    assert _fetch(port, "/nothing")[0] == 404
+
+
+def test_ready_means_that_it_has_its_crd_and_caches(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    uninstall(kubectl)
+    port = _free_port()
+    running = ctrl.started("run", "foo", f"--health-probe-bind-address=127.0.0.1:{port}")
+    running.line("waiting for it")
+    code, why = _fetch(port, "/readyz")
+    assert (code, why) == (500, "foos.samplecontroller.k8s.io is not installed\n")
+    assert _fetch(port, "/healthz") == (200, "ok")
+    install(kubectl)
+    wait_until(lambda: _fetch(port, "/readyz") == (200, "ok"), deadline=30)
+
+
+def test_a_port_that_is_taken_is_said_so(ctrl: Ctrl) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ran = ctrl("run", "foo", f"--metrics-bind-address={address}")
+    assert ran.code == 2
+    assert f"error[CTRL-USAGE]: Nothing can listen on '{address}'" in ran.err
+    assert "in use" in ran.err
+    assert len(ran.err.splitlines()) <= 5

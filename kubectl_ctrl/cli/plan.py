@@ -1,0 +1,37 @@
+"""What a run is to be, as its words and the kubeconfig say; made before anything is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.runtime.builder import ControllerSpec
+from kubectl_ctrl.runtime.options import RunOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to run, where, and how it is to be told."""
+
+    clock: Clock
+    rng: Random
+    controllers: tuple[ControllerSpec, ...]
+    resolved: Resolved
+    all_namespaces: bool
+    options: RunOptions
+    log: str  # text or json
+    elect: str  # auto, true, false or required
+    local: bool
+    utc: bool
+    metrics_address: str
+    health_address: str
+
+    @property
+    def namespace(self) -> str:
+        return "" if self.all_namespaces else self.resolved.namespace
+
+    @property
+    def elects(self) -> bool:
+        return self.elect in ("true", "required") or (self.elect == "auto" and not self.local)

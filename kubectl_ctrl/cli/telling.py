@@ -1,0 +1,111 @@
+"""What a run says of itself: attempts to stdout, the rest to stderr; as text for people or as JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from typing import TypeGuard
+
+from kubectl_ctrl.cli import guard
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.errors import CtrlError, NotInstalled
+from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.summary import Summary
+from kubectl_ctrl.render.attempts import Style, attempt_json, attempt_text, call_text
+from kubectl_ctrl.render.summary import summary_fields, summary_lines
+from kubectl_ctrl.render.text import escaped
+
+_log = logging.getLogger(__name__)
+
+_CALLS_FROM = 4
+_TRACEBACKS_FROM = 6
+
+
+class Teller:
+    """The voice of one run."""
+
+    def __init__(self, app: App, plan: Plan) -> None:
+        self._app = app
+        self._plan = plan
+        self._machine = plan.log == "json"
+        self._style = Style(
+            width=app.width,
+            color=app.color,
+            unicode=app.unicode,
+            zone=UTC if plan.utc else None,
+            full_times=not app.terminal,
+            namespace=plan.namespace if app.terminal else None,
+            controllers=len(plan.controllers) > 1,
+            primaries={spec.name: spec.primary for spec in plan.controllers},
+        )
+
+    def begin(self, run_id: str) -> None:
+        plan = self._plan
+        name = guard.context_name(plan.resolved)
+        names = [spec.name for spec in plan.controllers]
+        if self._machine:
+            fields = {
+                "action": "run.begin",
+                "run": run_id,
+                "controllers": names,
+                "context": name,
+                "server": plan.resolved.server,
+                "namespace": plan.namespace,
+                "leaderElection": plan.elects,
+            }
+            _log.info("The run begins.", extra=fields)
+            return
+        where = f"namespace {plan.namespace} (-A for all)" if plan.namespace else "all namespaces"
+        election = "on" if plan.elects else "off (local cluster)" if plan.elect == "auto" else "off"
+        place = f"context {name} ({plan.resolved.server}), {where}"
+        self._app.narrate(escaped(f"run {run_id}: {', '.join(names)} on {place}"))
+        self._app.narrate(f"leader election {election}; Ctrl-C ends it")
+
+    def observer(self, nobody_reads: Callable[[], None]) -> Callable[[Observed], None]:
+        """Shows one line per attempt, and from -v 4 on one per call; `nobody_reads` is called once stdout is closed."""
+
+        def show(value: Observed) -> None:
+            if isinstance(value, Attempt):
+                if value.traceback and self._app.verbosity >= _TRACEBACKS_FROM:
+                    _log.info("%s failed:\n%s", value.id, value.traceback.rstrip(), extra={"action": "traceback"})
+                text = json.dumps(attempt_json(value)) if self._machine else attempt_text(value, self._style)
+                try:
+                    self._app.answer(text)
+                except BrokenPipeError:
+                    self._app.nobody_reads()
+                    nobody_reads()
+            elif self._app.verbosity >= _CALLS_FROM and _is_answer(value):
+                _log.info("%s %s", value.call.id, call_text(value.call), extra={"action": "call"})
+
+        return show
+
+    def stopping(self, under_way: Sequence[str]) -> None:
+        """After the first signal, where there is something to wait for."""
+        if under_way:
+            _log.info(
+                "Stopping: %s under way may take up to %s to finish; Ctrl-C again ends them.",
+                "1 reconcile" if len(under_way) == 1 else f"{len(under_way)} reconciles",
+                format_duration(self._plan.options.drain),
+                extra={"action": "run.stopping"},
+            )
+
+    def end(self, summary: Summary) -> CtrlError | None:
+        """Say what was left; gives what to end the process with, None when the run did what it was meant to."""
+        if self._machine:
+            _log.info("The run is over.", extra={"action": "run.end", **summary_fields(summary)})
+        else:
+            for line in summary_lines(summary, self._style):
+                self._app.narrate(line)
+        problem = summary.problem()
+        if isinstance(problem, NotInstalled):
+            first = self._plan.controllers[0].name
+            problem.next_step = f"install its CRD: kubectl ctrl example {first} --crd | kubectl apply -f -"
+        return problem
+
+
+def _is_answer(value: Observed) -> TypeGuard[Called | Background]:
+    return isinstance(value, Background) or (isinstance(value, Called) and value.answered)

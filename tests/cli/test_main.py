@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kubectl_ctrl.cli import main as cli
+from kubectl_ctrl.cli import table
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given, Verb
+from kubectl_ctrl.cli.grammar import Flag
+from kubectl_ctrl.cli.table import VERBS, Effect, Entry
+from kubectl_ctrl.errors import CtrlError, TimedOut
+
+OVERVIEW = """\
+kubectl ctrl runs Kubernetes controllers from your laptop and tells what they
+did and why.
+
+Usage:
+  kubectl ctrl VERB [arguments] [flags]
+
+Verbs:
+  run      Run controllers here, against the current context.
+  list     List the bundled controllers and what each watches and owns.
+  example  Print a controller's example object, CRD or RBAC as YAML.
+  options  List the flags that every verb takes.
+  version  Print the version of this tool.
+
+Use "kubectl ctrl VERB --help" for more about a verb.
+Use "kubectl ctrl options" for the flags that all verbs take.
+"""
+EXAMPLE = """\
+Print a controller's example object, CRD or RBAC as YAML.
+
+Examples:
+  # Create the example object of foo
+  kubectl ctrl example foo | kubectl apply -f -
+
+  # Create its CRD first
+  kubectl ctrl example foo --crd | kubectl apply -f -
+
+  # Read what it may do
+  kubectl ctrl example foo --rbac
+
+Flags:
+    --crd=false:
+        Print the CustomResourceDefinition instead.
+
+    --rbac=false:
+        Print the ClusterRole with the rights that it needs instead.
+
+Usage:
+  kubectl ctrl example CONTROLLER [--crd | --rbac]
+
+Use "kubectl ctrl options" for the flags that all verbs take.
+"""
+
+ALL_FLAGS = "kubectl ctrl options lists the flags that all verbs take"
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_the_overview(capsys: Captured, words: list[str]) -> None:
+    assert cli.main(words) == 0
+    assert capsys.readouterr() == (OVERVIEW, "")
+
+
+@pytest.mark.parametrize("words", [["example", "--help"], ["help", "example"], ["example", "foo", "-h"]])
+def test_the_help_of_a_verb(capsys: Captured, words: list[str]) -> None:
+    assert cli.main(words) == 0
+    assert capsys.readouterr() == (EXAMPLE, "")
+
+
+@pytest.mark.parametrize("name", table.names())
+def test_every_help_fits_80_columns_and_shows_how(capsys: Captured, name: str) -> None:
+    assert cli.main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"\n  kubectl ctrl {name}" in text
+    assert "Examples:\n" in text
+
+
+def test_the_options_fit_80_columns(capsys: Captured) -> None:
+    assert cli.main(["options"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["rnu"], "error[CTRL-USAGE]: Unknown verb: 'rnu'.\nnext: did you mean run?\n"),
+        (
+            ["zzz"],
+            "error[CTRL-USAGE]: Unknown verb: 'zzz'.\nnext: the verbs are: run, list, example, options, version\n",
+        ),
+        (
+            ["version", "-x"],
+            f"error[CTRL-USAGE]: Unknown shorthand flag: 'x' in '-x'.\nnext: {ALL_FLAGS}\n",
+        ),
+        (
+            ["version", "--color=red"],
+            "error[CTRL-USAGE]: Invalid value for --color: 'red'.\nnext: use auto, always or never\n",
+        ),
+        (
+            ["example", "fooo"],
+            "error[CTRL-USAGE]: There is no controller 'fooo'.\nnext: did you mean foo?\n",
+        ),
+    ],
+)
+def test_wrong_words_end_with_2_and_at_most_three_lines(capsys: Captured, words: list[str], told: str) -> None:
+    assert cli.main(words) == 2
+    assert capsys.readouterr() == ("", told)
+
+
+def _fail(app: App, given: Given) -> int:
+    app.machine = given["machine"]
+    raise ERRORS[given.arguments[0]]
+
+
+# A verb that fails in the way that its argument names.
+VERB = Verb(
+    name="fail", usage="fail", summary="Fail.", examples=(), flags=(Flag("--machine"),), body=_fail, cluster=False
+)
+TIMED_OUT = TimedOut("It took too long.", next_step="wait")
+ERRORS: dict[str, BaseException] = {
+    "plain": CtrlError("It failed."),
+    "timeout": TIMED_OUT,
+    "bug": ValueError("a\x1bb"),
+    "interrupt": KeyboardInterrupt(),
+    "grouped": ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("inner", [TIMED_OUT])]),
+}
+BUG = (
+    "error[CTRL-ERROR]: This is a fault of kubectl-ctrl itself: ValueError: a\\x1bb.\n"
+    "next: repeat with -v 6 and report what it prints\n"
+)
+
+
+@pytest.fixture
+def _verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "VERBS", (*VERBS, Entry("fail", f"{__name__}:VERB", Effect.NONE, "Fail.")))
+
+
+@pytest.mark.usefixtures("_verb")
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        ("plain", 1, "error[CTRL-ERROR]: It failed.\n"),
+        ("timeout", 124, "error[CTRL-TIMEOUT]: It took too long.\nnext: wait\n"),
+        ("grouped", 124, "error[CTRL-TIMEOUT]: It took too long.\nnext: wait\n"),
+        ("bug", 1, BUG),
+        ("interrupt", 130, ""),
+    ],
+)
+def test_every_ending_is_an_exit_code_and_no_traceback(capsys: Captured, error: str, code: int, told: str) -> None:
+    assert cli.main(["fail", error]) == code
+    assert capsys.readouterr() == ("", told)
+
+
+@pytest.mark.usefixtures("_verb")
+@pytest.mark.parametrize("words", [["-v", "6"], ["-v=6"], ["-v6"], ["--v=9"], ["--v", "6"]])
+def test_from_v_6_on_the_traceback_is_shown_too(capsys: Captured, words: list[str]) -> None:
+    assert cli.main(["fail", "plain", *words]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback (most recent call last):")
+    assert told.endswith("error[CTRL-ERROR]: It failed.\n")
+    cli.main(["fail", "plain", "-v=5"])
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_verb")
+def test_a_machine_gets_the_error_as_an_object(capsys: Captured) -> None:
+    assert cli.main(["fail", "timeout", "--machine"]) == 124
+    told = json.loads(capsys.readouterr().err)
+    told.pop("time")
+    assert told == {
+        "level": "error",
+        "message": "It took too long.",
+        "action": "failed",
+        "error": "CTRL-TIMEOUT",
+        "exitCode": 124,
+        "next": "wait",
+    }

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta, timezone
+
+import pytest
+
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Verdict
+from kubectl_ctrl.model.cause import Cause, CauseKind, Request
+from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.render.attempts import Style, attempt_json, attempt_text
+from tests.render.samples import (
+    CREATED,
+    FOOS,
+    INITIAL,
+    NOON,
+    PIPE,
+    QUOTA,
+    SCALED,
+    STATUS,
+    TERMINAL,
+    attempt,
+    changed,
+    written,
+)
+
+WAITING = Verdict(outcome=Outcome.WAITING, message="rollout 0/1")
+RETRY = Verdict(outcome=Outcome.RETRY, delay=5, message=QUOTA, error_id="CTRL-FORBIDDEN")
+REFUSED = replace(CREATED, code=403, error=QUOTA)
+RETRIED = Cause(kind=CauseKind.RETRY, at=NOON, attempt="r7f3-11", count=2, detail="Conflict (409)")
+TIMER = Cause(kind=CauseKind.TIMER, at=NOON, attempt="r7f3-11", detail="30s")
+
+HEAD = "2026-01-01T12:00:00.000+00:00 default/web r7f3-12  "
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (
+            attempt(INITIAL, verdict=WAITING, calls=(CREATED, STATUS)),
+            "initial list | create Deployment/web 201, apply Foo/web/status 200 | 41ms waiting: rollout 0/1",
+        ),
+        (attempt(SCALED), "spec.replicas 1→3 by kubectl-edit | nothing to change | 41ms done"),
+        (
+            attempt(SCALED, INITIAL, total=9),
+            "spec.replicas 1→3 by kubectl-edit +8 more | nothing to change | 41ms done",
+        ),
+        (
+            attempt(RETRIED, verdict=RETRY, calls=(REFUSED,)),
+            "retry 2 after Conflict (409) | create Deployment/web 403 | 41ms FAILED, retry in 5s: " + QUOTA,
+        ),
+        (
+            attempt(TIMER, verdict=Verdict(outcome=Outcome.TERMINAL, message="spec.deploymentName is empty.")),
+            "timer, 30s asked by r7f3-11 | nothing to change | 41ms FAILED, no retry: spec.deploymentName is empty.",
+        ),
+        (
+            attempt(
+                replace(INITIAL, kind=CauseKind.DELETED, resource=DEPLOYMENTS), verdict=Verdict(outcome=Outcome.AGAIN)
+            ),
+            "Deployment/web deleted | nothing to change | 41ms again",
+        ),
+        (
+            attempt(SCALED, verdict=Verdict(outcome=Outcome.AFTER, delay=90), calls=(replace(CREATED, code=None),)),
+            "spec.replicas 1→3 by kubectl-edit | create Deployment/web no answer | 41ms again in 1m30s",
+        ),
+        (
+            attempt(SCALED, verdict=Verdict(outcome=Outcome.DROPPED)),
+            "spec.replicas 1→3 by kubectl-edit | nothing to change | 41ms dropped",
+        ),
+        (
+            attempt(replace(SCALED, relisted=True)),
+            "spec.replicas 1→3 over several unseen versions | nothing to change | 41ms done",
+        ),
+    ],
+)
+def test_a_line_into_a_pipe_says_all(shown: Attempt, text: str) -> None:
+    assert attempt_text(shown, PIPE) == HEAD + text
+
+
+def test_reads_that_went_well_and_dry_runs_are_not_shown() -> None:
+    calls = (replace(CREATED, verb="get", code=200), replace(CREATED, dry_run=True))
+    assert attempt_text(attempt(SCALED, calls=calls), PIPE).split(" | ")[1] == "nothing to change"
+
+
+def test_reads_and_dry_runs_that_failed_are_shown() -> None:
+    calls = (replace(CREATED, verb="get", code=500, error="no"), replace(CREATED, dry_run=True, code=422, error="no"))
+    assert (
+        attempt_text(attempt(SCALED, calls=calls), PIPE).split(" | ")[1]
+        == "get Deployment/web 500, create Deployment/web 422 (dry run)"
+    )
+
+
+LONG = Request("default", "a-name-that-is-long-enough-to-be-in-the-way-of-everything-else")
+
+
+def test_lines_at_a_terminal_of_80_columns() -> None:
+    shown = [
+        attempt(INITIAL, verdict=WAITING, calls=(CREATED, STATUS)),
+        attempt(SCALED),
+        attempt(RETRIED, verdict=RETRY, calls=(REFUSED,)),
+        attempt(INITIAL, verdict=WAITING, calls=(CREATED, STATUS), request=LONG),
+        attempt(SCALED, request=Request("other", "web")),
+    ]
+    assert [line for one in shown for line in attempt_text(one, TERMINAL).split("\n")] == [
+        "12:00:00 web 12  initial list | create Deployment/w… | 41ms waiting: rollout 0/1",
+        "12:00:00 web 12  spec.replicas 1→3 by kubectl-e… | nothing to change | 41ms done",
+        "12:00:00 web 12  retry 2 after C… | create Deploymen… | 41ms FAILED, retry in 5s",
+        '    deployments.apps "web" is forbidden: exceeded quota: none, requested:',
+        "    count/deployments.apps=1, used: count/deployments.apps=0, limited:",
+        "    count/deployments.apps=0.",
+        "12:00:00 a-name-that-is-long-enoug… 12  initial li… | create Dep… | 41ms waiting",
+        "    rollout 0/1",
+        "12:00:00 other/web 12  spec.replicas 1→3 by kub… | nothing to change | 41ms done",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+@pytest.mark.parametrize("request_", [Request("default", "web"), LONG])
+@pytest.mark.parametrize("verdict", [WAITING, RETRY, Verdict(outcome=Outcome.DONE)])
+def test_no_line_is_wider_than_the_terminal(width: int, request_: Request, verdict: Verdict) -> None:
+    shown = attempt(SCALED, verdict=verdict, calls=(CREATED, STATUS), request=request_)
+    lines = attempt_text(shown, replace(TERMINAL, width=width)).splitlines()
+    assert max(map(len, lines)) <= width
+    assert verdict.message == "" or verdict.message in " ".join(line.strip() for line in lines)
+
+
+def test_ascii_is_enough() -> None:
+    shown = attempt(SCALED, verdict=WAITING, calls=(CREATED, STATUS))
+    text = attempt_text(shown, replace(TERMINAL, unicode=False, width=60))
+    assert text.isascii()
+    assert "..." in text
+    assert "1->3" in attempt_text(shown, replace(PIPE, unicode=False))
+
+
+def test_colour_is_for_what_needs_attention() -> None:
+    style = replace(PIPE, color=True)
+    assert attempt_text(attempt(SCALED, verdict=RETRY), style).endswith(
+        f"| \x1b[31m41ms FAILED, retry in 5s: {QUOTA}\x1b[0m"
+    )
+    assert "\x1b[33m" in attempt_text(attempt(SCALED, verdict=WAITING), style)
+    assert "\x1b" not in attempt_text(attempt(SCALED), style)
+
+
+def test_times_are_of_the_zone_asked_for() -> None:
+    style = replace(TERMINAL, zone=timezone(timedelta(hours=2)))
+    assert attempt_text(attempt(SCALED), style).startswith("14:00:00 ")
+
+
+def test_nothing_of_an_object_drives_the_terminal() -> None:
+    bad = "\x1b[2J\nnext\u202e\ud800"
+    cause = changed(written({"a": "x"}), written({"a": bad}, manager=bad))
+    verdict = Verdict(outcome=Outcome.RETRY, message=bad)
+    for style in (PIPE, replace(TERMINAL, width=200)):
+        text = attempt_text(attempt(cause, verdict=verdict, request=Request("default", bad)), style)
+        assert text.isprintable()
+        assert text.encode()
+        assert "\\x1b[2J\\x0anext\\u202e\\ud800" in text
+
+
+def test_long_values_give_way_to_their_path() -> None:
+    cause = changed(written({"a": "x", "b": 1}), written({"a": "y" * 100, "b": 2, "c": True}))
+    assert attempt_text(attempt(cause), PIPE).split("  ")[1].startswith("spec.a, spec.b 1→2, 1 more by ")
+
+
+def test_several_controllers_are_told_apart() -> None:
+    assert attempt_text(attempt(SCALED), Style(controllers=True)).startswith("12:00:00 foo default/web r7f3-12  ")
+
+
+def test_the_json_of_an_attempt() -> None:
+    shown = attempt(SCALED, verdict=RETRY, calls=(REFUSED,), total=4)
+    assert attempt_json(shown) == {
+        "schema": "kubectl-ctrl.attempt/v1",
+        "time": "2026-01-01T12:00:00.000+00:00",
+        "attempt": "r7f3-12",
+        "controller": "foo",
+        "namespace": "default",
+        "name": "web",
+        "causes": [
+            {
+                "kind": "modified",
+                "resource": FOOS.full_name,
+                "object": "default/web",
+                "uid": "",
+                "changed": ["spec.replicas"],
+                "writers": ["kubectl-edit"],
+            }
+        ],
+        "causesTotal": 4,
+        "waitedSeconds": 0.001,
+        "tookSeconds": 0.041,
+        "try": 1,
+        "calls": [
+            {
+                "id": "r7f3-12.1",
+                "verb": "create",
+                "resource": "deployments.apps",
+                "namespace": "default",
+                "name": "web",
+                "subresource": "",
+                "code": 403,
+                "tookSeconds": 0.0,
+                "sends": 1,
+                "dryRun": False,
+                "error": QUOTA,
+            }
+        ],
+        "skipped": [],
+        "echoes": 0,
+        "outcome": "retry",
+        "delaySeconds": 5,
+        "message": QUOTA,
+        "errorId": "CTRL-FORBIDDEN",
+        "where": "",
+    }
