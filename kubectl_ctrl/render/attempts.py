@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from textwrap import wrap
@@ -20,6 +20,7 @@ _SHOWN_DIFFERENCES = 2
 _VALUE_WIDTH = 24
 # What an object's name and a reason may lose on a narrow terminal: no more than down to this.
 _LEAST = 24
+_INDENT = "    "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,25 +52,31 @@ _CODES = {Outcome.RETRY: "31", Outcome.TERMINAL: "31", Outcome.DROPPED: "31", Ou
 def attempt_text(attempt: Attempt, style: Style) -> str:
     """`10:04:01 default/foo r7f3-12  spec.replicas 1→3 by kubectl-edit | apply Deployment/web 200 | 41ms done`.
 
-    One line; where a terminal is too narrow for the message of what follows, that stands whole on lines below.
+    One line; on a terminal that is too narrow for it, what was done and what follows stand on lines below.
     """
     start, verdict = attempt.start, attempt.verdict
     head = f"{timestamp(start.started, style)} {_who(attempt, style)}"
-    tail = f"{format_duration(attempt.took)} {verdict_text(verdict)}"
     reason = why(start.causes, start.causes_total, style, style.primaries.get(start.controller))
-    done = what(attempt)
-    below = ""
-    if style.width is not None:
-        room = style.width - len(head) - len("  ") - 2 * len(" | ")
-        if len(tail) > room - _LEAST and verdict.message:
-            short = f"{format_duration(attempt.took)} {verdict_text(replace(verdict, message=''))}"
-            if len(f"{reason}{done}{tail}") > room:
-                tail, below = short, _wrapped(escaped(verdict.message), style.width)
-        reason, done = _shared(reason, done, room - len(tail), style.mark)
-    line = f"{head}  {reason} | {done} | "
-    if style.width is not None and len(line) + len(tail) > style.width:
-        return cut(line + tail, style.width, mark=style.mark) + below
-    return line + _painted(tail, verdict.outcome, style) + below
+    tail = f"{format_duration(attempt.took)} {verdict_text(verdict)}"
+    line = f"{head}  {reason} | {what(attempt)} | "
+    if style.width is None or len(line) + len(tail) <= style.width:
+        return line + _painted(tail, verdict.outcome, style)
+    return "\n".join((cut(f"{head}  {reason}", style.width, mark=style.mark), *_below(attempt, style, style.width)))
+
+
+def _below(attempt: Attempt, style: Style, width: int) -> Iterator[str]:
+    """What was done and what follows, and its message whole where that is too long to stand beside."""
+    verdict, done = attempt.verdict, what(attempt)
+    tail = f"{format_duration(attempt.took)} {verdict_text(verdict)}"
+    room = width - len(_INDENT) - len(" | ")
+    apart = bool(verdict.message) and len(done) + len(tail) > room and len(tail) > room // 2
+    if apart:
+        tail = f"{format_duration(attempt.took)} {verdict_text(replace(verdict, message=''))}"
+    line = f"{_INDENT}{cut(done, max(room - len(tail), len(style.mark)), mark=style.mark)} | "
+    fits = len(line) + len(tail) <= width
+    yield line + _painted(tail, verdict.outcome, style) if fits else cut(line + tail, width, mark=style.mark)
+    if apart:
+        yield from wrap(escaped(verdict.message), max(width, _LEAST), initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
 def _who(attempt: Attempt, style: Style) -> str:
@@ -80,19 +87,6 @@ def _who(attempt: Attempt, style: Style) -> str:
     if style.width is not None:
         who = cut(who, max(style.width // 3, _LEAST), mark=style.mark)
     return f"{who} {attempt.id.rpartition('-')[2] if short else attempt.id}"
-
-
-def _shared(reason: str, done: str, room: int, mark: str) -> tuple[str, str]:
-    """Both within `room`: each may have half of it, and what the other does not need."""
-    half = max(room, 2 * len(mark)) // 2
-    reason_room = max(half, room - len(done))
-    reason = cut(reason, reason_room, mark=mark)
-    return reason, cut(done, max(room - len(reason), half), mark=mark)
-
-
-def _wrapped(text: str, width: int) -> str:
-    lines = wrap(text, max(width, _LEAST), initial_indent="    ", subsequent_indent="    ")
-    return "".join(f"\n{line}" for line in lines)
 
 
 def timestamp(at: float, style: Style) -> str:

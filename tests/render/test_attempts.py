@@ -102,15 +102,19 @@ def test_lines_at_a_terminal_of_80_columns() -> None:
         attempt(SCALED, request=Request("other", "web")),
     ]
     assert [line for one in shown for line in attempt_text(one, TERMINAL).split("\n")] == [
-        "12:00:00 web 12  initial list | create Deployment/w… | 41ms waiting: rollout 0/1",
-        "12:00:00 web 12  spec.replicas 1→3 by kubectl-e… | nothing to change | 41ms done",
-        "12:00:00 web 12  retry 2 after C… | create Deploymen… | 41ms FAILED, retry in 5s",
+        "12:00:00 web 12  initial list",
+        "    create Deployment/web 201, apply Foo/web/status… | 41ms waiting: rollout 0/1",
+        "12:00:00 web 12  spec.replicas 1→3 by kubectl-edit",
+        "    nothing to change | 41ms done",
+        "12:00:00 web 12  retry 2 after Conflict (409)",
+        "    create Deployment/web 403 | 41ms FAILED, retry in 5s",
         '    deployments.apps "web" is forbidden: exceeded quota: none, requested:',
         "    count/deployments.apps=1, used: count/deployments.apps=0, limited:",
         "    count/deployments.apps=0.",
-        "12:00:00 a-name-that-is-long-enoug… 12  initial li… | create Dep… | 41ms waiting",
-        "    rollout 0/1",
-        "12:00:00 other/web 12  spec.replicas 1→3 by kub… | nothing to change | 41ms done",
+        "12:00:00 a-name-that-is-long-enoug… 12  initial list",
+        "    create Deployment/web 201, apply Foo/web/status… | 41ms waiting: rollout 0/1",
+        "12:00:00 other/web 12  spec.replicas 1→3 by kubectl-edit",
+        "    nothing to change | 41ms done",
     ]
 
 
