@@ -39,7 +39,7 @@ class Schemas:
             what = "is not served" if api is None else "is served without a status subresource"
             raise NotInstalled(
                 f"{resource} ({resource.api_version}) {what}, so its status cannot be written.",
-                next_step="Install the CRD of this controller: run install.",
+                next_step="Apply the CRD that comes with this controller.",
             )
 
     async def pruned(self, resource: Resource, status: Obj) -> Obj:
@@ -52,7 +52,8 @@ class Schemas:
         if dropped and (resource, tuple(dropped)) not in self._told:
             self._told.add((resource, tuple(dropped)))
             _log.warning(
-                "The CRD is older than the controller: it lacks fields of the status, which are left out. Run install.",
+                "The CRD is older than the controller: it lacks fields of the status, which are left out. "
+                "Apply the CRD that comes with the controller.",
                 extra={"action": "status.pruned", "resource": str(resource), "fields": ", ".join(dropped)},
             )
         return kept
