@@ -14,7 +14,6 @@ from typing import Any
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.fields import reduce
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import Resource
 
 # Longer strings seldom repeat, and would be kept alive by the table.
@@ -48,7 +47,7 @@ class Projection:
         self._metadata_only = selection.metadata_only
         self._managers = managers
         self._texts = texts
-        self._same: _Same = operator.eq if _typed(selection.resource) else same
+        self._same: _Same = operator.eq if _typed(selection.resource) else _identical
 
     def of(self, fresh: Obj, like: Obj | None) -> Obj:
         """The cached form of an object that nobody else holds; `like` itself when that says exactly the same."""
@@ -75,11 +74,20 @@ class Projection:
 
 
 def _typed(resource: Resource) -> bool:
-    """Whether equal in Python is identical in JSON: in a built-in type no field can be 1 now and true later.
+    """Whether equal in Python is identical in JSON: in a built-in type no field can be 1 now and true or 1.0 later.
 
     The API server takes a custom resource only into a group with a dot in its name.
     """
     return "." not in resource.group and (resource.group, resource.plural) not in _FREE_FORM
+
+
+def _identical(a: Any, b: Any) -> bool:
+    """Of two values that are equal in Python: whether they are the same text in JSON."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return all(_identical(item, b[key]) for key, item in a.items())
+    return all(map(_identical, a, b)) if isinstance(a, list) else True
 
 
 # The three functions below run for every part of every object that arrives. They test exact types, which is what a JSON

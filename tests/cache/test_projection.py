@@ -6,7 +6,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from kubectl_ctrl.cache.projection import Projection, Texts
 from kubectl_ctrl.cache.selection import Selection
@@ -32,8 +32,9 @@ def made(spec: Any) -> Obj:
 
 
 @given(new=JSON, like=JSON)
+@example(new={"a": 0, "b": [0]}, like={"a": 0.0, "b": [0.0]})
 def test_what_is_kept_says_exactly_what_came_in(new: Any, like: Any) -> None:
-    """Down to the type: where 1 was before, true is something else."""
+    """Down to the type: where 1 was before, true and 1.0 are something else."""
     expected, pattern = json.dumps(made(new)), made(like)
     before = json.dumps(pattern)
     kept = projection().of(made(copy.deepcopy(new)), pattern)
