@@ -40,6 +40,10 @@ def load(name: str) -> ControllerSpec:
     return spec
 
 
+def folder(name: str) -> Path:
+    return _FOLDER / name
+
+
 def manifest(name: str, part: str) -> str:
     """`example`, `crd` or `rbac` of a controller, as the YAML in its folder."""
     return (_FOLDER / name / f"{part}.yaml").read_text(encoding="utf-8")

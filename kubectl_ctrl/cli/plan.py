@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.runtime.builder import ControllerSpec
@@ -17,7 +18,7 @@ class Plan:
 
     clock: Clock
     rng: Random
-    controllers: tuple[ControllerSpec, ...]
+    controllers: tuple[Sourced, ...]
     resolved: Resolved
     all_namespaces: bool
     options: RunOptions
@@ -27,6 +28,10 @@ class Plan:
     utc: bool
     metrics_address: str
     health_address: str
+
+    @property
+    def specs(self) -> tuple[ControllerSpec, ...]:
+        return tuple(sourced.spec for sourced in self.controllers)
 
     @property
     def namespace(self) -> str:

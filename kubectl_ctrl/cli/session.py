@@ -112,7 +112,7 @@ async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> Client:
             cluster = await _cluster_id(client, plan)
     except TimeoutError:
         raise TimedOut(f"The server did not answer in time: {plan.resolved.server}.") from None
-    for spec in plan.controllers:
+    for spec in plan.specs:
         held.enter_context(only_runner(app.state_dir, cluster=cluster, controller=spec.name, scope=plan.namespace))
     return client
 
@@ -144,7 +144,7 @@ async def _run(app: App, plan: Plan, client: Client, teller: Teller, stop: Stop)
     if metrics is not None:
         observers.append(metrics)
     manager = Manager(
-        plan.controllers,
+        plan.specs,
         client=client,
         clock=plan.clock,
         rng=plan.rng,
@@ -177,7 +177,7 @@ def _metrics(plan: Plan, client: Client) -> Metrics | None:
     from kubectl_ctrl.runtime.metrics import Metrics
 
     host = urlsplit(plan.resolved.server).netloc
-    return Metrics([spec.name for spec in plan.controllers], host=host, counters=client.counters)
+    return Metrics([spec.name for spec in plan.specs], host=host, counters=client.counters)
 
 
 def _pages(plan: Plan, manager: Manager, metrics: Metrics | None) -> dict[str, dict[str, Page]]:

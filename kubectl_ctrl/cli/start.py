@@ -6,7 +6,7 @@ import asyncio
 import random
 from dataclasses import dataclass, fields
 
-from kubectl_ctrl.cli import bundled, guard
+from kubectl_ctrl.cli import guard, sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.collector import relax
 from kubectl_ctrl.cli.command import Given
@@ -43,9 +43,9 @@ def run(app: App, given: Given) -> int:
     """The body of the verb."""
     log = _one_of(given, "log", ("text", "json"))
     app.machine = log == "json"
-    names = bundled.check(given.arguments)
-    if not names:
+    if not given.arguments:
         raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
+    sourced = sources.resolve(given.arguments)
     options = _options(given)
     resolved = load(_config_flags(given), app.environ, app.home)
     standing = guard.standing_list(app.config_file)
@@ -53,7 +53,7 @@ def run(app: App, given: Given) -> int:
     plan = Plan(
         clock=SystemClock(),
         rng=random.SystemRandom(),
-        controllers=tuple(bundled.load(name) for name in names),
+        controllers=sourced,
         resolved=resolved,
         all_namespaces=given["all_namespaces"],
         options=options,

@@ -39,14 +39,14 @@ class Teller:
             zone=UTC if plan.utc else None,
             full_times=not app.terminal,
             namespace=plan.namespace if app.terminal else None,
-            controllers=len(plan.controllers) > 1,
-            primaries={spec.name: spec.primary for spec in plan.controllers},
+            controllers=len(plan.specs) > 1,
+            primaries={spec.name: spec.primary for spec in plan.specs},
         )
 
     def begin(self, run_id: str) -> None:
         plan = self._plan
         name = guard.context_name(plan.resolved)
-        names = [spec.name for spec in plan.controllers]
+        names = [spec.name for spec in plan.specs]
         if self._machine:
             fields = {
                 "action": "run.begin",
@@ -102,7 +102,7 @@ class Teller:
                 self._app.narrate(line)
         problem = summary.problem()
         if isinstance(problem, NotInstalled):
-            first = self._plan.controllers[0].name
+            first = self._plan.specs[0].name
             problem.next_step = f"install its CRD: kubectl ctrl example {first} --crd | kubectl apply -f -"
         return problem
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from kubectl_ctrl.cache.selection import parse_fields
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.contract import Indexer, Mapper, Reconciler
 from kubectl_ctrl.runtime.predicates import Predicate
 
@@ -53,6 +55,16 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How much of a resource is watched and kept."""
+
+    resource: Resource
+    labels: str = ""
+    fields: str = ""
+    metadata_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSpec:
     """A controller as declared; what the manager needs to run it."""
 
@@ -60,6 +72,8 @@ class ControllerSpec:
     reconcile: Reconciler = field(repr=False)
     sources: tuple[Source, ...] = ()
     indexes: tuple[Index, ...] = ()
+    views: tuple[View, ...] = ()
+    undo: Reconciler | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -67,12 +81,7 @@ class ControllerSpec:
                 f"Controller name {self.name!r} cannot be used.",
                 next_step="Use at most 40 lower-case letters, digits and dashes, a letter or digit at both ends.",
             )
-        if not _is_async(self.reconcile):
-            raise self._error(
-                f"got {_name_of(self.reconcile)}, which is not async.",
-                "Write `async def reconcile(ctx, request)`; blocking code goes through `await ctx.in_thread(...)`.",
-            )
-        _check_takes(self.reconcile, "(ctx, request)", self._error)
+        self._check_reconciler(self.reconcile)
 
     def for_(self, resource: Resource, *, when: When = ()) -> ControllerSpec:
         """The resource that requests are about; exactly one."""
@@ -123,6 +132,41 @@ class ControllerSpec:
             raise self._error(f"has two indexes {name!r} of {resource.full_name}.", "Give one another name.")
         return replace(self, indexes=(*self.indexes, Index(resource=resource, name=name, values=values)))
 
+    def caching(
+        self, resource: Resource, *, labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> ControllerSpec:
+        """Watch and keep less of a resource: what these selectors match, or of each object its metadata alone.
+
+        An object that leaves the selection counts as deleted. What is kept without its spec can be patched and deleted,
+        and not ensured.
+        """
+        if resource not in self.resources:
+            raise self._error(
+                f"caches {resource.full_name} and does not watch or read it.", "Declare it before .caching()."
+            )
+        if any(view.resource == resource for view in self.views):
+            raise self._error(f"says .caching({resource.full_name}) twice.", "Combine the two.")
+        _ = Selector.parse(labels), parse_fields(fields)
+        view = View(resource=resource, labels=labels, fields=fields, metadata_only=metadata_only)
+        return replace(self, views=(*self.views, view))
+
+    def view(self, resource: Resource) -> View:
+        """How much of the resource this controller wants."""
+        return next((view for view in self.views if view.resource == resource), View(resource=resource))
+
+    def cleanup(self, undo: Reconciler) -> ControllerSpec:
+        """How to take back what the controller wrote on objects that are not its own, called once for each primary.
+
+        It runs when somebody uninstalls the controller and asks for it; owned objects go with their owners anyway.
+        """
+        self._check_reconciler(undo)
+        return replace(self, undo=undo)
+
+    @property
+    def undoing(self) -> ControllerSpec | None:
+        """The same controller with its cleanup in the place of its reconciler; None when it has none."""
+        return replace(self, reconcile=self.undo) if self.undo is not None else None
+
     @property
     def primary(self) -> Resource:
         """The resource that requests are about."""
@@ -161,6 +205,14 @@ class ControllerSpec:
                     "Give it a name: named('image changed', function); the name is what explain shows.",
                 )
         return predicates
+
+    def _check_reconciler(self, function: Reconciler) -> None:
+        if not _is_async(function):
+            raise self._error(
+                f"got {_name_of(function)}, which is not async.",
+                "Write `async def reconcile(ctx, request)`; blocking code goes through `await ctx.in_thread(...)`.",
+            )
+        _check_takes(function, "(ctx, request)", self._error)
 
     def _check_plain(self, function: Callable[..., Any], what: str, expected: str) -> None:
         if _is_async(function):

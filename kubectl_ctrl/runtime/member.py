@@ -19,7 +19,7 @@ from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.model.attempt import State, Tally
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.runtime.attempts import Attempts, Cut
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.caches import Caches
@@ -173,9 +173,14 @@ class Member:
     # How it is put together.
 
     def _selection(self, resource: Resource) -> Selection:
-        options = self._run.options
-        labels = options.labels if resource == self.spec.primary else ""
-        return Selection(resource, options.namespace if resource.namespaced else "", labels=labels)
+        options, view = self._run.options, self.spec.view(resource)
+        fields = view.fields
+        if resource == NAMESPACES and options.namespace:
+            # The run is about one of them, and its user may not be allowed to see the others.
+            fields = ",".join(filter(None, (fields, f"metadata.name={options.namespace}")))
+        labels = ",".join(filter(None, (view.labels, options.labels if resource == self.spec.primary else "")))
+        place = options.namespace if resource.namespaced else ""
+        return Selection(resource, place, labels=labels, fields=fields, metadata_only=view.metadata_only)
 
     def _watching(self, caches: Caches) -> Watching:
         options, primary = self._run.options, self.spec.primary

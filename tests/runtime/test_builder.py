@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.errors import ControllerError, UsageError
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, NAMESPACES, PODS, REPLICASETS, SECRETS
@@ -163,3 +163,28 @@ def test_a_predicate_without_a_name_and_a_resource_that_is_none_are_refused() ->
     toy = controller("toy", do_nothing)
     assert "named(" in refusal(lambda: toy.for_(TOYS, when=[lambda change: True]))  # type: ignore[list-item]
     assert "Expected a Resource" in refusal(lambda: toy.for_("toys"))  # type: ignore[arg-type]
+
+
+def test_what_is_cached_of_a_resource_is_said_once_and_of_a_declared_one() -> None:
+    spec = controller("toy", do_nothing).for_(TOYS).owns(PODS)
+    narrow = spec.caching(PODS, fields="status.phase!=Failed", metadata_only=True)
+    assert (narrow.view(PODS).fields, narrow.view(PODS).metadata_only) == ("status.phase!=Failed", True)
+    assert (narrow.view(TOYS).fields, narrow.view(TOYS).metadata_only) == ("", False)
+    with pytest.raises(ControllerError, match="caches secrets and does not watch or read it"):
+        spec.caching(SECRETS, metadata_only=True)
+    with pytest.raises(ControllerError, match=r"says .caching\(pods\) twice"):
+        narrow.caching(PODS)
+    with pytest.raises(UsageError, match="The field selector"):
+        spec.caching(PODS, fields="status.phase")
+
+
+def test_a_cleanup_takes_the_place_of_the_reconciler() -> None:
+    async def undo(ctx: Context, request: Request) -> None: ...
+
+    spec = controller("toy", do_nothing).for_(TOYS)
+    assert spec.undoing is None
+    undoing = spec.cleanup(undo).undoing
+    assert undoing is not None
+    assert (undoing.reconcile, undoing.primary) == (undo, TOYS)
+    with pytest.raises(ControllerError, match="which is not async"):
+        spec.cleanup(by_name)  # type: ignore[arg-type]
