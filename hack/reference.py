@@ -53,8 +53,9 @@ def controllers() -> Iterator[str]:
     from kubectl_ctrl.cli import bundled
 
     yield "## Controllers\n"
-    yield from (f"- `{name}`: {summary}" for name, summary in bundled.candidates())
-    yield ""
+    for name, _ in bundled.candidates():
+        yield f"### {name}\n"
+        yield f"{bundled.description(name)}\n"
 
 
 def endings() -> Iterator[str]:

@@ -51,6 +51,10 @@ def manifest(name: str, part: str) -> str:
 
 def summary(name: str) -> str:
     """The first line of the controller's own docstring, without its name."""
-    source = (_FOLDER / name / "__init__.py").read_text(encoding="utf-8")
-    first = source.split("\n", 1)[0].removeprefix('"""')
+    first = description(name).split("\n", 1)[0]
     return first.partition(": ")[2] or first
+
+
+def description(name: str) -> str:
+    """The controller's own docstring; its code is not run for it."""
+    return (_FOLDER / name / "__init__.py").read_text(encoding="utf-8").split('"""')[1].rstrip()
