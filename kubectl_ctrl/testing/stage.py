@@ -1,0 +1,162 @@
+"""A stage for controllers: a cluster in memory, runs of controllers against it, and time that jumps.
+
+A test puts objects on the stage, lets a controller run, lets time pass, and looks at what is there then:
+
+    def test_a_greeting_gets_its_config_map() -> None:
+        async def play() -> None:
+            stage = Stage()
+            stage.install(FOLDER / "crd.yaml")
+            stage.server.create(greeting("hello"))
+            async with stage.running(CONTROLLER):
+                await stage.rest(5)
+                assert stage.server.get(CONFIGMAPS, "hello")["data"] == {"text": "Hello!"}
+
+        run_virtual(play)
+
+`run_virtual` (in `kubectl_ctrl.testing.loop`) gives the test an event loop whose time jumps to the next timer, so a day
+passes in no time and a test that would hang says so. The server answers as a real one does where a controller can tell
+the difference; `stage.server.faults` scripts what goes wrong. No cluster, no network and no pytest plugin is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+import yaml
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.model.attempt import Attempt, Background, Observed
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import EVENTS
+from kubectl_ctrl.model.summary import Summary
+from kubectl_ctrl.runtime.builder import ControllerSpec
+from kubectl_ctrl.runtime.events import EventRecorder
+from kubectl_ctrl.runtime.manager import Manager
+from kubectl_ctrl.runtime.options import RunOptions
+from kubectl_ctrl.runtime.services import Services
+from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.testing.loop import settle
+from kubectl_ctrl.testing.server import ScriptedServer
+from kubectl_ctrl.testing.writes import Write
+
+T = TypeVar("T", bound=Observed)
+
+
+class Stage:
+    """See the module; made inside `run_virtual`. `seed` decides every jitter: the same seed, the same play."""
+
+    def __init__(self, *, seed: int = 1) -> None:
+        self.clock = FakeClock()
+        self.server = ScriptedServer(self.clock)
+        self.rng = Random(seed)  # noqa: S311  # for jitter, and the same in every play
+        self.observed: list[Observed] = []
+        self._last_manager: Manager | None = None
+
+    # What is there before the curtain rises.
+
+    def install(self, *what: Path | Obj) -> None:
+        """Put manifests there, as an administrator would: objects, or files with one or more of them."""
+        for one in what:
+            objects = yaml.safe_load_all(one.read_text(encoding="utf-8")) if isinstance(one, Path) else (one,)
+            for obj in filter(None, objects):
+                self.server.create(obj)
+
+    # The play.
+
+    @asynccontextmanager
+    async def running(self, *specs: ControllerSpec, **options: Any) -> AsyncIterator[Running]:
+        """A run beside the block, as `kubectl ctrl run` does it, stopped at the block's end.
+
+        `options` are the fields of `runtime.options.RunOptions`: `namespace`, `labels`, `workers` and the like.
+        """
+        running = Running(self.manager(*specs, **options))
+        await self.rest()
+        try:
+            yield running
+        finally:
+            await running.stopped()
+
+    async def run(self, *specs: ControllerSpec, **options: Any) -> Summary:
+        """A run that ends by itself, as it does with `once=True` or `until_idle=True`; says how it went."""
+        return await self.manager(*specs, **options).run(Stop())
+
+    async def rest(self, seconds: float = 0.0) -> None:
+        """Let so much time pass, and then everything happen that can happen at that moment."""
+        await self.clock.sleep(seconds)
+        await settle()
+
+    def manager(
+        self,
+        *specs: ControllerSpec,
+        observers: Sequence[Callable[[Observed], None]] = (),
+        services: Services | None = None,
+        **options: Any,
+    ) -> Manager:
+        """A run that is still to be started."""
+        self._last_manager = Manager(
+            specs,
+            client=self.client(),
+            clock=self.clock,
+            rng=self.rng,
+            observers=[self.observed.append, *observers],
+            options=RunOptions(**options),
+            services=self.services() if services is None else services,
+        )
+        return self._last_manager
+
+    def client(self, user_agent: str = "test-run") -> Client:
+        return Client(self.server, clock=self.clock, rng=self.rng, user_agent=user_agent)
+
+    def services(self) -> Services:
+        """What a run has unless it is given others: events are sent, and there is nobody to stand for election with."""
+
+        def recorder(name: str, client: Client, tell: Callable[[Background], None]) -> EventRecorder:
+            return EventRecorder(client, f"kubectl-ctrl-{name}", clock=self.clock, rng=self.rng, tell=tell)
+
+        return Services(recorder=recorder)
+
+    # What is to be seen.
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Every reconcile that ended, oldest first: why it ran, what it called, what followed."""
+        return self.told(Attempt)
+
+    def told(self, kind: type[T]) -> list[T]:
+        """What observers were told of this kind, in order."""
+        return [value for value in self.observed if isinstance(value, kind)]
+
+    def writes(self, *, by: str = "kubectl-ctrl") -> Iterator[Write]:
+        """The writes of controllers, without those of the test; `list(stage.writes())` is empty for one at rest."""
+        return (write for write in self.server.writes if write.user_agent.startswith(by))
+
+    def events(self) -> list[tuple[str, str, str]]:
+        """(type, reason, message) of every event that was sent, sorted."""
+        return sorted((event["type"], event["reason"], event["message"]) for event in self.server.objects(EVENTS))
+
+    def __repr__(self) -> str:
+        return f"Stage(attempts={len(self.attempts)}, {self.server!r})"
+
+
+class Running:
+    """A run in the background."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.manager = manager
+        self.stop = Stop()
+        self.task = asyncio.create_task(manager.run(self.stop), name="run")
+
+    async def stopped(self) -> Summary:
+        """Ask it to stop, unless that was done, and wait for its end."""
+        if not self.stop.requests:
+            self.stop.request()
+        return await self.task
+
+    def __repr__(self) -> str:
+        return f"Running({self.manager!r}, stops={self.stop.requests})"
