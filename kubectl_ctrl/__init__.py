@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     )
     from kubectl_ctrl.model.owners import controlled_by, controller_of, owner_reference
     from kubectl_ctrl.model.resources import (
+        CONFIGMAPS,
         CRDS,
         DEPLOYMENTS,
         EVENTS,
@@ -129,7 +130,8 @@ _HOMES = {
     ),
     "model.owners": "controlled_by controller_of owner_reference",
     "model.resources": (
-        "CRDS DEPLOYMENTS EVENTS HPAS LEASES NAMESPACES PODS REPLICASETS SECRETS STATEFULSETS ObjectRef Resource"
+        "CONFIGMAPS CRDS DEPLOYMENTS EVENTS HPAS LEASES NAMESPACES PODS REPLICASETS SECRETS STATEFULSETS ObjectRef "
+        "Resource"
     ),
     "model.selectors": "Selector",
     "runtime.builder": "ControllerSpec controller",
@@ -151,6 +153,7 @@ def _table() -> dict[str, tuple[str, str]]:
 _TABLE = _table()
 
 __all__ = [
+    "CONFIGMAPS",
     "CRDS",
     "DEPLOYMENTS",
     "EVENTS",
