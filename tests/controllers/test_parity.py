@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from kubectl_ctrl import controllers
 from kubectl_ctrl.cli import bundled
-from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.controllers import BUNDLED
-from kubectl_ctrl.model.attempt import Background
+from kubectl_ctrl.install.parts import Parts, read_parts
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.resources import EVENTS
 from kubectl_ctrl.runtime.builder import ControllerSpec
-from kubectl_ctrl.runtime.events import EventRecorder
-from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.testing.loop import run_virtual
-from tests.runtime.world import World
+from kubectl_ctrl.testing.stage import Stage
 
 FOLDER = Path(controllers.__file__).parent
 
 
-def part(name: str, what: str) -> Obj:
-    loaded: Obj = yaml.safe_load(bundled.manifest(name, what))
-    return loaded
+def parts_of(name: str) -> Parts:
+    return read_parts(bundled.folder(name), name)
 
 
 def test_every_folder_is_listed_and_every_listed_one_is_there() -> None:
@@ -39,11 +32,16 @@ def test_the_parts_are_there_and_speak_of_one_thing(name: str) -> None:
     spec = bundled.load(name)
     assert isinstance(spec, ControllerSpec)
     assert spec.name == name
-    crd, example = part(name, "crd"), part(name, "example")
-    assert crd["metadata"]["name"] == spec.primary.full_name
-    assert crd["spec"]["names"]["kind"] == example["kind"] == spec.primary.kind
-    assert example["apiVersion"] == spec.primary.api_version
-    assert spec.primary.version in [version["name"] for version in crd["spec"]["versions"]]
+    parts = parts_of(name)
+    # A type that the cluster brings along has no CRD; its group has no domain of somebody else's.
+    assert [crd["metadata"]["name"] for crd in parts.crds] == (
+        [spec.primary.full_name] if "." in spec.primary.group else []
+    )
+    for crd in parts.crds:
+        assert crd["spec"]["names"]["kind"] == spec.primary.kind
+        assert spec.primary.version in [version["name"] for version in crd["spec"]["versions"]]
+    assert (spec.primary.api_version, spec.primary.kind) in [(one["apiVersion"], one["kind"]) for one in parts.example]
+    assert {role["metadata"]["name"].startswith(f"kubectl-ctrl-{name}") for role in parts.rbac} == {True}
 
 
 @pytest.mark.parametrize("name", BUNDLED)
@@ -61,25 +59,17 @@ def test_the_example_comes_to_rest_within_its_own_rights(name: str) -> None:
     """Every call that it made is covered by a rule of its ClusterRole, and at rest there are none but watches."""
 
     async def main() -> None:
-        world = World(installed=False)
-        world.server.create(part(name, "crd"))
-        world.server.play_deployments()
-        example = part(name, "example")
-        example["metadata"]["namespace"] = "default"
-        world.server.create(example)
-
-        def recorder(component: str, client: Client, tell: Any) -> EventRecorder:
-            return EventRecorder(client, component, clock=world.clock, rng=world.rng, tell=tell)
-
-        summary = await world.run(bundled.load(name), until_idle=True, services=Services(recorder=recorder))
+        stage, parts = Stage(), parts_of(name)
+        stage.install(*parts.crds, *parts.example)
+        stage.server.play_deployments()
+        summary = await stage.run(bundled.load(name), until_idle=True)
         assert (summary.problem(), summary.failed) == (None, ())
-        assert EVENTS in [told.call.resource for told in world.told(Background)]
-        rules = part(name, "rbac")["rules"]
-        for seen in world.server.requests:
+        rules = [rule for role in parts.rbac for rule in role["rules"]]
+        for seen in stage.server.requests:
             assert _allowed(rules, *_asked(seen.verb, seen.path)), f"{seen.verb} {seen.path} is in no rule"
-        world.server.writes.clear()
-        await world.run(bundled.load(name), until_idle=True)
-        assert list(world.writes()) == []
+        stage.server.writes.clear()
+        await stage.run(bundled.load(name), until_idle=True)
+        assert list(stage.writes()) == []
 
     run_virtual(main)
 
