@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 from collections.abc import Callable
@@ -12,9 +13,10 @@ import pytest
 import yaml
 
 from e2e.ctrl import Ctrl
-from e2e.kube import Audit, Kubectl, manifest, wait_until
+from e2e.kube import CHECKOUT, Audit, Kubectl, manifest, wait_until
 from e2e.test_foo import MANIFESTS, converged, foo
 
+OTHER_AUTHORITY = CHECKOUT / "tests" / "client" / "certificates" / "ca.pem"
 CRD = "foos.samplecontroller.k8s.io"
 
 
@@ -64,6 +66,12 @@ def _server(content: dict[str, Any]) -> str:
 
 def _unreachable(content: dict[str, Any]) -> None:
     content["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+
+
+def _of_another_authority(content: dict[str, Any]) -> None:
+    cluster = content["clusters"][0]["cluster"]
+    cluster.pop("certificate-authority", None)
+    cluster["certificate-authority-data"] = base64.b64encode(OTHER_AUTHORITY.read_bytes()).decode()
 
 
 def _with_token(content: dict[str, Any]) -> None:
@@ -265,6 +273,14 @@ def test_a_wrong_token_ends_it_with_3(elsewhere: Callable[[Change], Ctrl]) -> No
     assert ran.code == 3
     assert "error[CTRL-UNAUTHORIZED]" in ran.err
     assert "not-a-token" not in ran.err
+
+
+def test_a_server_of_another_authority_ends_it_with_3_at_once(elsewhere: Callable[[Change], Ctrl]) -> None:
+    ran = elsewhere(_of_another_authority)("run", "foo", timeout=20)
+    assert ran.code == 3
+    assert "error[CTRL-TLS]" in ran.err
+    assert "it was not made by the certificate authority of the kubeconfig" in ran.err
+    assert "next: Check the cluster's address and certificate-authority in the kubeconfig." in ran.err
 
 
 def test_an_unreachable_server_ends_once_with_3(elsewhere: Callable[[Change], Ctrl]) -> None:

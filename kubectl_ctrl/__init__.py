@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         TooManyRequests,
         Unauthorized,
         Unreachable,
+        Untrusted,
         UsageError,
     )
     from kubectl_ctrl.model.cause import Cause, CauseKind, Request
@@ -120,7 +121,7 @@ _HOMES = {
         "AlreadyExists ApiError BadAnswer BadRequest CallError Conflict ControllerError CtrlError DeadlinePassed "
         "Expired Forbidden Invalid MethodNotAllowed NamespaceTerminating NotFound NotInstalled NotLeading "
         "NotServed OutcomeUnknown Refused Replaced ServerError TerminalError TooManyRequests Unauthorized "
-        "Unreachable UsageError"
+        "Unreachable Untrusted UsageError"
     ),
     "model.cause": "Cause CauseKind Request",
     "model.change": "Change ChangeKind",
@@ -209,6 +210,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
+    "Untrusted",
     "UsageError",
     "Writer",
     "all_of",

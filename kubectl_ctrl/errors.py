@@ -6,6 +6,7 @@ CtrlError                   exit  1  CTRL-ERROR
 |   `-- CredentialsError    exit  3  CTRL-CREDENTIALS        an exec plugin, OIDC or token file gave no credentials
 |-- CallError               exit  1  CTRL-API                one call to a cluster failed; knows verb and object
 |   |-- Unreachable         exit  3  CTRL-UNREACHABLE        no answer: refused, reset, TLS, name lookup
+|   |   `-- Untrusted       exit  3  CTRL-TLS                an answer, but no TLS that the kubeconfig accepts
 |   |-- DeadlinePassed      exit  3  CTRL-DEADLINE           no answer in time
 |   |-- OutcomeUnknown      exit  1  CTRL-OUTCOME-UNKNOWN    a write was sent, no answer came, and no read could tell
 |   |-- NotLeading          exit  1  CTRL-NOT-LEADING        the call was not sent: the lease may have passed
@@ -169,6 +170,12 @@ class Unreachable(CallError):
 
     id = "CTRL-UNREACHABLE"
     exit_code = 3
+
+
+class Untrusted(Unreachable):
+    """The server is there, and its certificate or its TLS is not what the kubeconfig expects."""
+
+    id = "CTRL-TLS"
 
 
 class DeadlinePassed(CallError):

@@ -30,6 +30,7 @@ from kubectl_ctrl.errors import (
     TimedOut,
     TooManyRequests,
     Unreachable,
+    Untrusted,
 )
 from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.objects import uid_of
@@ -120,7 +121,8 @@ async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> Client:
 async def _cluster_id(client: Client, plan: Plan) -> str:
     """The same for every way to the same cluster where we may look; else what the kubeconfig says of it.
 
-    This is the first call of a run. A server that does not answer is waited for, except with --once.
+    This is the first call of a run. A server that does not answer is waited for, except with --once. One whose TLS is
+    not what the kubeconfig expects will not become another by waiting.
     """
     told = False
     while True:
@@ -130,7 +132,7 @@ async def _cluster_id(client: Client, plan: Plan) -> str:
             _log.debug("The cluster's UID cannot be read: %s", error.message)
             return hashlib.sha256(f"{plan.resolved.server} {ca_fingerprint(plan.resolved)}".encode()).hexdigest()
         except _AWAY as error:
-            if plan.options.once:
+            if plan.options.once or isinstance(error, Untrusted):
                 raise
             if not told:
                 _log.warning("No cluster answers yet; it keeps trying: %s", error.message, extra={"action": "waiting"})

@@ -40,6 +40,11 @@ def explain(error: Exception, server: str, proxy: str | None) -> str:
             return f"The connection to {where}{via} broke ({type(error).__name__})."
 
 
+def is_distrust(error: Exception) -> bool:
+    """Whether it is about certificates, or about speaking TLS at all."""
+    return isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError | ssl.SSLError)
+
+
 def _certificate_problem(error: Exception) -> str:
     problem = getattr(error, "verify_message", "") or type(error).__name__
     problem = problem.rstrip(".").replace("\n", " ")

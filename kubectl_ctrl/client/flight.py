@@ -8,7 +8,7 @@ from kubectl_ctrl.client.lost import Fate, fate
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.retry import FIRST_SHARE, Next, Sent, Step, casts_doubt, decide, pause
 from kubectl_ctrl.client.status import answered, refused, unfit_for_a_stream
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, TooSlow, TransportFault
+from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, NotTrusted, TooSlow, TransportFault
 from kubectl_ctrl.client.wire import Wire, encoded
 from kubectl_ctrl.client.words import plain, sentence
 from kubectl_ctrl.errors import (
@@ -25,6 +25,7 @@ from kubectl_ctrl.errors import (
     ServerError,
     TooManyRequests,
     Unreachable,
+    Untrusted,
 )
 from kubectl_ctrl.model.objects import Obj
 
@@ -149,6 +150,12 @@ class Flight:
                 f"The server did not answer {what} within {seconds:.3g} s.{said}",
                 site=self.site,
                 next_step="Check the connection; a slow admission webhook can be the reason too.",
+            )
+        elif isinstance(exc, NotTrusted):
+            error = Untrusted(
+                f"No answer came to {what}.{said}",
+                site=self.site,
+                next_step="Check the cluster's address and certificate-authority in the kubeconfig.",
             )
         else:
             error = Unreachable(

@@ -13,13 +13,13 @@ import aiohttp
 from yarl import URL
 
 from kubectl_ctrl.client.credentials import Credentials
-from kubectl_ctrl.client.faults import explain
+from kubectl_ctrl.client.faults import explain, is_distrust
 from kubectl_ctrl.client.grants import Grant
 from kubectl_ctrl.client.kubeconfig import Impersonation, Resolved, read_ca
 from kubectl_ctrl.client.pools import Pool, Pools, Trip, fail_when_lost
 from kubectl_ctrl.client.streams import NetworkStream
 from kubectl_ctrl.client.tls import Certificate, show, trusting, trusting_anyone
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, TooSlow
+from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, NotTrusted, TooSlow
 from kubectl_ctrl.clock import Clock
 
 # What may stand in the name of a header, less the percent sign that escapes everything else.
@@ -159,7 +159,8 @@ class NetworkTransport:
         return self._tls
 
     def _no_answer(self, error: Exception, trip: Trip) -> NoAnswer:
-        return NoAnswer(explain(error, self._resolved.server, self._resolved.proxy_url), sent=trip.sent)
+        kind = NotTrusted if is_distrust(error) else NoAnswer
+        return kind(explain(error, self._resolved.server, self._resolved.proxy_url), sent=trip.sent)
 
     def _raise_if_closed(self, trip: Trip) -> None:
         # Closing cancels what waits for a connection; to the waiting task that must not look like its own end.

@@ -78,5 +78,9 @@ class NoAnswer(TransportFault):
     """Refused, reset, closed early, TLS failure, name not found."""
 
 
+class NotTrusted(NoAnswer):
+    """The server was reached, and there is no TLS between it and the kubeconfig; trying again does not help."""
+
+
 class TooSlow(TransportFault):
     """The deadline passed, or a stream was silent for too long."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.client.network import NetworkTransport
-from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, TooSlow
+from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, NotTrusted, TooSlow
 from tests.client.hands import HandClock, until
 from tests.client.kubeconfigs import certificate, kubeconfig, resolved
 from tests.client.loopback import Request, plain, proxying, server_tls, serving
@@ -142,7 +142,7 @@ class TestTls:
             async with serving(tls=server_tls(server)) as box:
                 content = dev(box, ca=base64.b64encode(certificate(ca)).decode())
                 transport = of(resolved(tmp_path, content))
-                with pytest.raises(NoAnswer) as caught:
+                with pytest.raises(NotTrusted) as caught:
                     await transport.send(GET)
                 await transport.close()
                 assert not caught.value.sent
