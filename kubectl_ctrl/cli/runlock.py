@@ -1,6 +1,8 @@
-"""One runner per cluster, controller and scope on this machine, told by a locked file.
+"""One runner per cluster, controller and scope on this machine, told by locked files.
 
-The lock is the kernel's, so it goes with the process however it dies; what the file says is only for the message.
+A run holds the lock of its own file. The lock is the kernel's, so it goes with the process however it dies; what the
+file says is for messages. All namespaces and one of them overlap, and they have different files: so whoever takes or
+looks does it behind a gate, another lock, which is held for the few system calls of one look and never while waiting.
 """
 
 from __future__ import annotations
@@ -10,27 +12,142 @@ import fcntl
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from kubectl_ctrl.cli import holder
 from kubectl_ctrl.errors import CtrlError, Refused
+
+_GATE = "gate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """A run of one controller, as its file tells; `holder` is how its process signs."""
+
+    cluster: str
+    controller: str
+    scope: str  # a namespace; "" is all of them
+    pid: int
+    run: str
+    controllers: tuple[str, ...]
+    context: str
+    since: float  # wall time
+    holder: str
+
+    @property
+    def where(self) -> str:
+        return f"namespace {self.scope}" if self.scope else "all namespaces"
+
+    def overlaps(self, scope: str) -> bool:
+        return not self.scope or not scope or self.scope == scope
+
+    @property
+    def text(self) -> str:
+        """`process 4121 on this machine (namespace default)`."""
+        return f"process {self.pid} on this machine ({self.where})"
 
 
 @contextmanager
-def only_runner(folder: Path, *, cluster: str, controller: str, scope: str) -> Iterator[None]:
-    """Hold the place of this controller for the block; Refused, naming who has it, when it is taken."""
-    name = hashlib.sha256(json.dumps([cluster, controller, scope]).encode()).hexdigest()[:20]
-    path = folder / "runners" / f"{controller}-{name}.lock"
-    handle = _opened(path)
+def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
+    """Hold the place for the block; Refused, naming who has it, while a run of an overlapping scope has it."""
+    path = _path(folder, mine)
+    with _gate(folder):
+        for other in _held(folder, mine.cluster, mine.controller):
+            if other.overlaps(mine.scope):
+                raise _refusal(mine, other)
+        handle = _opened(path)
+        try:
+            if not _locked(handle):
+                raise _refusal(mine, None)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps(asdict(mine)).encode(), 0)
+        except BaseException:
+            os.close(handle)
+            raise
     try:
-        _take(handle, controller, scope)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps({"pid": os.getpid(), "controller": controller, "scope": scope}).encode(), 0)
         yield
-        os.ftruncate(handle, 0)
+    finally:
+        try:
+            with _gate(folder):
+                path.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
+
+
+def runners(folder: Path, *, cluster: str = "", controller: str = "") -> list[Runner]:
+    """The runs on this machine whose lock is really held; of all clusters and controllers where none is named."""
+    if not (folder / "runners").is_dir():
+        return []
+    with _gate(folder):
+        return _held(folder, cluster, controller)
+
+
+def ask_to_stop(folder: Path, runner: Runner) -> bool:
+    """Send its process the first SIGTERM, which lets it finish; False when it has gone, or is not of here."""
+    if not holder.is_here(runner.holder):
+        return False
+    # The descriptor stays with the process that has the pid now; the lock says that it is the one that is meant.
+    process = os.pidfd_open(runner.pid) if hasattr(os, "pidfd_open") and holder.runs(runner.pid) else None
+    try:
+        if runner not in runners(folder, cluster=runner.cluster, controller=runner.controller):
+            return False
+        if process is not None:
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+        else:
+            os.kill(runner.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    finally:
+        if process is not None:
+            os.close(process)
+    return True
+
+
+def _path(folder: Path, runner: Runner) -> Path:
+    place = hashlib.sha256(json.dumps([runner.cluster, runner.controller, runner.scope]).encode()).hexdigest()
+    return folder / "runners" / f"{runner.controller}-{place[:20]}.lock"
+
+
+@contextmanager
+def _gate(folder: Path) -> Iterator[None]:
+    handle = _opened(folder / "runners" / _GATE)
+    try:
+        _locked(handle, wait=True)
+        yield
     finally:
         os.close(handle)
+
+
+def _held(folder: Path, cluster: str, controller: str) -> list[Runner]:
+    """Behind the gate only: a look takes the lock for a moment, and must not be taken for its holder."""
+    found = []
+    for path in sorted((folder / "runners").glob("*.lock")):
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            free, runner = _locked(handle), _told(handle)
+        finally:
+            os.close(handle)
+        if free:
+            path.unlink(missing_ok=True)  # left behind by a kill
+        elif runner and cluster in ("", runner.cluster) and controller in ("", runner.controller):
+            found.append(runner)
+    return found
+
+
+def _told(handle: int) -> Runner | None:
+    try:
+        fields: dict[str, Any] = json.loads(os.pread(handle, 65536, 0))
+        return Runner(**{**fields, "controllers": tuple(fields["controllers"])})
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _opened(path: Path) -> int:
@@ -44,21 +161,23 @@ def _opened(path: Path) -> int:
         ) from error
 
 
-def _take(handle: int, controller: str, scope: str) -> None:
+def _locked(handle: int, *, wait: bool = False) -> bool:
+    """Whether the lock is ours now."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise CtrlError(f"The lock of {controller!r} cannot be taken: {error.strerror}.") from error
-        where = scope or "all namespaces"
-        raise Refused(
-            f"{controller} already runs here for this cluster ({where}): {_holder(handle)}.",
-            next_step="stop that one, or use another namespace with -n",
-        ) from None
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise CtrlError(f"The locks of this machine's runs cannot be used: {error.strerror}.") from error
+    return True
 
 
-def _holder(handle: int) -> str:
-    try:
-        return f"process {json.loads(os.pread(handle, 4096, 0))['pid']}"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
+def _refusal(mine: Runner, other: Runner | None) -> Refused:
+    who = other.text if other else f"another process ({mine.where})"
+    if other and mine.scope and not other.scope:
+        next_step = "stop that one: it works in all namespaces"
+    elif other and other.scope and not mine.scope:
+        next_step = "stop that one, or use one other namespace with -n"
+    else:
+        next_step = "stop that one, or use another namespace with -n"
+    return Refused(f"{mine.controller} already runs here for this cluster: {who}.", next_step=next_step)

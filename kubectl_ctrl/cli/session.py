@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.holder import identity, is_dead
 from kubectl_ctrl.cli.interrupts import interrupts
 from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.plan import Plan
-from kubectl_ctrl.cli.runlock import only_runner
+from kubectl_ctrl.cli.runlock import Runner, only_runner
 from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
@@ -113,9 +114,28 @@ async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> Client:
             cluster = await _cluster_id(client, plan)
     except TimeoutError:
         raise TimedOut(f"The server did not answer in time: {plan.resolved.server}.") from None
-    for spec in plan.specs:
-        held.enter_context(only_runner(app.state_dir, cluster=cluster, controller=spec.name, scope=plan.namespace))
+    for runner in _runners(plan, cluster):
+        held.enter_context(only_runner(app.state_dir, runner))
     return client
+
+
+def _runners(plan: Plan, cluster: str) -> list[Runner]:
+    """How this run introduces itself on this machine, once for each controller."""
+    names = tuple(spec.name for spec in plan.specs)
+    return [
+        Runner(
+            cluster=cluster,
+            controller=name,
+            scope=plan.namespace,
+            pid=os.getpid(),
+            run=plan.options.run_id,
+            controllers=names,
+            context=guard.context_name(plan.resolved),
+            since=plan.clock.now(),
+            holder=identity(plan.options.run_id),
+        )
+        for name in names
+    ]
 
 
 async def _cluster_id(client: Client, plan: Plan) -> str:

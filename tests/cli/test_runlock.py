@@ -1,45 +1,145 @@
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.cli.runlock import only_runner
+from kubectl_ctrl.cli.holder import identity
+from kubectl_ctrl.cli.runlock import Runner, ask_to_stop, only_runner, runners
 from kubectl_ctrl.errors import CtrlError, Refused
+
+ME = Runner(
+    cluster="c",
+    controller="foo",
+    scope="default",
+    pid=4121,
+    run="r7f3",
+    controllers=("foo", "bar"),
+    context="kind-ctrl",
+    since=1000.5,
+    holder=identity("r7f3"),
+)
 
 
 def test_a_second_runner_of_the_same_scope_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+    said = r"foo already runs here .*: process 4121 on this machine \(namespace default\)\."
+    with only_runner(tmp_path, ME), pytest.raises(Refused, match=said), only_runner(tmp_path, replace(ME, pid=1)):
+        pass
+
+
+@pytest.mark.parametrize(
+    "other", [replace(ME, cluster="d"), replace(ME, controller="bar"), replace(ME, scope="kube-public")]
+)
+def test_another_cluster_controller_or_namespace_is_another_place(tmp_path: Path, other: Runner) -> None:
+    with only_runner(tmp_path, ME), only_runner(tmp_path, other):
+        assert sorted(runners(tmp_path), key=repr) == sorted([ME, other], key=repr)
+
+
+@pytest.mark.parametrize(("first", "second"), [("", "default"), ("default", "")])
+def test_all_namespaces_and_one_of_them_exclude_each_other(tmp_path: Path, first: str, second: str) -> None:
+    where = "namespace default" if first else "all namespaces"
     with (
-        only_runner(tmp_path, cluster="c", controller="foo", scope="default"),
-        pytest.raises(Refused, match=r"foo already runs here .*default.*: process \d+\."),
-        only_runner(tmp_path, cluster="c", controller="foo", scope="default"),
+        only_runner(tmp_path, replace(ME, scope=first)),
+        pytest.raises(Refused, match=rf"process 4121 on this machine \({where}\)"),
+        only_runner(tmp_path, replace(ME, scope=second)),
     ):
         pass
 
 
-@pytest.mark.parametrize("other", [{"cluster": "d"}, {"controller": "bar"}, {"scope": ""}])
-def test_another_cluster_controller_or_scope_is_another_place(tmp_path: Path, other: dict[str, str]) -> None:
-    place = {"cluster": "c", "controller": "foo", "scope": "default"}
-    with only_runner(tmp_path, **place), only_runner(tmp_path, **(place | other)):
-        pass
-
-
-def test_the_place_is_free_again_afterwards(tmp_path: Path) -> None:
-    for _ in range(2):
-        with only_runner(tmp_path, cluster="c", controller="foo", scope="default"):
+def test_the_place_is_free_again_afterwards_and_nothing_is_left(tmp_path: Path) -> None:
+    for scope in ("default", "", "default"):
+        with only_runner(tmp_path, replace(ME, scope=scope)):
             pass
+    assert runners(tmp_path) == []
+    assert list(tmp_path.rglob("*.lock")) == []
+
+
+def test_who_runs_is_told_by_its_lock_and_not_by_its_file(tmp_path: Path) -> None:
+    with only_runner(tmp_path, ME):
+        assert runners(tmp_path, cluster="c", controller="foo") == [ME]
+        assert runners(tmp_path, cluster="other") == runners(tmp_path, controller="bar") == []
+        (lock,) = tmp_path.rglob("*.lock")
+    lock.write_text(json.dumps(asdict(ME)))
+    assert runners(tmp_path) == []
+    assert not lock.exists(), "What a killed run left stays for ever."
 
 
 def test_a_lock_file_that_was_planted_as_a_link_is_not_followed(tmp_path: Path) -> None:
-    with only_runner(tmp_path, cluster="c", controller="foo", scope="default"):
-        (lock,) = (tmp_path / "runners").iterdir()
+    with only_runner(tmp_path, ME):
+        (lock,) = tmp_path.rglob("*.lock")
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    lock.unlink()
     lock.symlink_to(victim)
-    with (
-        pytest.raises(CtrlError, match="cannot be made"),
-        only_runner(tmp_path, cluster="c", controller="foo", scope="default"),
-    ):
+    with pytest.raises(CtrlError, match="cannot be made"), only_runner(tmp_path, ME):
         pass
     assert victim.read_text() == "precious"
+
+
+_CHECKOUT = Path(__file__).parents[2]
+_HOLD = """
+import sys, signal
+from dataclasses import replace
+from pathlib import Path
+import os
+from kubectl_ctrl.cli.runlock import only_runner
+from tests.cli.test_runlock import ME
+from kubectl_ctrl.cli.holder import identity
+ran = False
+def stop(*_):
+    global ran
+    ran = True
+signal.signal(signal.SIGTERM, stop)
+scope = sys.argv[2]
+with only_runner(Path(sys.argv[1]), replace(ME, scope=scope, pid=os.getpid(), holder=identity("r1"))):
+    print("held", flush=True)
+    signal.pause()
+sys.exit(3 if ran else 1)
+"""
+
+
+@contextmanager
+def holding(folder: Path, scope: str = "default") -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the place until SIGTERM, then ends with code 3."""
+    words = [sys.executable, "-c", _HOLD, str(folder), scope]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=_CHECKOUT)
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_process_that_holds_its_lock_can_be_asked_to_stop(tmp_path: Path) -> None:
+    with holding(tmp_path) as process:
+        (runner,) = runners(tmp_path)
+        assert runner.pid == process.pid
+        assert ask_to_stop(tmp_path, runner)
+        assert process.wait() == 3
+
+
+def test_a_killed_holder_leaves_its_place_free_at_once(tmp_path: Path) -> None:
+    with holding(tmp_path, "") as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with only_runner(tmp_path, ME):
+            pass
+
+
+def test_nobody_is_stopped_who_does_not_hold_the_lock(tmp_path: Path) -> None:
+    with holding(tmp_path) as process:
+        (runner,) = runners(tmp_path)
+        for other in (
+            replace(runner, run="r000"),  # not the run that is there now
+            replace(runner, holder=f"elsewhere.1.2_{runner.pid}_r1"),  # a pid of another machine
+        ):
+            assert not ask_to_stop(tmp_path, other)
+        assert process.poll() is None
