@@ -11,7 +11,6 @@ import base64
 import binascii
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,24 +20,7 @@ from typing import Any
 import yaml
 
 from kubectl_ctrl.errors import ConfigError
-
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_Base):  # type: ignore[misc]
-    """YAML as kubectl takes it: no dates and no numbers in base 60, so an unquoted 2026-01-01 or 12:30 stays text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "bool", "merge")]
-    for first, resolvers in _Base.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
-    list("-+0123456789."),
-)
+from kubectl_ctrl.model.manifests import Loader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +165,7 @@ def parse(raw: bytes, what: str) -> Any:
             # JSON may hold tabs, which YAML takes for an error.
             with suppress(json.JSONDecodeError):
                 return json.loads(text)
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - built on the safe loader
+        return yaml.load(text, Loader=Loader)  # noqa: S506 - built on the safe loader
     except UnicodeDecodeError:
         raise ConfigError(f"{what} is not UTF-8 text.") from None
     except RecursionError:

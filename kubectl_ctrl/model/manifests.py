@@ -1,0 +1,183 @@
+"""Manifests as text: YAML or JSON, one object or many, as kubectl takes them; and errors that say where.
+
+Every object keeps the place where it stands (`crd.yaml:12`), so that whoever finds fault with it later can name it too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.model.objects import Obj
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# An API server takes no object over 3 MiB; what is far beyond that was not meant to be read.
+_MOST_BYTES = 16 * 1024 * 1024
+# Aliases make little text into much: the text is counted as if each were written out.
+_MOST_NODES = 1_000_000
+
+_TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+
+
+class Loader(_Base):  # type: ignore[misc]
+    """YAML as kubectl takes it: no dates and no numbers in base 60, so an unquoted 2026-01-01 or 12:30 stays text."""
+
+
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "bool", "merge")]
+    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
+    list("-+0123456789."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object and where it stands."""
+
+    obj: Obj = field(repr=False)
+    where: str  # `crd.yaml:12`: file and line
+
+    def wrong(self, why: str, next_step: str = "") -> ControllerError:
+        return ControllerError(f"{self.where}: {why}", next_step=next_step)
+
+
+def parse(raw: bytes, file: str) -> tuple[Manifest, ...]:
+    """The objects of a file, with those of a List one by one; raises for anything that kubectl would not take.
+
+    Documents without content are passed over; a file without any object is an error, as it is for kubectl.
+    """
+    found = tuple(manifest for document in _documents(_text(raw, file), file) for manifest in _objects(document))
+    if not found:
+        raise ControllerError(f"{file}: There is no object in this file.", next_step="write one, or remove the file")
+    return found
+
+
+def _text(raw: bytes, file: str) -> str:
+    if len(raw) > _MOST_BYTES:
+        size = f"{len(raw) / 2**20:.0f} MiB"
+        raise ControllerError(f"{file}: The file is too large to be a manifest: {size}.", next_step="split it")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ControllerError(f"{file}:{line}: The text is not UTF-8.", next_step="save it as UTF-8") from None
+    if (at := text.find("\0")) >= 0:
+        raise ControllerError(f"{file}:{text.count(chr(10), 0, at) + 1}: There is a NUL character.")
+    return text
+
+
+def _documents(text: str, file: str) -> Iterator[Manifest]:
+    """Each document that has content, whatever it holds."""
+    if text.lstrip().startswith("{"):
+        # JSON may hold tabs, an error in YAML; a key that is there twice is left to YAML, which knows its line.
+        with suppress(ValueError):
+            yield Manifest(json.loads(text, object_pairs_hook=_once_each), f"{file}:1")
+            return
+    loader = Loader(text)
+    number = 1
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            _check(node, file, number)
+            if (value := loader.construct_document(node)) is not None:
+                yield Manifest(value, f"{file}:{node.start_mark.line + 1}")
+            number += 1
+    except yaml.MarkedYAMLError as error:
+        raise _syntax(error, file, number) from None
+    except RecursionError:
+        raise ControllerError(f"{file}: Document {number} is nested too deeply.") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ControllerError(f"{file}: This is not YAML: {str(error).splitlines()[0]}.") from None
+    finally:
+        loader.dispose()
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> Obj:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _syntax(error: yaml.MarkedYAMLError, file: str, number: int) -> ControllerError:
+    mark = error.problem_mark or error.context_mark
+    where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+    problem = (error.problem or error.context or "it cannot be read").rstrip(".")
+    hint = "indent with blanks" if "\\t" in problem else ""
+    return ControllerError(f"{where}: Document {number} is not YAML: {problem}.", next_step=hint)
+
+
+def _check(node: yaml.Node, file: str, number: int) -> None:
+    """Refuse what a loader would take without a word: keys given twice, aliases that grow beyond measure."""
+    sizes: dict[int, int] = {}
+
+    def size(one: yaml.Node, above: frozenset[int]) -> int:
+        if isinstance(one, yaml.ScalarNode):
+            return 1
+        if id(one) in above:
+            line = one.start_mark.line + 1
+            raise ControllerError(f"{file}:{line}: Document {number} holds itself through an alias.")
+        if id(one) not in sizes:
+            if isinstance(one, yaml.MappingNode):
+                _check_keys(one, file, number)
+            inside = above | {id(one)}
+            parts = [part for item in one.value for part in (item if isinstance(item, tuple) else (item,))]
+            sizes[id(one)] = 1 + sum(size(part, inside) for part in parts)
+        return sizes[id(one)]
+
+    if size(node, frozenset()) > _MOST_NODES:
+        where = f"{file}:{node.start_mark.line + 1}"
+        raise ControllerError(
+            f"{where}: Document {number} grows beyond {_MOST_NODES:,} values through aliases.",
+            next_step="write it out, or leave the aliases away",
+        )
+
+
+def _check_keys(node: yaml.MappingNode, file: str, number: int) -> None:
+    seen: dict[str, int] = {}
+    for key, _ in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise ControllerError(f"{file}:{line}: Document {number} has a key that is not text.")
+        if key.tag == _MERGE:
+            continue
+        key.tag = _TEXT  # `1:` and `on:` are names here, whatever else they look like
+        if key.value in seen:
+            raise ControllerError(
+                f"{file}:{line}: Document {number} has the key {key.value!r} twice; first in line {seen[key.value]}.",
+                next_step="keep one of the two",
+            )
+        seen[key.value] = line
+
+
+def _objects(document: Manifest) -> Iterator[Manifest]:
+    """The objects of one document, each with what every object must have."""
+    obj: Any = document.obj
+    if not isinstance(obj, dict):
+        what = "a list" if isinstance(obj, list) else f"{type(obj).__name__} {str(obj)[:40]!r}"
+        raise document.wrong(f"There is {what} where an object must be.", "separate objects by a line of ---")
+    items = obj.get("items")
+    if str(obj.get("kind") or "").endswith("List") and isinstance(items, list):
+        for item in items:
+            yield from _objects(Manifest(item, document.where))
+        return
+    for name in ("apiVersion", "kind"):
+        if not isinstance(obj.get(name), str) or not obj[name]:
+            raise document.wrong(f"The object has no {name}.", f"write {name}: at its top level")
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
+        raise document.wrong(f"The {obj['kind']} has no metadata.name.", "give it a name")
+    yield document
