@@ -1,0 +1,104 @@
+"""What a ReplicaSet's label says: which pods count, and when the label is written."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kubectl_ctrl import (
+    PODS,
+    REPLICASETS,
+    Change,
+    ChangeKind,
+    Conflict,
+    Context,
+    NotFound,
+    Obj,
+    Request,
+    Result,
+    controller,
+    controller_of,
+    is_deleting,
+    labels_changed,
+    labels_of,
+    named,
+)
+
+LABEL = "pod-count"
+
+# A pod that has ended counts no more, and is as good as gone.
+_COUNTED = "status.phase!=Succeeded,status.phase!=Failed"
+# Seconds between two writes for one ReplicaSet; its first one comes at once.
+_PAUSE = 3.0
+
+
+async def reconcile(ctx: Context, request: Request) -> Result | None:
+    """Make one ReplicaSet's label say how many pods it has."""
+    replicaset = await ctx.read.get(REPLICASETS, request.name)
+    if replicaset is None or is_deleting(replicaset):
+        return None
+    pods = await ctx.read.children(replicaset, PODS)
+    count = str(sum(not is_deleting(pod) for pod in pods))
+    if labels_of(replicaset).get(LABEL) == count:
+        return None
+    if wait := _left_to_wait(replicaset, ctx.now()):
+        return Result(wait, waiting_for="its pods to come to rest")
+    return await _label(ctx, replicaset, count)
+
+
+async def undo(ctx: Context, request: Request) -> Result | None:
+    """Take the label away."""
+    replicaset = await ctx.read.get(REPLICASETS, request.name)
+    if replicaset is None or LABEL not in labels_of(replicaset):
+        return None
+    return await _label(ctx, replicaset, None)
+
+
+async def _label(ctx: Context, replicaset: Obj, value: str | None) -> Result | None:
+    try:
+        await ctx.write.patch(replicaset, REPLICASETS, {"metadata": {"labels": {LABEL: value}}})
+    except NotFound:  # also when another one of its name came in between, which wakes us by itself
+        return None
+    except Conflict:
+        # Its own controller writes it with every pod, and those writes do not wake us: look again soon.
+        return Result(again=True)
+    return None
+
+
+def _left_to_wait(replicaset: Obj, now: float) -> float:
+    """Seconds until the label may be written again; 0.0 for now.
+
+    When it was written last is what the server noted, so a restart does not forget it. Its clock may differ from ours:
+    the wait is at most twice the pause, and none when the clocks are further apart than that.
+    """
+    noted = _written_at(replicaset)
+    if noted is None or abs(now - noted) >= _PAUSE:
+        return 0.0
+    return _PAUSE - (now - noted)
+
+
+def _written_at(replicaset: Obj) -> float | None:
+    """When this controller last wrote the ReplicaSet, in the server's time and to the second."""
+    times = [
+        entry["time"]
+        for entry in replicaset["metadata"].get("managedFields") or ()
+        if entry.get("manager") == CONTROLLER.field_manager and entry.get("time")
+    ]
+    return datetime.fromisoformat(max(times)).timestamp() if times else None
+
+
+def _counts_otherwise(change: Change) -> bool:
+    """Whether a pod may have begun or ceased to count; all else about a pod that stays is its own business."""
+    old, new = change.old, change.new
+    if change.kind is not ChangeKind.MODIFIED or old is None or new is None:
+        return True
+    return is_deleting(old) != is_deleting(new) or controller_of(old) != controller_of(new)
+
+
+CONTROLLER = (
+    controller("podcount", reconcile)
+    .for_(REPLICASETS, when=labels_changed)
+    .owns(PODS, when=named("pod begins or ceases to count", _counts_otherwise))
+    .caching(REPLICASETS, metadata_only=True)
+    .caching(PODS, fields=_COUNTED, metadata_only=True)
+    .cleanup(undo)
+)
