@@ -137,8 +137,8 @@ class ControllerSpec:
     ) -> ControllerSpec:
         """Watch and keep less of a resource: what these selectors match, or of each object its metadata alone.
 
-        An object that leaves the selection counts as deleted. What is kept without its spec can be patched and deleted,
-        and not ensured.
+        An object that leaves the selection counts as deleted. What is kept without its spec can be patched and deleted;
+        it can neither be ensured nor be given a status.
         """
         if resource not in self.resources:
             raise self._error(

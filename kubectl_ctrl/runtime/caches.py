@@ -59,6 +59,15 @@ class Caches:
             )
         return lookup.by_index(f"{self._spec.name}/by/{index}", value)
 
+    def check_whole(self, resource: Resource, verb: str) -> None:
+        """Refuse a write that compares what is desired with objects of which only the metadata is kept."""
+        if self._spec.view(resource).metadata_only:
+            raise ControllerError(
+                f"Controller {self._spec.name!r} keeps of {resource} the metadata alone, so {verb}() cannot tell what"
+                " would change.",
+                next_step=f"Leave metadata_only out of .caching({resource.kind}), or use ctx.write.patch().",
+            )
+
     def newest(self, obj: Obj, resource: Resource) -> Obj:
         """The object as the cache has it now, or as it was given when the cache has none of that UID."""
         meta = obj["metadata"]

@@ -117,10 +117,12 @@ class LiveWriter:
 
     async def ensure(self, child: Obj, *, owner: Obj, resource: Resource, leave_out: Iterable[str] = ()) -> Ensured:
         self._notes.check_open()
+        self._caches.check_whole(resource, "ensure")
         return await self._children.ensure(child, owner, resource, leave_out)
 
     async def status(self, obj: Obj, resource: Resource, status: Obj) -> Obj:
         self._notes.check_open()
+        self._caches.check_whole(resource, "status")
         return await self._statuses.write(obj, resource, status)
 
     async def create(self, obj: Obj, resource: Resource) -> Obj:
