@@ -34,6 +34,8 @@ FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 # A Foo's name becomes the value of a pod label, and those end here.
 _LABEL_LIMIT = 63
 _BY_DEPLOYMENT = "deploymentName"
+# Of a status: what is told in the Deployment's place.
+_COUNTS = ("availableReplicas", "replicas", "selector")
 
 
 async def reconcile(ctx: Context, request: Request) -> Result | None:
@@ -56,7 +58,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
         raise
     if not ensured.ours:
         return await _taken(ctx, foo, ensured)
-    await _report(ctx, foo, _conditions(ensured.obj, hpa), available=_available(ensured.obj))
+    await _report(ctx, foo, _conditions(ensured.obj, hpa), _counts(ensured.obj))
     return await _settle(ctx, foo, ensured.obj)
 
 
@@ -136,6 +138,16 @@ def _available(deployment: Obj) -> int:
     return int(deployment.get("status", {}).get("availableReplicas") or 0)
 
 
+def _counts(deployment: Obj) -> Obj:
+    """What the Foo's status says in the Deployment's place; its scale subresource is made of it."""
+    labels = deployment["spec"]["selector"].get("matchLabels") or {}
+    return {
+        "availableReplicas": _available(deployment),
+        "replicas": int(deployment.get("status", {}).get("replicas") or 0),
+        "selector": ",".join(f"{key}={value}" for key, value in sorted(labels.items())),
+    }
+
+
 def _is_available(deployment: Obj) -> bool:
     """Whether the Deployment's own controller has seen the latest spec and enough updated pods are available."""
     status = deployment.get("status", {})
@@ -187,15 +199,16 @@ def _not_ready(reason: str, message: str) -> tuple[Condition, ...]:
     )
 
 
-async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], available: int | None = None) -> None:
-    """Write the status where it says something new, and an event when that is that the Foo is ready."""
+async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], counts: Obj | None = None) -> None:
+    """Write the status where it says something new, and an event when that is that the Foo is ready.
+
+    Without new counts the last ones stand.
+    """
     before = foo.get("status") or {}
     generation = generation_of(foo)
     merged = merge_conditions(before.get("conditions") or [], *conditions, now=ctx.now(), generation=generation)
-    status: Obj = {"observedGeneration": generation, "conditions": merged}
-    count = before.get("availableReplicas") if available is None else available
-    if count is not None:
-        status["availableReplicas"] = count
+    known = {name: before[name] for name in _COUNTS if name in before} if counts is None else counts
+    status: Obj = {**known, "observedGeneration": generation, "conditions": merged}
     after = await ctx.write.status(foo, FOOS, status)
     if conditions[0].status == "True" and version_of(after) != version_of(foo):
         ctx.write.event(foo, reason="Synced", message="Foo synced successfully")

@@ -31,8 +31,11 @@ def original_crd(*, status: bool) -> Obj:
     made: Obj = yaml.safe_load((Path(package.__file__).parent / "crd.yaml").read_text())
     version = made["spec"]["versions"][0]
     properties = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
-    for name in ("conditions", "observedGeneration"):
+    for name in ("conditions", "observedGeneration", "replicas", "selector"):
         del properties[name]
+    del version["additionalPrinterColumns"]
+    del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["replicas"]["default"]
+    del version["subresources"]["scale"]
     if not status:
         del version["subresources"]
     return made
@@ -440,6 +443,26 @@ def test_on_a_crd_without_status_subresource_it_says_that_install_is_missing() -
         assert summary.reason is Reason.NOT_INSTALLED
 
     scenario(body, original_crd(status=False))
+
+
+def test_its_scale_is_that_of_the_deployment() -> None:
+    async def body(world: FooWorld) -> None:
+        world.server.create(foo(replicas=None))
+        async with world.foo_running():
+            scales = FOOS.ref("test", "default").sub("scale")
+            for wanted in (1, 4):
+                scale = await world.client().get(scales)
+                scale["spec"]["replicas"] = wanted
+                await world.client().replace(scales, scale)
+                await world.rest(5)
+                scale = await world.client().get(scales)
+                assert scale["spec"] == {"replicas": wanted}
+                assert scale["status"] == {"replicas": wanted, "selector": "app=nginx,controller=test"}
+                found = world.deployment()
+                assert found is not None
+                assert found["spec"]["replicas"] == wanted
+
+    scenario(body)
 
 
 def test_a_crd_that_comes_later_is_waited_for() -> None:
