@@ -133,7 +133,8 @@ class Fanout:
 
     @property
     def subscriptions(self) -> tuple[Subscription, ...]:
-        return self._subscriptions
+        """Those that are open."""
+        return self._open()
 
     def add(
         self,

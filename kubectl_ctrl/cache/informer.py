@@ -54,7 +54,7 @@ class Informer:
         self._reflector = Reflector(client, self._replica, clock=clock, rng=rng, on_state=self._note_state)
         self._health = Health(state=State.STARTING, since=clock.now())
         self._synced = asyncio.Event()
-        self._listeners: tuple[Callable[[Informer], None], ...] = ()
+        self._listeners: tuple[tuple[Callable[[Informer], None]], ...] = ()
 
     # Reads. Each one answers from one moment; what it returns is shared and must not be changed.
 
@@ -72,6 +72,10 @@ class Informer:
     def add_index(self, name: str, values: IndexFn) -> None:
         """`values` must be a pure function of the object; at any time, also when objects are there already."""
         self._replica.add_index(name, values)
+
+    def drop_index(self, name: str) -> None:
+        """Nobody asks `by_index` for it any more."""
+        self._replica.drop_index(name)
 
     def __len__(self) -> int:
         """Objects in the store; the overlay does not count."""
@@ -94,9 +98,16 @@ class Informer:
         """
         return self._replica.subscribe(name, handler, resync=resync, replaced=replaced)
 
-    def on_health(self, listener: Callable[[Informer], None]) -> None:
-        """Have `listener` called whenever the state changes."""
-        self._listeners = (*self._listeners, listener)
+    def on_health(self, listener: Callable[[Informer], None]) -> Callable[[], None]:
+        """Have `listener` called whenever the state changes, until what this returns is called."""
+        # One who listens twice is called twice, so each call takes out its own.
+        entry = (listener,)
+        self._listeners = (*self._listeners, entry)
+
+        def stop() -> None:
+            self._listeners = tuple(one for one in self._listeners if one is not entry)
+
+        return stop
 
     # State.
 
@@ -123,6 +134,11 @@ class Informer:
     @property
     def counts(self) -> Counts:
         return self._reflector.counts
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """Their names."""
+        return self._replica.indexes
 
     @property
     def subscriptions(self) -> tuple[Subscription, ...]:
@@ -170,7 +186,7 @@ class Informer:
         if state is before:
             return
         self._tell(before)
-        for listener in self._listeners:
+        for (listener,) in self._listeners:
             listener(self)
 
     def _tell(self, before: State) -> None:

@@ -98,6 +98,13 @@ class Replica:
     def add_index(self, name: str, values: IndexFn) -> None:
         self.store.add_index(name, values)
 
+    def drop_index(self, name: str) -> None:
+        self.store.drop_index(name)
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        return self.store.indexes
+
     # What list and watch deliver.
 
     def stage(self) -> Staging:

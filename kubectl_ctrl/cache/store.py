@@ -95,12 +95,21 @@ class Store:
     def index(self, name: str) -> Index:
         return self._indexes[name]
 
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self._indexes)
+
     def add_index(self, name: str, values: IndexFn) -> None:
         """Takes in what is there already; a name that is taken by another function is an error of the caller."""
         index = Index(name, values)
         for key, obj in self.objects.items():
             index.file(key, obj)
         self._indexes[name] = index
+
+    def drop_index(self, name: str) -> None:
+        """Nobody looks into it any more."""
+        del self._indexes[name]
 
     def put(self, obj: Obj) -> tuple[Change, ...]:
         """The object's new state. Another UID under the same key is another object: the old one was deleted unseen."""

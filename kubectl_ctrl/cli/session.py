@@ -190,7 +190,7 @@ async def _announce_stop(manager: Manager, teller: Teller, stop: Stop) -> None:
 
 
 def _under_way(manager: Manager) -> list[str]:
-    return [entry for member in manager.members for entry in member.controller.under_way]
+    return [entry for member in manager.members for entry in member.under_way]
 
 
 def _metrics(plan: Plan, client: Client) -> Metrics | None:

@@ -22,6 +22,7 @@ class CauseKind(StrEnum):
     TIMER = "timer"  # the attempt named by `attempt` asked to be called again
     AGAIN = "again"  # the attempt named by `attempt` asked for another pass at once
     MANUAL = "manual"  # asked for by a person or a program through the public API
+    RELOADED = "code reloaded"  # the controller's code was replaced, and looks at everything anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

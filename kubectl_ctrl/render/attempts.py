@@ -111,7 +111,7 @@ def cause_text(cause: Cause, style: Style, primary: Resource | None) -> str:
             return f"timer, {cause.detail} asked by {cause.attempt}"
         case CauseKind.AGAIN:
             return f"again, asked by {cause.attempt}"
-        case CauseKind.INITIAL | CauseKind.RESYNC:
+        case CauseKind.INITIAL | CauseKind.RESYNC | CauseKind.RELOADED:
             return f"{_named(cause, primary)}{cause.kind.value}"
         case CauseKind.MANUAL:
             return f"asked for: {escaped(cause.detail)}" if cause.detail else "asked for"

@@ -36,6 +36,7 @@ class Cut(Enum):
     TIMEOUT = "timeout"
     LEASE = "the lease was lost"
     STOP = "the run was stopped"
+    RELOAD = "its code was replaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,21 +24,33 @@ class Lookup(Protocol):
 
     def add_index(self, name: str, values: Indexer) -> None: ...
 
+    def drop_index(self, name: str) -> None: ...
+
     def list(self, namespace: str = "", selector: Selector | None = None) -> Sequence[Obj]: ...
 
 
 class Caches:
-    """Everything that a controller declared, and nothing else."""
+    """Everything that a controller declared, and nothing else; `edition` counts the versions of its code in a run."""
 
-    def __init__(self, spec: ControllerSpec, lookups: Mapping[Resource, Lookup]) -> None:
+    def __init__(self, spec: ControllerSpec, lookups: Mapping[Resource, Lookup], edition: int = 1) -> None:
         self._spec = spec
         self._lookups = {resource: lookups[resource] for resource in spec.resources}
-        self._indexes = {(index.resource, index.name) for index in spec.indexes}
-        # Informers are shared, so every controller files under names of its own.
+        # Informers are shared, so every controller files under names of its own, and so does every version of its code.
+        self._by_owner = f"{spec.name}/{edition}/controller"
+        self._indexes = {
+            (index.resource, index.name): f"{spec.name}/{edition}/by/{index.name}" for index in spec.indexes
+        }
         for lookup in self._lookups.values():
-            lookup.add_index(f"{spec.name}/controller", _controller_uid)
+            lookup.add_index(self._by_owner, _controller_uid)
         for index in spec.indexes:
-            self._lookups[index.resource].add_index(f"{spec.name}/by/{index.name}", index.values)
+            self._lookups[index.resource].add_index(self._indexes[index.resource, index.name], index.values)
+
+    def close(self) -> None:
+        """Nobody reads from it any more: take its indexes out of the informers."""
+        for lookup in self._lookups.values():
+            lookup.drop_index(self._by_owner)
+        for (resource, _), name in self._indexes.items():
+            self._lookups[resource].drop_index(name)
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None:
         return self._of(resource).get(Key(namespace if resource.namespaced else "", name))
@@ -48,7 +60,7 @@ class Caches:
         return self._of(resource).list(namespace if resource.namespaced else "", selector)
 
     def children(self, owner: Obj, resource: Resource) -> Sequence[Obj]:
-        return self._of(resource).by_index(f"{self._spec.name}/controller", uid_of(owner))
+        return self._of(resource).by_index(self._by_owner, uid_of(owner))
 
     def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]:
         lookup = self._of(resource)
@@ -57,7 +69,7 @@ class Caches:
                 f"Controller {self._spec.name!r} has no index {index!r} of {resource}.",
                 next_step=f"Declare it with .index({resource.kind}, {index!r}, ...).",
             )
-        return lookup.by_index(f"{self._spec.name}/by/{index}", value)
+        return lookup.by_index(self._indexes[resource, index], value)
 
     def check_whole(self, resource: Resource, verb: str) -> None:
         """Refuse a write that compares what is desired with objects of which only the metadata is kept."""

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 Gate = Callable[[], float | None]
 
-_UNHURRIED = (CauseKind.INITIAL, CauseKind.RESYNC)
+_UNHURRIED = (CauseKind.INITIAL, CauseKind.RESYNC, CauseKind.RELOADED)
 # A lease can run out a moment before the elector says so; until then the gate is asked again after so long.
 _RECHECK = 0.5
 _MOST_ENTRIES = 1000
@@ -87,6 +87,11 @@ class Controller:
         """Run it because somebody says so."""
         self._queue.add(request, Cause(kind=CauseKind.MANUAL, at=self._clock.now(), detail=detail))
 
+    def inherit(self, request: Request, causes: tuple[Cause, ...] = ()) -> None:
+        """Run it because the code before this one was not done with it; `causes` as far as they are known."""
+        for cause in causes or (Cause(kind=CauseKind.RELOADED, at=self._clock.now()),):
+            self._queue.add(request, cause)
+
     def _is_late_echo(self, request: Request, cause: Cause) -> bool:
         if request in self._running:
             return False  # decided when that attempt is done
@@ -132,6 +137,15 @@ class Controller:
                 self.left.append(replace(self._waiting(entry), state=Stage.READY))
         self._stopping = True
         self._open.set()  # whoever waits in front of it goes home
+
+    def bequeath(self) -> dict[Request, tuple[Cause, ...]]:
+        """Stop, and give away what was ready to run; what is left of what still runs will be in `left`."""
+        ready = {request: work.causes for request, work in self._held.items()}
+        while (work := self._queue.take()) is not None:
+            ready[work.key] = work.causes
+            self._queue.done(work)
+        self.stop()
+        return ready
 
     def give_up(self) -> None:
         """The workers were stopped while attempts still ran: those are left too."""

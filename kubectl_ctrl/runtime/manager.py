@@ -84,11 +84,26 @@ class Manager:
 
     def ask(self, controller: str, request: Request, detail: str = "") -> None:
         """Have a request run because somebody says so."""
+        self._member(controller).controller.ask(request, detail)
+
+    async def swap(self, spec: ControllerSpec) -> None:
+        """Have other code of a controller, told by its name, take the place of the code that runs.
+
+        Caches, lease and queued work are kept; what runs may end within the drain time. Then every object is looked at
+        anew. Returns when nothing of the old code is left.
+        """
+        check_together([spec])
+        await self._member(spec.name).swap(spec)
+        used = {informer.selection for member in self.members for informer in member.informers}
+        for informer in self.informers.all():
+            if informer.selection not in used:
+                await self.informers.stop(informer.selection)
+
+    def _member(self, name: str) -> Member:
         for member in self.members:
-            if member.spec.name == controller:
-                member.controller.ask(request, detail)
-                return
-        raise ControllerError(f"No controller {controller!r} is part of this run.")
+            if member.spec.name == name:
+                return member
+        raise ControllerError(f"No controller {name!r} is part of this run.")
 
     async def run(self, stop: Stop) -> Summary:
         """Until it is stopped, or what the options ask for is done. Raises nothing but bugs."""
@@ -165,10 +180,8 @@ class Manager:
             ]
             await _first(group, _all_over(serving), self._over.wait())
             self._end(Reason.ONCE)  # without another reason the workers ended by themselves, as they do with `once`
-            for member, task in zip(self.members, serving, strict=True):
-                member.controller.stop()
-                if not member.started:
-                    task.cancel()
+            for member in self.members:
+                member.stop()
             clean = await self._drained(group, serving, stop)
             if clean:
                 await _first(group, self._flush(), stop.second())
@@ -184,12 +197,12 @@ class Manager:
         if all(task.done() for task in serving):
             return True
         for member in self.members:
-            member.controller.shut(Cut.STOP)
+            member.cut(Cut.STOP)
         with suppress(TimeoutError):
             async with self._clock.timeout(_LAST_WORDS):
                 await asyncio.wait(serving)
         for member, task in zip(self.members, serving, strict=True):
-            member.controller.give_up()
+            member.give_up()
             task.cancel()
         return False
 

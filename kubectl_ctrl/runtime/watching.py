@@ -49,10 +49,12 @@ class Watching:
         *,
         namespace: str = "",
         selected: Callable[[Request], bool] = lambda _: True,
+        first: CauseKind = CauseKind.INITIAL,
     ) -> None:
         self._cached = cached
+        self._first = first  # what being told of everything for the first time is to a request
         self._namespace = namespace  # requests elsewhere are outside of this run; "" means everywhere
-        self._primary = spec.primary
+        self._primaries = spec.primaries
         self._selected = selected  # False: the primary is there and the run's selector leaves it out
         links = {link for source in spec.sources for link in source.through}
         self._upward = Upward(cached, links)
@@ -69,7 +71,7 @@ class Watching:
     def wakes(self, change: Change, at: float) -> list[tuple[Request, Cause]]:
         """Each request once, however many routes lead to it."""
         self._upward.remember(change)
-        cause = cause_of(change, at)
+        cause = cause_of(change, at, self._first)
         woken: dict[Request, Cause] = {}
         for route in self._routes.get(change.resource, ()):
             if self._passes(route, change):
@@ -105,8 +107,8 @@ class Watching:
         if self._namespace and request.namespace not in ("", self._namespace):
             self.held[f"outside of namespace {self._namespace}"] += 1
             return False
-        # The primary's own changes come through its selection already, and it is gone after the last of them.
-        if change.resource != self._primary and not self._selected(request):
+        # A primary's own changes come through its selection already, and it is gone after the last of them.
+        if change.resource not in self._primaries and not self._selected(request):
             self.held["not selected by this run's labels"] += 1
             return False
         return True
@@ -124,7 +126,7 @@ class Watching:
             if source.via is Via.SELF:
                 yield _route(source, lambda obj: (key_of(obj),), "itself")
             elif source.via is Via.OWNER:
-                yield self._owner_route(source, spec.primary)
+                yield from (self._owner_route(source, primary) for primary in spec.primaries)
             elif source.to is not None:
                 name = getattr(source.to, "__qualname__", repr(source.to))
                 yield _route(source, _bound(source.to, self._cached), name, f"mapping {name}: nobody")
@@ -181,10 +183,10 @@ class Upward:
         return self._gone.get(ref.get("uid") or "")
 
 
-def cause_of(change: Change, at: float) -> Cause:
+def cause_of(change: Change, at: float, first: CauseKind = CauseKind.INITIAL) -> Cause:
     """What a change is to the request that it wakes; holds the objects by reference."""
     return Cause(
-        kind=CauseKind.INITIAL if change.initial else _KINDS[change.kind],
+        kind=first if change.initial else _KINDS[change.kind],
         at=at,
         resource=change.resource,
         key=change.key,
