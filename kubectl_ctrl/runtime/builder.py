@@ -83,14 +83,28 @@ class ControllerSpec:
             )
         self._check_reconciler(self.reconcile)
 
-    def for_(self, resource: Resource, *, when: When = ()) -> ControllerSpec:
-        """The resource that requests are about; exactly one."""
+    def for_(self, resource: Resource, *more: Resource, when: When = ()) -> ControllerSpec:
+        """The resource that requests are about; said exactly once.
+
+        A request is a name. A controller that is for several resources (Deployments and StatefulSets, handled alike) is
+        asked once about a name and looks at each object that has it. They all have namespaces, or none has.
+        """
+        resources = tuple(_checked(one) for one in (resource, *more))
         if self._primaries:
             raise self._error(
                 f"says .for_() twice, of {self._primaries[0].full_name} and of {resource.full_name}.",
                 "Keep the one that requests are about, and use .watches(..., to=...) for the other.",
             )
-        return self._with(Source(resource=_checked(resource), via=Via.SELF, when=self._predicates(when)))
+        if len(set(resources)) < len(resources):
+            raise self._error("is for one resource twice.", "Name each resource once in .for_().")
+        if other := next((one for one in more if one.namespaced != resource.namespaced), None):
+            raise self._error(
+                f"is for {resource.full_name} and {other.full_name}, of which one has namespaces and the other has none.",
+                "Write two controllers: one request cannot mean both.",
+            )
+        predicates = self._predicates(when)
+        found = (Source(resource=one, via=Via.SELF, when=predicates) for one in resources)
+        return replace(self, sources=(*self.sources, *found))
 
     def owns(self, resource: Resource, *, through: Sequence[Resource] = (), when: When = ()) -> ControllerSpec:
         """A resource whose objects wake the primary that controls them, directly or through a chain of controllers.
@@ -169,10 +183,15 @@ class ControllerSpec:
 
     @property
     def primary(self) -> Resource:
-        """The resource that requests are about."""
+        """The resource that requests are about; of several, the first."""
+        return self.primaries[0]
+
+    @property
+    def primaries(self) -> tuple[Resource, ...]:
+        """The resources that requests are about: nearly always one."""
         if not self._primaries:
             raise self._error("does not say what it is for.", "Begin with .for_(RESOURCE).")
-        return self._primaries[0]
+        return tuple(self._primaries)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
