@@ -99,7 +99,7 @@ class ControllerSpec:
             raise self._error("is for one resource twice.", "Name each resource once in .for_().")
         if other := next((one for one in more if one.namespaced != resource.namespaced), None):
             raise self._error(
-                f"is for {resource.full_name} and {other.full_name}, of which one has namespaces and the other has none.",
+                f"is for {resource.full_name} and {other.full_name}, of which only one has namespaces.",
                 "Write two controllers: one request cannot mean both.",
             )
         predicates = self._predicates(when)

@@ -68,16 +68,16 @@ def test_two_primaries_are_refused_and_both_named() -> None:
 
 
 def test_one_name_may_be_that_of_several_resources() -> None:
-    spec = controller("toy", do_nothing).for_(TOYS, BOXES, when=generation_changed).owns(PODS)
-    assert (spec.primary, spec.primaries) == (TOYS, (TOYS, BOXES))
-    assert spec.resources == (TOYS, BOXES, PODS)
+    spec = controller("toy", do_nothing).for_(TOYS, DEPLOYMENTS, when=generation_changed).owns(PODS)
+    assert (spec.primary, spec.primaries) == (TOYS, (TOYS, DEPLOYMENTS))
+    assert spec.resources == (TOYS, DEPLOYMENTS, PODS)
     assert [source.when for source in spec.sources] == [(generation_changed,), (generation_changed,), ()]
 
 
 def test_several_resources_that_one_request_cannot_mean_are_refused() -> None:
     assert "twice" in refusal(lambda: controller("toy", do_nothing).for_(TOYS, TOYS))
-    told = refusal(lambda: controller("toy", do_nothing).for_(TOYS, NAMESPACES))
-    assert "toys.toys.example.com and namespaces" in told
+    told = refusal(lambda: controller("toy", do_nothing).for_(TOYS, BOXES))
+    assert "toys.toys.example.com and boxes.toys.example.com" in told
 
 
 @pytest.mark.parametrize(
