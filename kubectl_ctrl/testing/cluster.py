@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
@@ -17,7 +18,7 @@ from kubectl_ctrl.testing import answers, discovery, patching, reads, rules, sca
 from kubectl_ctrl.testing.answers import Refusal
 from kubectl_ctrl.testing.asks import Ask, Served, understand
 from kubectl_ctrl.testing.collector import Collector
-from kubectl_ctrl.testing.deployments import DeploymentPlayer
+from kubectl_ctrl.testing.deployments import DeploymentPlayer, Hands
 from kubectl_ctrl.testing.kinds import BUILT_IN, kinds_of
 from kubectl_ctrl.testing.storage import Step, Storage
 from kubectl_ctrl.testing.writes import Done, Write, Writer
@@ -37,7 +38,8 @@ class Cluster:
         self._writer = Writer(self.storage, clock)
         self.storage.listeners.append(self._stepped)
         self._collector = Collector(self.storage, self._delete_itself, self._merge_itself)
-        self._player = DeploymentPlayer(self.storage, clock, self._merge_itself)
+        hands = Hands(create=self._create_itself, merge=self._merge_itself, delete=self._delete_itself)
+        self._player = DeploymentPlayer(self.storage, clock, hands)
         for kind in BUILT_IN:
             self.served.add(kind)
         for name in _ALWAYS_THERE:
@@ -115,6 +117,13 @@ class Cluster:
         body = answers.encode({"propagationPolicy": policy})
         ask = Ask(verb="delete", kind=kind, namespace=key.namespace, name=key.name, raw=body)
         self._writer.delete(replace(ask, headers={"user-agent": _ITSELF}))
+
+    def _create_itself(self, obj: Obj) -> None:
+        """What is refused, in a namespace that goes for one, is not made."""
+        headers = {"user-agent": _ITSELF}
+        ask = Ask(verb="create", kind=self.served.of_object(obj), namespace=obj["metadata"]["namespace"])
+        with suppress(Refusal):
+            self._writer.create(replace(ask, headers=headers, raw=answers.encode(obj)))
 
     def _merge_itself(self, table: str, key: Key, patch: Obj, subresource: str) -> None:
         kind = self.served.of_table(table)
@@ -217,7 +226,7 @@ class Cluster:
     def version(self) -> int:
         return self.storage.version
 
-    def play_deployments(self, play: bool = True) -> None:
-        """Let the status of every Deployment follow its spec at once, or no more."""
-        self._player.playing = play
+    def play_deployments(self, play: bool = True, *, pods: bool = False) -> None:
+        """Let the status of every Deployment follow its spec at once, and with `pods` what stands below; or no more."""
+        self._player.playing, self._player.with_pods = play, pods
         self.settle()

@@ -1,32 +1,66 @@
-"""The deployment controller and everything below it, played: the status follows the spec at once, without a pod."""
+"""The deployment controller and everything below it, played: what a Deployment asks for is there at once.
+
+With pods, each Deployment has a ReplicaSet for its present template and empty ones of former templates; each ReplicaSet
+has as many pods as it asks for, ready as they are made. A pod that fails or begins to go is replaced, and a failed one
+stays until somebody deletes it. Without pods, only the status of the Deployment moves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from kubectl_ctrl.clock import Clock, rfc3339
-from kubectl_ctrl.model.objects import Key, Obj, generation_of, is_deleting, key_of
+from kubectl_ctrl.model.objects import (
+    Key,
+    Obj,
+    generation_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from kubectl_ctrl.model.owners import controlled_by, controller_of, owner_reference
 from kubectl_ctrl.model.patches import same
-from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS
+from kubectl_ctrl.testing.answers import encode
 from kubectl_ctrl.testing.storage import Step, Storage
 
-Merge = Callable[[str, Key, Obj, str], None]  # table, key, merge patch, subresource
+_HASH = "pod-template-hash"
+# Template hashes are spelt with letters that make no words.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """How the player writes, as the cluster itself."""
+
+    create: Callable[[Obj], None]
+    merge: Callable[[str, Key, Obj, str], None]  # table, key, merge patch, subresource
+    delete: Callable[[str, Key, str], None]  # table, key, propagation policy
 
 
 class DeploymentPlayer:
     """Plays while `playing`; otherwise Deployments stay as they are, as when no node has room."""
 
-    def __init__(self, storage: Storage, clock: Clock, merge: Merge) -> None:
+    def __init__(self, storage: Storage, clock: Clock, hands: Hands) -> None:
         self.playing = False
+        self.with_pods = False
         self._storage = storage
         self._clock = clock
-        self._merge = merge
+        self._hands = hands
+        self._replicas = _ReplicaSets(storage, clock, hands)
         self._waiting: dict[Key, None] = {}
         storage.listeners.append(self._heard)
 
     def _heard(self, table: str, step: Step) -> None:
         if table == DEPLOYMENTS.full_name and step.new is not None:
             self._waiting[key_of(step.new)] = None
+        elif self.with_pods and (deployment := self._replicas.deployment_of(table, step.obj)) is not None:
+            self._waiting[deployment] = None
 
     def run(self) -> None:
         while self.playing and self._waiting:
@@ -34,6 +68,8 @@ class DeploymentPlayer:
             del self._waiting[key]
             deployment = self._storage.get(DEPLOYMENTS.full_name, key)
             if deployment is not None and not is_deleting(deployment):
+                if self.with_pods:
+                    self._replicas.follow(deployment)
                 self._follow(key, deployment)
 
     def _follow(self, key: Key, deployment: Obj) -> None:
@@ -41,7 +77,7 @@ class DeploymentPlayer:
         after = self._status(deployment, before)
         if not same(before, after):
             change = {**dict.fromkeys(before), **after}
-            self._merge(DEPLOYMENTS.full_name, key, {"status": change}, "status")
+            self._hands.merge(DEPLOYMENTS.full_name, key, {"status": change}, "status")
 
     def _status(self, deployment: Obj, before: Obj) -> Obj:
         wanted = int(deployment["spec"].get("replicas", 1))
@@ -57,7 +93,89 @@ class DeploymentPlayer:
         return status
 
     def __repr__(self) -> str:
-        return f"DeploymentPlayer(playing={self.playing}, waiting={len(self._waiting)})"
+        return f"DeploymentPlayer(playing={self.playing}, pods={self.with_pods}, waiting={len(self._waiting)})"
+
+
+class _ReplicaSets:
+    """What stands below a Deployment."""
+
+    def __init__(self, storage: Storage, clock: Clock, hands: Hands) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._hands = hands
+
+    def deployment_of(self, table: str, obj: Obj) -> Key | None:
+        """The Deployment at whose foot this ReplicaSet or pod stands."""
+        ref = controller_of(obj)
+        if ref is not None and table == PODS.full_name:
+            parent = self._storage.get(REPLICASETS.full_name, Key(namespace_of(obj), ref["name"]))
+            ref = controller_of(parent) if parent is not None else None
+            table = REPLICASETS.full_name
+        return Key(namespace_of(obj), ref["name"]) if ref is not None and table == REPLICASETS.full_name else None
+
+    def follow(self, deployment: Obj) -> None:
+        """The ReplicaSet of the present template has all the pods, and those of former ones have none."""
+        present = _replicaset(deployment)
+        if self._storage.get(REPLICASETS.full_name, key_of(present)) is None:
+            self._hands.create(present)
+        for replicas in list(self._owned(REPLICASETS.full_name, deployment)):
+            wanted = int(deployment["spec"].get("replicas", 1)) if name_of(replicas) == name_of(present) else 0
+            if replicas["spec"].get("replicas") != wanted:
+                self._hands.merge(REPLICASETS.full_name, key_of(replicas), {"spec": {"replicas": wanted}}, "")
+            self._fill(replicas, wanted)
+
+    def _fill(self, replicas: Obj, wanted: int) -> None:
+        active = sorted((pod for pod in self._owned(PODS.full_name, replicas) if _is_active(pod)), key=name_of)
+        for pod in active[wanted:]:
+            self._hands.delete(PODS.full_name, key_of(pod), "")
+        for _ in range(wanted - len(active)):
+            self._hands.create(_pod(replicas))
+        ready = {"phase": "Running", "conditions": [_condition("Ready", "Played", rfc3339(self._clock.now()))]}
+        for pod in list(self._owned(PODS.full_name, replicas)):
+            if (pod.get("status") or {}).get("phase") == "Pending":
+                self._hands.merge(PODS.full_name, key_of(pod), {"status": ready}, "status")
+
+    def _owned(self, table: str, owner: Obj) -> Iterator[Obj]:
+        rows = self._storage.tables.get(table, {})
+        return (obj for obj in rows.values() if controlled_by(obj, uid_of(owner)) and not is_deleting(obj))
+
+
+def _replicaset(deployment: Obj) -> Obj:
+    template = deployment["spec"]["template"]
+    digest = hashlib.sha256(encode(template)).digest()[:10]
+    hashed = {_HASH: "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest)}
+    labels = {**(template["metadata"].get("labels") or {}), **hashed}
+    selector = deployment["spec"]["selector"]
+    return {
+        "apiVersion": REPLICASETS.api_version,
+        "kind": REPLICASETS.kind,
+        "metadata": {
+            "name": f"{name_of(deployment)}-{hashed[_HASH]}",
+            "namespace": namespace_of(deployment),
+            "labels": labels,
+            "ownerReferences": [owner_reference(deployment)],
+        },
+        "spec": {
+            "replicas": int(deployment["spec"].get("replicas", 1)),
+            "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **hashed}},
+            "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
+        },
+    }
+
+
+def _pod(replicas: Obj) -> Obj:
+    meta = {
+        "generateName": f"{name_of(replicas)}-",
+        "namespace": namespace_of(replicas),
+        "labels": labels_of(replicas),
+        "ownerReferences": [owner_reference(replicas)],
+    }
+    spec = replicas["spec"]["template"]["spec"]
+    return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": meta, "spec": spec}
+
+
+def _is_active(pod: Obj) -> bool:
+    return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
 
 
 def _condition(kind: str, reason: str, now: str) -> Obj:

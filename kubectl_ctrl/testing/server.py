@@ -12,8 +12,9 @@ Gaps, on purpose:
   what their schemas here do not spell out is granular if an object and atomic if a list.
 - Apply: entries of old versions are not converted, there is no limit of ten, a null that is sent counts as absent, and
   /scale takes no apply. Strategic merge reads over $setElementOrder and $retainKeys.
-- The cluster's controllers act at once and in full: collection, namespaces, CRDs. Deployments have no ReplicaSets or
-  pods, and their status moves only with `play_deployments()`. Nothing schedules, scales or expires anything.
+- The cluster's controllers act at once and in full: collection, namespaces, CRDs. The status of a Deployment moves only
+  with `play_deployments()`, and it has ReplicaSets and pods only with `play_deployments(pods=True)`: always as many as
+  it asks for, and ready. Nothing schedules, scales or expires anything.
 - One API server: reads are never stale, and what differs is only when a watch hears of it (`watch_delay`).
 """
 

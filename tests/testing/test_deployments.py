@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from collections import Counter
+
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.model.owners import controlled_by
+from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.testing.callers import Caller, deployment, run
 
@@ -48,5 +51,50 @@ def test_nothing_is_played_unless_asked_for() -> None:
         server.play_deployments(False)
         server.change(DEPLOYMENTS, "web", {"spec": {"replicas": 3}})
         assert status(server)["readyReplicas"] == 1
+
+    run(main)
+
+
+def pods(server: ScriptedServer) -> dict[str, int]:
+    """How many pods of each image there are, what goes and what has finished left out."""
+    images = [
+        pod["spec"]["containers"][0]["image"]
+        for pod in server.objects(PODS)
+        if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+    ]
+    return dict(Counter(images))
+
+
+def test_pods_stand_below_a_replicaset_of_the_present_template() -> None:
+    async def main(server: ScriptedServer, _call: Caller) -> None:
+        server.play_deployments(pods=True)
+        made = server.create(deployment("web", replicas=2))
+        (replicas,) = server.objects(REPLICASETS)
+        assert controlled_by(replicas, made["metadata"]["uid"])
+        assert all(controlled_by(pod, replicas["metadata"]["uid"]) for pod in server.objects(PODS))
+        assert pods(server) == {"nginx:1.27": 2}
+        containers = [{"name": "web", "image": "nginx:2"}]
+        change = {"spec": {"replicas": 3, "template": {"spec": {"containers": containers}}}}
+        server.change(DEPLOYMENTS, "web", change)
+        assert pods(server) == {"nginx:2": 3}
+        assert sorted(one["spec"]["replicas"] for one in server.objects(REPLICASETS)) == [0, 3]
+        server.delete(DEPLOYMENTS, "web")
+        assert server.objects(REPLICASETS) + server.objects(PODS) == []
+
+    run(main)
+
+
+def test_a_pod_that_goes_or_fails_is_replaced_and_then_it_rests() -> None:
+    async def main(server: ScriptedServer, _call: Caller) -> None:
+        server.play_deployments(pods=True)
+        server.create(deployment("web", replicas=2))
+        first, second = (pod["metadata"]["name"] for pod in server.objects(PODS))
+        server.delete(PODS, first)
+        server.change(PODS, second, {"status": {"phase": "Failed"}}, subresource="status")
+        assert pods(server) == {"nginx:1.27": 2}
+        assert first not in [pod["metadata"]["name"] for pod in server.objects(PODS)]
+        version = server.version
+        server.settle()
+        assert server.version == version
 
     run(main)
