@@ -238,17 +238,32 @@ def test_caches_are_started_for_what_is_new_and_stopped_for_what_nobody_uses() -
     run_virtual(main())
 
 
+@pytest.mark.parametrize("swaps", [0, 1, 2])
+def test_nobody_stands_for_election_with_code_that_waits_for_a_missing_type(swaps: int) -> None:
+    async def main() -> None:
+        world, throne = World(), Throne()
+        throne.set(True)
+        wrong = controller("toy", do_nothing).for_(BOXES)
+        async with world.running(wrong, services=on_throne(throne)) as running:
+            for _ in range(swaps):
+                await world.rest(10)
+                await running.manager.swap(wrong)
+            await world.rest(30)
+            assert "not installed" in world.told(State)[-1].message
+        assert not throne.released, "it never stood"
+
+    run_virtual(main())
+
+
 def test_code_that_waits_for_a_missing_type_gives_way_to_code_that_needs_another() -> None:
     async def main() -> None:
         world, said, throne = World(), list[str](), Throne()
+        throne.set(True)
         world.server.create(toy("bear"))
         wrong = controller("toy", code(world, said, "old")).for_(BOXES)
         async with world.running(wrong, services=on_throne(throne)) as running:
             await world.rest(30)
-            assert "not installed" in world.told(State)[-1].message
             await running.manager.swap(spec_of(code(world, said, "new")))
-            await world.rest(1)
-            throne.set(True)
             await world.rest(1)
             assert said == ["new+bear", "new-bear"]
             await running.manager.swap(wrong)
@@ -256,6 +271,21 @@ def test_code_that_waits_for_a_missing_type_gives_way_to_code_that_needs_another
             await running.manager.swap(spec_of(code(world, said, "newer")))
             await world.rest(1)
             assert said[-1] == "newer-bear"
+
+    run_virtual(main())
+
+
+def test_what_was_held_for_want_of_the_lease_keeps_its_causes() -> None:
+    async def main() -> None:
+        world, said, throne = World(), list[str](), Throne()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(code(world, said, "old")), services=on_throne(throne)) as running:
+            await world.rest(5)
+            await running.manager.swap(spec_of(code(world, said, "new")))
+            throne.set(True)
+            await world.rest(5)
+        assert said == ["new+bear", "new-bear"]
+        assert {CauseKind.INITIAL, CauseKind.RELOADED} <= set(kinds(world.attempts[0]))
 
     run_virtual(main())
 
