@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.install.kinds import CLUSTERROLES, ROLES
+from kubectl_ctrl.model.manifests import Manifest, parse
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import CRDS, Resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,16 +24,59 @@ class Parts:
 
 
 def read_parts(folder: Path, name: str) -> Parts:
-    """The manifests that lie in a controller's folder."""
+    """The manifests that lie in a controller's folder; raises for one that cannot be used, with its place."""
     return Parts(
         name=name,
-        crds=_documents(folder / "crd.yaml"),
-        rbac=_documents(folder / "rbac.yaml"),
-        example=_documents(folder / "example.yaml"),
+        crds=_only(_read(folder / "crd.yaml"), CRDS),
+        rbac=_only(_read(folder / "rbac.yaml"), CLUSTERROLES, ROLES),
+        example=tuple(manifest.obj for manifest in _read(folder / "example.yaml")),
     )
 
 
-def _documents(path: Path) -> tuple[Obj, ...]:
-    if not path.exists():
+def _read(path: Path) -> tuple[Manifest, ...]:
+    try:
+        return parse(path.read_bytes(), str(path))
+    except FileNotFoundError:
         return ()
-    return tuple(document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document)
+    except OSError as error:
+        raise ControllerError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _only(manifests: Iterable[Manifest], *kinds: Resource) -> tuple[Obj, ...]:
+    """The objects, when they are what belongs into that file, each once."""
+    seen: dict[tuple[str, str, str], str] = {}
+    found: list[Obj] = []
+    for manifest in manifests:
+        obj = manifest.obj
+        if (obj["apiVersion"], obj["kind"]) not in {(kind.api_version, kind.kind) for kind in kinds}:
+            expected = " or ".join(f"{kind.kind} ({kind.api_version})" for kind in kinds)
+            raise manifest.wrong(
+                f"A {obj['kind']} ({obj['apiVersion']}) does not belong here.", f"this file holds {expected} alone"
+            )
+        key = (obj["kind"], str(obj["metadata"].get("namespace") or ""), obj["metadata"]["name"])
+        if key in seen:
+            raise manifest.wrong(f"The {key[0]} {key[2]!r} is there twice; first at {seen[key]}.")
+        seen[key] = manifest.where
+        _check(manifest)
+        found.append(obj)
+    return tuple(found)
+
+
+def _check(manifest: Manifest) -> None:
+    """Only what would make our own code stumble; the rest the server knows better."""
+    if manifest.obj["kind"] != CRDS.kind:
+        return
+    spec = manifest.obj.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    names, versions = spec.get("names"), spec.get("versions")
+    for path, there in (
+        ("spec.group", isinstance(spec.get("group"), str)),
+        ("spec.names.plural", isinstance(names, dict) and isinstance(names.get("plural"), str)),
+        ("spec.names.kind", isinstance(names, dict) and isinstance(names.get("kind"), str)),
+        (
+            "spec.versions",
+            isinstance(versions, list) and all(isinstance(one, dict) and "name" in one for one in versions),
+        ),
+    ):
+        if not there:
+            raise manifest.wrong(f"The CustomResourceDefinition has no usable {path}.")

@@ -1,0 +1,100 @@
+"""What is particular about CustomResourceDefinitions: which are equal, what is stored in them, who has a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import WriteOptions
+from kubectl_ctrl.errors import Forbidden, Invalid, Refused
+from kubectl_ctrl.install.ours import MANAGER
+from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
+from kubectl_ctrl.model.objects import Obj, name_of
+from kubectl_ctrl.model.resources import CRDS, Resource
+
+
+def served(crd: Obj) -> tuple[Resource, ...]:
+    """The resource types that a CRD serves, one for each version."""
+    spec = crd["spec"]
+    return tuple(
+        Resource(
+            spec["group"],
+            version["name"],
+            spec["names"]["plural"],
+            spec["names"]["kind"],
+            spec.get("scope") != "Cluster",
+        )
+        for version in spec["versions"]
+        if version.get("served")
+    )
+
+
+async def differences(client: Client, live: Obj, desired: Obj, *, ask: bool = True) -> tuple[Difference, ...]:
+    """Where the spec of a CRD is not what is desired; normal forms of the server are no differences.
+
+    They are only known to the server: where something seems to differ, a replacement that is not kept shows them.
+    """
+    seeming = diff(_completed(desired["spec"]), live["spec"])
+    if not seeming or not ask:
+        return seeming
+    body = {**live, "spec": desired["spec"]}
+    try:
+        answer = await client.replace(CRDS.ref(name_of(live)), body, WriteOptions(manager=MANAGER, dry_run=True))
+    except (Forbidden, Invalid):
+        return seeming
+    return diff(answer["spec"], live["spec"])
+
+
+def _completed(spec: Obj) -> Obj:
+    """With the names and the conversion that every server fills in."""
+    kind = str(spec["names"]["kind"])
+    names = {"singular": kind.lower(), "listKind": f"{kind}List", **spec["names"]}
+    return {"conversion": {"strategy": "None"}, **spec, "names": names}
+
+
+def shown(differing: Sequence[Difference], most: int = 5) -> str:
+    """The differences for a message: the places with what is there and what would be."""
+    told = [f"{one.path} is {_value(one.new)} and would be {_value(one.old)}" for one in differing[:most]]
+    more = f"; and {len(differing) - most} more" if len(differing) > most else ""
+    return "; ".join(told) + more
+
+
+def _value(value: Any) -> str:
+    if value is ABSENT:
+        return "absent"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def check_stored(live: Obj, desired: Obj) -> None:
+    """Refuse to drop a version in which objects may still be stored: nobody could read them any more."""
+    stored = (live.get("status") or {}).get("storedVersions") or []
+    kept = {version["name"] for version in desired["spec"]["versions"]}
+    lost = [version for version in stored if version not in kept]
+    if not lost:
+        return
+    name, left = name_of(live), [version for version in stored if version in kept]
+    raise Refused(
+        f"The CRD {name!r} would lose {', '.join(lost)}, in which objects may be stored (its status.storedVersions); "
+        f"the new one has {', '.join(sorted(kept))}.",
+        next_step=f"write every object anew in a version that stays, then set status.storedVersions to {left} with "
+        f"kubectl patch crd {name} --subresource=status --type=merge",
+    )
+
+
+async def namesakes(client: Client, crd: Obj) -> tuple[str, ...]:
+    """Other CRDs of the group that have one of its names."""
+    wanted, group = _names(crd), crd["spec"]["group"]
+    others = (await client.list(CRDS)).items
+    return tuple(
+        name_of(other)
+        for other in others
+        if other["spec"]["group"] == group and name_of(other) != name_of(crd) and not wanted.isdisjoint(_names(other))
+    )
+
+
+def _names(crd: Obj) -> set[str]:
+    spec = _completed(crd["spec"])
+    names = spec["names"]
+    return {names["plural"], names["singular"], names["kind"], names["listKind"], *(names.get("shortNames") or ())}

@@ -1,0 +1,98 @@
+"""Deletes the custom resources of CRDs that are to go, and waits while their controller finishes with each.
+
+Nothing here takes a finalizer away: an object goes when everybody who holds it has let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import DeleteOptions, ListQuery
+from kubectl_ctrl.errors import NotFound
+from kubectl_ctrl.install.crds import served
+from kubectl_ctrl.install.finalizers import Held, held
+from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, uid_of
+from kubectl_ctrl.model.resources import Resource
+
+_AT_ONCE = 8
+_ASK_AGAIN = 1.0
+
+Tell = Callable[[Sequence[Held]], None]
+
+
+async def custom_resources(client: Client, crd: Obj) -> tuple[Resource, list[Obj]] | None:
+    """Every object of a CRD, its metadata alone; None where it serves no version, so that nobody can list them."""
+    for resource in served(crd):
+        try:
+            listed = await client.list(resource, ListQuery(metadata_only=True))
+        except NotFound:  # not served yet, or not any more
+            continue
+        return resource, list(listed.items)
+    return None
+
+
+class Drain:
+    """The objects of some CRDs on their way out."""
+
+    def __init__(self, client: Client, crds: Sequence[Obj], controller: str) -> None:
+        self._client = client
+        self._crds = tuple(crds)
+        self._controller = controller
+
+    async def holding(self) -> list[Held]:
+        """All objects that there are, with what holds each."""
+        return [one for _, _, one in await self._look()]
+
+    async def run(self, seconds: float, tell: Tell) -> list[Held]:
+        """Delete everything and wait; gives what is still there when the time is over.
+
+        `tell` hears of what still holds, whenever that changes. What is created meanwhile is deleted as well.
+        """
+        clock = self._client.clock
+        end = clock.elapsed() + seconds
+        asked: set[str] = set()
+        before: list[Held] | None = None
+        while found := await self._look():
+            new = [(resource, obj) for resource, obj, one in found if not one.deleting and uid_of(obj) not in asked]
+            await self._delete_all(new)
+            asked |= {uid_of(obj) for _, obj in new}
+            if new:
+                continue  # most are gone now
+            left = [one for _, _, one in found]
+            if left != before:
+                tell(left)
+            before = left
+            if clock.elapsed() >= end:
+                return left
+            await clock.sleep(min(_ASK_AGAIN, max(end - clock.elapsed(), 0.05)))
+        return []
+
+    async def _look(self) -> list[tuple[Resource, Obj, Held]]:
+        found = []
+        for crd in self._crds:
+            answer = await custom_resources(self._client, crd)
+            if answer is not None:
+                resource, objects = answer
+                found += [(resource, obj, held(obj, resource, (self._controller,))) for obj in objects]
+        return found
+
+    async def _delete_all(self, objects: Sequence[tuple[Resource, Obj]]) -> None:
+        at_once = asyncio.Semaphore(_AT_ONCE)
+
+        async def delete(resource: Resource, obj: Obj) -> None:
+            async with at_once:
+                if is_deleting(obj):
+                    return
+                try:
+                    # What was confirmed is that the object goes, in whatever version it is by now.
+                    options = DeleteOptions(uid=uid_of(obj), propagation="Background")
+                    await self._client.delete(resource.ref(name_of(obj), namespace_of(obj)), options)
+                except NotFound:
+                    return
+
+        await asyncio.gather(*(delete(resource, obj) for resource, obj in objects))
+
+    def __repr__(self) -> str:
+        return f"Drain({self._controller!r}, crds={len(self._crds)})"

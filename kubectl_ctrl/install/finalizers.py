@@ -1,0 +1,65 @@
+"""Who holds an object back: the finalizers on it, who set them, and which of them a controller has to take away.
+
+A finalizer is a controller's when its field manager set it, as managedFields tells, or when it bears the domain of the
+controller's own CRD: then it is meant for whoever runs that CRD's controller, also where a restore from a backup or a
+`kubectl edit` has left another name beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubectl_ctrl.model.fields import entries, fields_set
+from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of
+from kubectl_ctrl.model.resources import ObjectRef, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Finalizer:
+    """One finalizer and the managers that set it; none where nobody knows."""
+
+    name: str
+    managers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name} (set by {', '.join(self.managers) or 'nobody known'})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An object that has finalizers, or is on its way out."""
+
+    ref: ObjectRef
+    deleting: bool
+    finalizers: tuple[Finalizer, ...]
+    own: tuple[Finalizer, ...] = ()  # those of the controller
+
+    def __str__(self) -> str:
+        by = ", ".join(map(str, self.finalizers))
+        return f"{self.ref}: {by or 'no finalizer'}"
+
+
+def held(obj: Obj, resource: Resource, controllers: Sequence[str]) -> Held:
+    """What holds an object of a CRD that these controllers are for."""
+    found = tuple(
+        Finalizer(name, _managers(obj, name)) for name in dict.fromkeys(obj["metadata"].get("finalizers") or ())
+    )
+    own = tuple(one for one in found if _is_of(one, resource, controllers))
+    ref = resource.ref(name_of(obj), namespace_of(obj))
+    return Held(ref=ref, deleting=is_deleting(obj), finalizers=found, own=own)
+
+
+def _is_of(one: Finalizer, resource: Resource, controllers: Sequence[str]) -> bool:
+    domain = one.name.partition("/")[0]
+    mine = {f"kubectl-ctrl-{name}" for name in controllers}
+    return bool(mine & set(one.managers)) or domain in (resource.group, resource.full_name)
+
+
+def _managers(obj: Obj, finalizer: str) -> tuple[str, ...]:
+    path = ("f:metadata", "f:finalizers", f"v:{json.dumps(finalizer)}")
+    names = {
+        str(entry.get("manager") or "") for entry in entries(obj) if path in fields_set(entry.get("fieldsV1") or {})
+    }
+    return tuple(sorted(names - {""}))

@@ -1,0 +1,57 @@
+"""Waits until CRDs that were just installed can be used: names accepted, Established, and shown by discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.errors import CtrlError, NotFound, TimedOut
+from kubectl_ctrl.install.crds import namesakes, served
+from kubectl_ctrl.model.conditions import find, is_true
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.objects import Obj, name_of
+from kubectl_ctrl.model.resources import CRDS
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+
+
+async def wait_until_served(client: Client, wanted: Sequence[Obj], seconds: float) -> None:
+    """Return once every one of these CRDs is served; TimedOut says what was still missing.
+
+    A name that another CRD has is no matter of time: that is an error at once.
+    """
+    end = client.clock.elapsed() + seconds
+    pause = _FIRST_PAUSE
+    while missing := [why for crd in wanted if (why := await _missing(client, crd))]:
+        left = end - client.clock.elapsed()
+        if left <= 0:
+            raise TimedOut(
+                f"Not ready within {format_duration(seconds)}: {'; '.join(missing)}.",
+                next_step="everything is in the cluster; run it again, with a longer --wait, to see whether it is used",
+            )
+        await client.clock.sleep(min(pause, left))
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def _missing(client: Client, crd: Obj) -> str:
+    """What is still missing to use a CRD; "" when nothing is."""
+    name = name_of(crd)
+    try:
+        live = await client.get(CRDS.ref(name))
+    except NotFound:
+        return f"the CRD {name} is gone"
+    accepted = find(live, "NamesAccepted")
+    if accepted is not None and accepted.get("status") == "False":
+        others = await namesakes(client, crd)
+        whose = f"; {', '.join(others)} has it" if others else ""
+        raise CtrlError(
+            f"The server does not accept a name of the CRD {name!r}: {accepted.get('message')}{whose}.",
+            next_step="remove the other CRD, or give this one other names",
+        )
+    if not is_true(live, "Established"):
+        return f"the CRD {name} is not Established"
+    client.discovery.forget()
+    for resource in served(crd):
+        if await client.discovery.serves(resource) is None:
+            return f"{resource} ({resource.api_version}) is not shown by discovery"
+    return ""
