@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import os
 from collections.abc import Callable, Coroutine
@@ -19,14 +18,11 @@ from kubectl_ctrl.cli.interrupts import interrupts
 from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.runlock import Runner, only_runner
+from kubectl_ctrl.cli.target import cluster_id, connected
 from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.connect import connect
-from kubectl_ctrl.client.kubeconfig import ca_fingerprint
 from kubectl_ctrl.errors import (
     DeadlinePassed,
-    Forbidden,
-    NotFound,
     ServerError,
     TimedOut,
     TooManyRequests,
@@ -34,8 +30,7 @@ from kubectl_ctrl.errors import (
     Untrusted,
 )
 from kubectl_ctrl.model.attempt import Background
-from kubectl_ctrl.model.objects import uid_of
-from kubectl_ctrl.model.resources import LEASES, NAMESPACES
+from kubectl_ctrl.model.resources import LEASES
 from kubectl_ctrl.model.summary import Reason, Summary
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.events import EventRecorder
@@ -46,7 +41,6 @@ from kubectl_ctrl.runtime.runs import new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.watchdog import Watchdog
-from kubectl_ctrl.version import VERSION
 
 if TYPE_CHECKING:
     from kubectl_ctrl.runtime.metrics import Metrics
@@ -100,14 +94,7 @@ async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, T]) -> T | None:
 
 async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> Client:
     """Connected, and in the place of the only runner here; `held` gives both up again."""
-    client = await connect(
-        plan.resolved,
-        clock=plan.clock,
-        rng=plan.rng,
-        environ=app.environ,
-        user_agent=f"kubectl-ctrl/{VERSION}",
-        interactive=app.interactive,
-    )
+    client = await connected(app, plan.resolved, clock=plan.clock, rng=plan.rng)
     held.push_async_callback(client.close)
     try:
         async with plan.clock.timeout(plan.options.timeout):
@@ -147,10 +134,7 @@ async def _cluster_id(client: Client, plan: Plan) -> str:
     told = False
     while True:
         try:
-            return uid_of(await client.get(NAMESPACES.ref("kube-system")))
-        except (Forbidden, NotFound) as error:
-            _log.debug("The cluster's UID cannot be read: %s", error.message)
-            return hashlib.sha256(f"{plan.resolved.server} {ca_fingerprint(plan.resolved)}".encode()).hexdigest()
+            return await cluster_id(client, plan.resolved)
         except _AWAY as error:
             if plan.options.once or isinstance(error, Untrusted):
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from kubectl_ctrl.cli import guard, sources
 from kubectl_ctrl.cli.app import App
@@ -13,7 +13,7 @@ from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.session import session
 from kubectl_ctrl.cli.table import find
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
+from kubectl_ctrl.cli.target import meant
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
@@ -47,9 +47,7 @@ def run(app: App, given: Given) -> int:
         raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
     sourced = sources.resolve(given.arguments)
     options = _options(given)
-    resolved = load(_config_flags(given), app.environ, app.home)
-    standing = guard.standing_list(app.config_file)
-    guard.check(find("run").effect, resolved, allow=given["allow_context"], standing=standing)
+    resolved = meant(app, given, find("run").effect)
     plan = Plan(
         clock=SystemClock(),
         rng=random.SystemRandom(),
@@ -115,8 +113,3 @@ def _address(given: Given, name: str) -> str:
     if address:
         parse_address(address)
     return address
-
-
-def _config_flags(given: Given) -> ConfigFlags:
-    """kubectl's flags as the kubeconfig loader wants them: the parameters carry the names of its fields."""
-    return ConfigFlags(**{field.name: given[field.name] for field in fields(ConfigFlags)})

@@ -1,0 +1,53 @@
+"""The cluster that a command line means: resolved, passed by the guard, connected, and told from all others."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import fields
+from random import Random
+
+from kubectl_ctrl.cli import guard
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.connect import connect
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, ca_fingerprint, load
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import Forbidden, NotFound
+from kubectl_ctrl.model.objects import uid_of
+from kubectl_ctrl.model.resources import NAMESPACES
+from kubectl_ctrl.version import VERSION
+
+_log = logging.getLogger(__name__)
+
+
+def meant(app: App, given: Given, effect: Effect) -> Resolved:
+    """The cluster that flags and kubeconfig mean; Refused where the verb may not have that effect on it."""
+    # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
+    flags = ConfigFlags(**{field.name: given[field.name] for field in fields(ConfigFlags)})
+    resolved = load(flags, app.environ, app.home)
+    guard.check(effect, resolved, allow=given["allow_context"], standing=guard.standing_list(app.config_file))
+    return resolved
+
+
+async def connected(app: App, resolved: Resolved, *, clock: Clock, rng: Random) -> Client:
+    """A client of it, under our name."""
+    return await connect(
+        resolved,
+        clock=clock,
+        rng=rng,
+        environ=app.environ,
+        user_agent=f"kubectl-ctrl/{VERSION}",
+        interactive=app.interactive,
+    )
+
+
+async def cluster_id(client: Client, resolved: Resolved) -> str:
+    """The same for every way to the same cluster where we may look; else what the kubeconfig says of it."""
+    try:
+        return uid_of(await client.get(NAMESPACES.ref("kube-system")))
+    except (Forbidden, NotFound) as error:
+        _log.debug("The cluster's UID cannot be read: %s", error.message)
+        return hashlib.sha256(f"{resolved.server} {ca_fingerprint(resolved)}".encode()).hexdigest()
