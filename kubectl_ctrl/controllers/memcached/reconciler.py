@@ -49,7 +49,7 @@ MEMCACHEDS = Resource("cache.example.com", "v1alpha1", "memcacheds", "Memcached"
 _LABEL_LIMIT = 63
 _BY_TARGET = "target"
 _CONDITIONS = ("Available", "Progressing", "Degraded")
-# An admission policy that is lifted tells nobody.
+# An admission rule that is lifted tells nobody.
 _LOOK_AGAIN = 30.0
 
 
@@ -93,15 +93,14 @@ def _problem_of(memcached: Obj) -> tuple[str, str] | None:
 
 async def _refused(ctx: Context, memcached: Obj, error: ApiError) -> Result:
     """The server takes no such Deployment: say so in its words, and look again where only that can tell."""
-    # What breaks a rule of the kind is told field by field; a policy that says no has its say instead.
-    policy = isinstance(error, Invalid) and not error.causes
-    reason = "Invalid" if isinstance(error, Invalid) and not policy else "Denied"
-    if "exceeded quota" in error.message:
-        reason = "QuotaExceeded"
+    # What breaks a rule of the kind is told field by field. Policies and webhooks that say no choose their code.
+    invalid = isinstance(error, Invalid) and bool(error.causes)
+    quota = "exceeded quota" in error.message
+    reason = "Invalid" if invalid else "QuotaExceeded" if quota else "Denied"
     await _report(ctx, memcached, _failed(reason, error.message))
-    if policy:
-        return Result(after=_LOOK_AGAIN, waiting_for="an admission policy to let the Deployment pass")
-    raise error
+    if invalid or isinstance(error, Forbidden):
+        raise error
+    return Result(after=_LOOK_AGAIN, waiting_for="an admission rule to let the Deployment pass")
 
 
 async def _taken(ctx: Context, memcached: Obj, deployment: Obj) -> Result | None:

@@ -1,0 +1,473 @@
+"""Memcached against a server in memory: the tutorial, the truth of the status, and the original's limits mended."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from kubectl_ctrl.controllers.memcached.reconciler import CONTROLLER, MEMCACHEDS
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.objects import Obj, labels_of
+from kubectl_ctrl.model.owners import controlled_by, owner_reference
+from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, HPAS, PODS, REPLICASETS
+from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing.faults import Match
+from tests.controllers.memcached.caching import (
+    FOLDER,
+    HEALTHY,
+    TEST,
+    Caching,
+    autoscaler,
+    crd,
+    memcached,
+    scenario,
+    schema_of,
+)
+
+# --- the original's own tests, and the tutorial ---
+
+
+def test_the_example_becomes_a_deployment_as_in_the_tutorial() -> None:
+    async def body(stage: Caching) -> None:
+        stage.install(FOLDER / "example.yaml")
+        async with stage.controlled():
+            made = stage.server.get(MEMCACHEDS, "memcached-sample")
+            found = stage.deployment("memcached-sample")
+            assert made is not None
+            assert controlled_by(found, made["metadata"]["uid"])
+            labels = {"app": "memcached", "memcached_cr": "memcached-sample"}
+            assert found["spec"]["selector"] == {"matchLabels": labels}
+            assert labels_of(found["spec"]["template"]) == labels
+            (container,) = found["spec"]["template"]["spec"]["containers"]
+            assert container["name"] == "memcached"
+            assert container["image"] == "memcached:1.4.36-alpine"
+            assert container["command"] == ["memcached", "-m=64", "-o", "modern", "-v"]
+            assert container["ports"] == [{"name": "memcached", "containerPort": 11211, "protocol": "TCP"}]
+            assert container["imagePullPolicy"] == "IfNotPresent"
+            assert stage.status("memcached-sample")["nodes"] == stage.pods()
+            assert len(stage.pods()) == found["spec"]["replicas"] == 3
+
+    scenario(body)
+
+
+def test_it_resizes_up_and_down_and_to_nothing() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            for size in (2, 5, 0, 10):
+                stage.change(size=size)
+                await stage.rest(5)
+                assert stage.deployment()["spec"]["replicas"] == size
+                assert stage.status()["nodes"] == stage.pods()
+                assert len(stage.pods()) == stage.status()["readyReplicas"] == size
+                assert stage.conditions() == HEALTHY
+
+    scenario(body)
+
+
+def test_the_pods_are_restricted_by_default() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            pod = stage.deployment()["spec"]["template"]["spec"]
+            assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+            assert stage.container()["securityContext"] == {
+                "runAsNonRoot": True,
+                "runAsUser": 1001,
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+            }
+
+    scenario(body)
+
+
+def test_a_restart_at_rest_writes_nothing() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached(containerPort=11212, image="cache:1"))
+        async with stage.controlled():
+            assert stage.conditions() == HEALTHY
+        stage.server.writes.clear()
+        async with stage.controlled():
+            await stage.rest(3600)
+        assert list(stage.writes()) == []
+
+    scenario(body)
+
+
+def test_it_says_once_that_it_is_available() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            await stage.rest(600)
+            assert stage.events() == [("Normal", "Available", "3 of 3 pods of the latest spec are ready.")]
+
+    scenario(body)
+
+
+# --- the original's limits ---
+
+
+def test_nodes_follow_the_pods_themselves_and_are_sorted() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            before = stage.status()["nodes"]
+            assert before == sorted(before)
+            deployments = stage.deployment()["metadata"]["resourceVersion"]
+            stage.server.delete(PODS, before[1])
+            await stage.rest(5)
+            assert stage.deployment()["metadata"]["resourceVersion"] == deployments, "the pods alone have changed"
+            assert stage.status()["nodes"] == stage.pods() != before
+
+    scenario(body)
+
+
+def test_nodes_leave_out_what_terminates_has_finished_or_only_looks_alike() -> None:
+    async def body(stage: Caching) -> None:
+        labels = {"app": "memcached", "memcached_cr": TEST}
+        spec = {"containers": [{"name": "c", "image": "busybox:1"}]}
+        for name, extra in (("alone", {}), ("stranger", {"ownerReferences": [_stranger()]})):
+            meta = {"name": name, "labels": labels, **extra}
+            stage.server.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+        stage.server.create(memcached())
+        async with stage.controlled():
+            failed, going, _ = nodes = stage.status()["nodes"]
+            assert not {"alone", "stranger"} & set(nodes)
+            stage.server.change(PODS, failed, {"status": {"phase": "Failed"}}, subresource="status")
+            stage.server.change(PODS, going, {"metadata": {"finalizers": ["example.com/hold"]}})
+            stage.server.delete(PODS, going)
+            await stage.rest(5)
+            after = stage.status()["nodes"]
+            assert len(after) == 3
+            assert not {failed, going, "alone", "stranger"} & set(after)
+
+    scenario(body)
+
+
+def _stranger() -> Obj:
+    meta = {"name": f"{TEST}-5d5d5d5d5d", "uid": "4a1d7b8e-0000-4000-8000-000000000000"}
+    return owner_reference({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta})
+
+
+def test_no_pods_are_an_empty_list_and_not_nothing() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached(size=0))
+        async with stage.controlled():
+            assert stage.status()["nodes"] == []
+            assert stage.conditions() == HEALTHY
+
+    required = crd()
+    schema_of(required)["properties"]["status"]["required"] = ["nodes"]
+    scenario(body, required)
+
+
+def test_two_in_one_namespace_do_not_mix() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached("one", size=1))
+        stage.server.create(memcached("two", size=2))
+        async with stage.controlled():
+            one, two = (set(stage.status(name)["nodes"]) for name in ("one", "two"))
+            assert (len(one), len(two)) == (1, 2)
+            assert not one & two
+            assert stage.deployment("one")["spec"]["selector"] != stage.deployment("two")["spec"]["selector"]
+
+    scenario(body)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "memcached",
+        "registry.example.com:5000/memcached",
+        "registry.example.com:5000/team/memcached:1.6",
+        "m@sha256:" + "a" * 64,
+    ],
+)
+def test_any_image_will_do(image: str) -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached(image=image))
+        async with stage.controlled():
+            assert stage.container()["image"] == image
+            assert stage.conditions() == HEALTHY
+
+    scenario(body)
+
+
+def test_image_port_and_command_follow_the_spec() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            stage.change(image="cache:2", containerPort=11212)
+            await stage.rest(5)
+            assert stage.container()["image"] == "cache:2"
+            assert stage.container()["command"][-2:] == ["-p", "11212"]
+            assert stage.container()["ports"] == [{"name": "memcached", "containerPort": 11212, "protocol": "TCP"}]
+            assert stage.status()["nodes"] == stage.pods()
+            stage.change(image=None, containerPort=None)
+            await stage.rest(5)
+            assert stage.container()["image"] == "memcached:1.4.36-alpine"
+            assert stage.container()["command"][-1] == "-v"
+            assert [port["containerPort"] for port in stage.container()["ports"]] == [11211]
+
+    scenario(body)
+
+
+def test_another_finalizer_that_holds_the_deletion_is_no_trouble() -> None:
+    async def body(stage: Caching) -> None:
+        obj = memcached()
+        obj["metadata"]["finalizers"] = ["example.com/hold"]
+        stage.server.create(obj)
+        async with stage.controlled():
+            stage.server.delete(MEMCACHEDS, TEST)
+            await stage.assert_rests(600)
+            assert {attempt.verdict.outcome for attempt in stage.attempts} <= {Outcome.DONE, Outcome.WAITING}
+
+    scenario(body)
+
+
+def test_it_is_available_only_when_so_many_pods_of_the_latest_spec_are_ready() -> None:
+    """What the Deployment's controller says, and what may be said of that: (replicas, updated, ready) -> so many."""
+
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            assert stage.condition() == ("False", "RollingOut")
+            for counts, known in (((3, 3, 2), 2), ((4, 1, 3), 0), ((4, 3, 3), 2), ((4, 3, 4), 3), ((3, 3, 3), 3)):
+                stage.progress(**dict(zip(("replicas", "updatedReplicas", "readyReplicas"), counts, strict=True)))
+                await stage.rest(1)
+                assert stage.told_by("Available")["message"] == f"{known} of 3 pods of the latest spec are ready."
+                assert stage.condition()[0] == ("True" if known == 3 else "False")
+                assert stage.condition("Progressing")[0] == ("False" if counts == (3, 3, 3) else "True")
+                assert stage.status()["readyReplicas"] == counts[2]
+            stage.change(image="cache:2")
+            await stage.rest(1)
+            assert stage.condition() == ("False", "RollingOut"), "of the new image nothing is known yet"
+
+    scenario(body, playing=False)
+
+
+def test_a_paused_deployment_is_said_to_be_so() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            stage.server.change(DEPLOYMENTS, TEST, {"spec": {"paused": True}})
+            await stage.rest(5)
+            assert stage.condition("Progressing") == ("False", "DeploymentPaused")
+            assert stage.deployment()["spec"]["paused"] is True, "that is not ours to end"
+
+    scenario(body, playing=False)
+
+
+def test_a_name_too_long_for_a_label_is_a_condition() -> None:
+    async def body(stage: Caching) -> None:
+        fits, long = "m" * 63, "m" * 64
+        stage.server.create(memcached(fits))
+        stage.server.create(memcached(long))
+        async with stage.controlled():
+            await stage.rest(600)
+            assert stage.condition(name=fits) == ("True", "MinimumReplicasReady")
+            assert stage.condition(name=long) == ("False", "NameTooLong")
+            assert stage.condition("Degraded", long) == ("True", "NameTooLong")
+            assert len([attempt for attempt in stage.attempts if attempt.start.request.name == long]) == 1
+
+    scenario(body)
+
+
+def test_there_is_no_finalizer_so_that_it_can_go_when_nobody_runs() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            pass
+        stage.server.delete(MEMCACHEDS, TEST)
+        assert stage.server.objects(MEMCACHEDS) + stage.server.objects(DEPLOYMENTS) + stage.server.objects(PODS) == []
+
+    scenario(body)
+
+
+# --- where others have a say ---
+
+
+def test_one_made_again_waits_for_the_collection_of_the_old_deployment() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            stage.server.collecting = False
+            before = stage.deployment()["metadata"]["uid"]
+            stage.server.delete(MEMCACHEDS, TEST)
+            stage.server.create(memcached())
+            await stage.rest(5)
+            assert stage.condition() == ("False", "WaitingForGarbageCollection")
+            assert stage.status()["nodes"] == []
+            assert not any(kind == "Warning" for kind, _, _ in stage.events())
+            stage.server.collecting = True
+            stage.server.settle()
+            await stage.rest(5)
+            assert stage.conditions() == HEALTHY
+            assert stage.deployment()["metadata"]["uid"] != before
+            assert stage.status()["nodes"] == stage.pods()
+
+    scenario(body)
+
+
+def test_a_deployment_that_is_being_deleted_is_waited_for_and_made_again() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            before = stage.deployment()["metadata"]["uid"]
+            stage.server.change(DEPLOYMENTS, TEST, {"metadata": {"finalizers": ["example.com/hold"]}})
+            stage.server.delete(DEPLOYMENTS, TEST)
+            await stage.rest(60)
+            assert stage.condition() == ("False", "WaitingForDeletion")
+            stage.server.change(DEPLOYMENTS, TEST, {"metadata": {"finalizers": None}})
+            await stage.rest(5)
+            assert stage.conditions() == HEALTHY
+            assert stage.deployment()["metadata"]["uid"] != before
+
+    scenario(body)
+
+
+def test_only_an_autoscaler_of_its_own_deployment_counts() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        other = autoscaler("other")
+        other["spec"]["scaleTargetRef"] |= {"kind": "StatefulSet"}
+        stage.server.create(other)
+        stage.server.create(autoscaler("another", target="elsewhere"))
+        async with stage.controlled():
+            stage.server.change(DEPLOYMENTS, TEST, {"spec": {"replicas": 9}})
+            await stage.rest(5)
+            assert stage.deployment()["spec"]["replicas"] == 3
+            assert len(stage.server.objects(HPAS)) == 2
+
+    scenario(body)
+
+
+def test_conditions_of_others_stay_theirs() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            theirs = {
+                "type": "Audited",
+                "status": "True",
+                "reason": "Looked",
+                "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }
+            name = {"name": TEST, "namespace": "default"}
+            kind = {"apiVersion": MEMCACHEDS.api_version, "kind": MEMCACHEDS.kind, "metadata": name}
+            stage.server.apply({**kind, "status": {"conditions": [theirs]}}, manager="auditor", subresource="status")
+            stage.change(size=1)
+            await stage.rest(5)
+            assert stage.conditions() == HEALTHY
+            assert stage.condition("Audited") == ("True", "Looked")
+            stage.server.apply({**kind, "status": {"conditions": []}}, manager="auditor", subresource="status")
+            assert stage.told_by("Audited") == {}, "nobody else holds it"
+
+    scenario(body)
+
+
+def test_pods_that_only_get_on_with_it_wake_nobody() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            await stage.rest(60)
+            attempts = len(stage.attempts)
+            for name in stage.pods():
+                stage.server.change(PODS, name, {"status": {"message": "still here"}}, subresource="status")
+            for replicas in stage.server.objects(REPLICASETS):
+                name = replicas["metadata"]["name"]
+                stage.server.change(REPLICASETS, name, {"status": {"fullyLabeledReplicas": 3}}, subresource="status")
+            await stage.rest(60)
+            assert len(stage.attempts) == attempts
+
+    scenario(body)
+
+
+def test_of_pods_and_replicasets_only_ours_are_watched_and_only_their_metadata() -> None:
+    async def body(stage: Caching) -> None:
+        async with stage.controlled():
+            asked = {
+                request.path.rpartition("/")[2]: dict(request.query)
+                for request in stage.server.requests
+                if request.verb == "watch"
+            }
+            assert asked["pods"]["labelSelector"] == asked["replicasets"]["labelSelector"] == "memcached_cr"
+            assert "status.phase!=Failed" in asked["pods"]["fieldSelector"]
+            assert all(CONTROLLER.view(resource).metadata_only for resource in (PODS, REPLICASETS))
+
+    scenario(body)
+
+
+# --- other CRDs, and what the server says ---
+
+
+def test_on_the_tutorials_first_crd_the_nodes_are_kept_and_it_rests() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        async with stage.controlled():
+            assert stage.status() == {"nodes": stage.pods()}
+            await stage.assert_rests(7200)
+
+    older = crd()
+    schema_of(older)["properties"]["status"] = {
+        "type": "object",
+        "required": ["nodes"],
+        "properties": {"nodes": {"type": "array", "items": {"type": "string"}}},
+    }
+    scenario(body, older)
+
+
+def test_on_a_crd_that_does_not_ask_for_a_size_nothing_is_guessed() -> None:
+    async def body(stage: Caching) -> None:
+        bare = memcached()
+        del bare["spec"]["size"]
+        stage.server.create(bare)
+        async with stage.controlled():
+            assert stage.condition() == ("False", "SizeMissing")
+            assert stage.server.objects(DEPLOYMENTS) == []
+            stage.change(size=1)
+            await stage.rest(5)
+            assert stage.conditions() == HEALTHY
+
+    scenario(body, crd(required=[]))
+
+
+def test_a_crd_that_comes_later_is_waited_for() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.delete(CRDS, "memcacheds.cache.example.com")
+        async with stage.controlled():
+            await stage.rest(120)
+            stage.install(FOLDER / "crd.yaml", FOLDER / "example.yaml")
+            await stage.rest(60)
+            assert stage.condition(name="memcached-sample") == ("True", "MinimumReplicasReady")
+
+    scenario(body)
+
+
+def test_what_the_server_finds_invalid_is_a_condition_and_ends_there() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached())
+        words = "Invalid value: must not have leading or trailing whitespace"
+        cause = {"reason": "FieldValueInvalid", "message": words, "field": "spec.template.spec.containers[0].image"}
+        refused = answers.status(422, "Invalid", "Deployment.apps is invalid", causes=[cause])
+        fault = stage.server.faults.answer(
+            Match(verb="create", plural="deployments"), answers.answer(refused, 422), times=None
+        )
+        async with stage.controlled():
+            await stage.rest(600)
+            assert stage.condition("Degraded") == ("True", "Invalid")
+            assert f"spec.template.spec.containers[0].image: {words}" in stage.told_by("Degraded")["message"]
+            assert fault.hits == 1
+            assert stage.attempts[0].verdict.outcome is Outcome.TERMINAL
+            fault.stop()
+            stage.change(image="good")
+            await stage.rest(5)
+            assert stage.conditions() == HEALTHY
+
+    scenario(body)
+
+
+def test_the_columns_say_what_people_look_for() -> None:
+    made: Obj = yaml.safe_load((FOLDER / "crd.yaml").read_text())
+    columns = made["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert [one["name"] for one in columns if not one.get("priority")] == ["Size", "Ready", "Available", "Age"]
