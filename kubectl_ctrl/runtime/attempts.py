@@ -15,6 +15,7 @@ from typing import Any
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import Conflict
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Context, Reconciler
@@ -50,7 +51,8 @@ class Ended:
 
     @property
     def traceback(self) -> str:
-        if self.error is None or self.cut is not None:
+        # A conflict says all that there is to say: somebody else wrote in between, and it is looked at again.
+        if self.error is None or self.cut is not None or isinstance(self.error, Conflict):
             return ""
         return "".join(traceback.format_exception(self.error))[-_LONGEST_TRACEBACK:]
 
@@ -58,10 +60,13 @@ class Ended:
 class Running:
     """One reconcile under way, in a task of its own, so that whatever it does stays its own."""
 
-    def __init__(self, notes: Notes, task: asyncio.Task[object], reconciler: Reconciler, started: float) -> None:
+    def __init__(
+        self, notes: Notes, task: asyncio.Task[object], reconciler: Reconciler, *, about: str, started: float
+    ) -> None:
         self.notes = notes
         self._task = task
         self._reconciler = reconciler
+        self._about = about  # the object that the request names, as calls name it
         self._started = started  # elapsed time
         self._cut: Cut | None = None
         self._was_cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -104,7 +109,8 @@ class Running:
             return Ended(verdict=verdict, took=took, error=error, cut=self._cut)
         if error is None:
             return Ended(verdict=judge_result(self._task.result()), took=took)
-        return Ended(verdict=judge_error(error, where_raised(error, self._reconciler)), took=took, error=error)
+        verdict = judge_error(error, where_raised(error, self._reconciler), self._about)
+        return Ended(verdict=verdict, took=took, error=None if verdict.outcome is Outcome.DONE else error)
 
     async def _until(self, clock: Clock, timeout: float, *any_of: asyncio.Future[Any]) -> None:
         with suppress(TimeoutError):
@@ -141,7 +147,9 @@ class Attempts:
             log=attempt_log(self._spec.name, notes.attempt, notes.start.request),
         )
         task = asyncio.create_task(_reconciled(self._spec.reconcile, ctx), name=f"attempt {notes.attempt}")
-        return Running(notes, task, self._spec.reconcile, self._equipment.clock.elapsed())
+        request, started = notes.start.request, self._equipment.clock.elapsed()
+        about = str(self._spec.primary.ref(request.name, request.namespace))
+        return Running(notes, task, self._spec.reconcile, about=about, started=started)
 
 
 async def _reconciled(reconcile: Reconciler, ctx: Context) -> object:

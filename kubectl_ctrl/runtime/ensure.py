@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubectl_ctrl.errors import Conflict, ControllerError, NotFound, Replaced
+from kubectl_ctrl.errors import Conflict, ControllerError, NotFound, NotServed
 from kubectl_ctrl.model.fields import own_entry
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.owners import controlled_by, with_owner
@@ -57,11 +57,10 @@ class Children:
         for left in reversed(range(_MOST_ROUNDS)):
             try:
                 return await self._ensure(live, desired, owner, ref, paths)
-            except Replaced:
-                assert live is not None
-                self._writes.gone(ref, uid_of(live))
-                if not left:
+            except NotFound as error:  # gone, or replaced by another one of its name
+                if live is None or not left or isinstance(error, NotServed):
                     raise
+                self._writes.gone(ref, uid_of(live))
             except Conflict:  # our view was too old: for a POST, or for a patch that insists on a version
                 if not left:
                     raise

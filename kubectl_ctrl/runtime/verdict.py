@@ -12,6 +12,7 @@
 | Forbidden: quota, admission, RBAC                 | retry, slowly                                        |
 | 429 and 5xx that name a time                      | retry, not before that time, 5 min at most           |
 | attempt timeout, every other error                | retry with backoff                                   |
+| NotFound of the request's own object              | done: it was deleted meanwhile, which is no error    |
 | NotLeading, cancelled by shutdown or a lost lease | dropped                                              |
 """
 
@@ -31,6 +32,7 @@ from kubectl_ctrl.errors import (
     Forbidden,
     Invalid,
     NamespaceTerminating,
+    NotFound,
     NotInstalled,
     NotLeading,
     NotServed,
@@ -81,10 +83,15 @@ def judge_result(result: object) -> Verdict:
     return Verdict(outcome=Outcome.DONE)
 
 
-def judge_error(error: BaseException, where: str = "") -> Verdict:
-    """The verdict on a reconcile that raised; the delay of a retry is the least that the error asks for."""
+def judge_error(error: BaseException, where: str = "", about: str = "") -> Verdict:
+    """The verdict on a reconcile that raised; the delay of a retry is the least that the error asks for.
+
+    `about` is the object that the request names, as calls name it: `foos.example.com default/web`.
+    """
     if isinstance(error, BaseExceptionGroup):
         return _judge_group(error, where)
+    if about and _is_gone(error, about):
+        return Verdict(outcome=Outcome.DONE, message="It was deleted while it was reconciled.")
     outcome, delay = _fate(error)
     return Verdict(
         outcome=outcome,
@@ -139,6 +146,13 @@ def _fate(error: BaseException) -> tuple[Outcome, float]:
         case CallError():
             return Outcome.RETRY, _wish(error)
     return Outcome.RETRY, 0.0
+
+
+def _is_gone(error: BaseException, about: str) -> bool:
+    """Whether the object itself is no more, or another one has its name; the watch tells either."""
+    if not isinstance(error, NotFound) or isinstance(error, NotServed) or error.site.verb == "create":
+        return False
+    return error.site.target == about or error.site.target.startswith(f"{about}/")
 
 
 def _wish(error: CallError) -> float:

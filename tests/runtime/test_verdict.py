@@ -71,6 +71,7 @@ FATES: dict[type[errors.CtrlError], tuple[Outcome, float]] = {
     errors.TerminalError: (Outcome.TERMINAL, 0),
     errors.CallError: (Outcome.RETRY, 0),
     errors.Unreachable: (Outcome.RETRY, 0),
+    errors.Untrusted: (Outcome.RETRY, 0),
     errors.DeadlinePassed: (Outcome.RETRY, 0),
     errors.OutcomeUnknown: (Outcome.RETRY, 0),
     errors.NotLeading: (Outcome.DROPPED, 0),
@@ -125,6 +126,25 @@ def test_a_server_that_asks_for_a_day_is_asked_again_in_minutes() -> None:
 def test_a_refusal_is_retried_slowly_and_not_before_the_time_it_names() -> None:
     assert judge_error(api(errors.Forbidden, 403, retry_after=1)).delay == SLOW_RETRY
     assert judge_error(api(errors.Forbidden, 403, retry_after=90)).delay == 90
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb", "target", "outcome"),
+    [
+        (errors.NotFound, "apply", "toys.example.com default/bear/status", Outcome.DONE),
+        (errors.Replaced, "patch", "toys.example.com default/bear", Outcome.DONE),
+        (errors.NotFound, "patch", "toys.example.com default/bear-2", Outcome.RETRY),
+        (errors.NotFound, "apply", "configmaps default/bear", Outcome.RETRY),
+        (errors.NotFound, "create", "toys.example.com default/bear/status", Outcome.RETRY),
+        (errors.NotServed, "apply", "toys.example.com default/bear/status", Outcome.WAITING),
+        (errors.Conflict, "apply", "toys.example.com default/bear", Outcome.RETRY),
+    ],
+)
+def test_that_the_object_itself_is_gone_is_no_error(
+    kind: type[ApiError], verb: str, target: str, outcome: Outcome
+) -> None:
+    error = kind("It did not work.", site=errors.CallSite(verb, target), code=404)
+    assert judge_error(error, about="toys.example.com default/bear").outcome is outcome
 
 
 def test_an_error_of_the_reconcilers_own_is_retried_and_named_by_its_type() -> None:

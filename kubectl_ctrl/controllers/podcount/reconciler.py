@@ -11,7 +11,6 @@ from kubectl_ctrl import (
     ChangeKind,
     Conflict,
     Context,
-    NotFound,
     Obj,
     Request,
     Result,
@@ -56,8 +55,6 @@ async def undo(ctx: Context, request: Request) -> Result | None:
 async def _label(ctx: Context, replicaset: Obj, value: str | None) -> Result | None:
     try:
         await ctx.write.patch(replicaset, REPLICASETS, {"metadata": {"labels": {LABEL: value}}})
-    except NotFound:  # also when another one of its name came in between, which wakes us by itself
-        return None
     except Conflict:
         # Its own controller writes it with every pod, and those writes do not wake us: look again soon.
         return Result(again=True)
