@@ -268,6 +268,35 @@ def test_a_name_that_cannot_be_is_a_condition_and_not_a_storm(
     wait_until(converged(kubectl, "web", 1), deadline=60)
 
 
+@pytest.mark.usefixtures("running")
+def test_kubectl_shows_and_scales_it(kubectl: Kubectl) -> None:
+    kubectl.apply(foo("web", replicas=2), foo("taken", deployment=""))
+    wait_until(converged(kubectl, "web", 2), deadline=60)
+    wait_until(lambda: condition(kubectl.json("get", "foo", "taken")).get("status") == "False")
+    header, *rows = (line.split() for line in kubectl("get", "fo", "web").splitlines())
+    assert header == ["NAME", "DEPLOYMENT", "DESIRED", "AVAILABLE", "READY", "AGE"]
+    assert [row[:5] for row in rows] == [["web", "web", "2", "2", "True"]]
+    assert kubectl("get", "foo", "taken", "--no-headers").split()[:3] == ["taken", "1", "False"]
+    kubectl("scale", "foo/web", "--replicas=4")
+    wait_until(converged(kubectl, "web", 4), deadline=60)
+    refused = kubectl.try_("scale", "foo/web", "--replicas=11")
+    assert "less than or equal to 10" in refused.err
+
+
+@pytest.mark.usefixtures("running")
+def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    """There are no metrics; what needs none is to find its pods, and to keep to its own minimum."""
+    bare = foo("web", replicas=None)
+    kubectl.apply(bare)
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    kubectl("autoscale", "foo/web", "--min=3", "--max=5", "--cpu=80%")
+    wait_until(converged(kubectl, "web", 3), deadline=90)
+    hpa = kubectl.json("get", "hpa", "web")
+    assert condition(hpa, "AbleToScale")["status"] == "True"
+    assert condition(hpa, "ScalingActive").get("reason") in (None, "FailedGetResourceMetric"), "it found the selector"
+    assert_rests(audit, namespace)
+
+
 def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) -> None:
     """kill -9 once it has made that many calls about the namespace, or has nothing more to do."""
     mark = audit.mark()
