@@ -69,3 +69,11 @@ COMMON_FLAGS = (
 )
 
 GLOBAL_FLAGS = (*COMMON_FLAGS, *KUBECTL_FLAGS)
+
+# Of every verb that passes the guard.
+ALLOW_CONTEXT = Flag(
+    "--allow-context",
+    value="NAME",
+    default="",
+    help="Permit changes to a cluster that is not local; must equal the name of the context that is used.",
+)

@@ -46,10 +46,22 @@ VERBS = (
         "List the bundled controllers and what each watches and owns.",
     ),
     Entry(
+        "install",
+        "kubectl_ctrl.cli.install:VERB",
+        Effect.WRITE,
+        "Put what controllers need into the cluster: CRDs, a namespace, rights.",
+    ),
+    Entry(
+        "uninstall",
+        "kubectl_ctrl.cli.uninstall:VERB",
+        Effect.DESTROY,
+        "Take out what install made: rights by default, CRDs when asked to.",
+    ),
+    Entry(
         "example",
         "kubectl_ctrl.cli.example:VERB",
         Effect.NONE,
-        "Print a controller's example object, CRD or RBAC as YAML.",
+        "Print a controller's example object as YAML.",
     ),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),
     Entry("version", "kubectl_ctrl.cli.version:VERB", Effect.NONE, "Print the version of this tool."),

@@ -33,6 +33,18 @@ async def custom_resources(client: Client, crd: Obj) -> tuple[Resource, list[Obj
     return None
 
 
+async def marked_by(client: Client, resources: Sequence[Resource], controller: str) -> list[Held]:
+    """The objects of these types, in all namespaces, that have a finalizer of the controller."""
+    found = []
+    for resource in resources:
+        try:
+            listed = await client.list(resource, ListQuery(metadata_only=True))
+        except NotFound:
+            continue
+        found += [held(obj, resource, (controller,)) for obj in listed.items if obj["metadata"].get("finalizers")]
+    return [one for one in found if one.own]
+
+
 class Drain:
     """The objects of some CRDs on their way out."""
 

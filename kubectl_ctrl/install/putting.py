@@ -82,6 +82,8 @@ class Putter:
 
     async def put(self, step: Step) -> Step:
         """Do it; the step as it then was, with the object as it now is."""
+        if step.outcome is Outcome.CREATED:
+            step = await self._look(step.desired)  # what another step, or another user, made since
         for left in reversed(range(_MOST_ROUNDS)):
             if step.outcome in (Outcome.UNCHANGED, Outcome.NOT_OURS):
                 return step

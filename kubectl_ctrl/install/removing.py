@@ -26,7 +26,7 @@ from kubectl_ctrl.install.kinds import (
 from kubectl_ctrl.install.needs import account
 from kubectl_ctrl.install.ours import is_ours, managers_of, selector
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, uid_of, version_of
+from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, uid_of, version_of
 from kubectl_ctrl.model.resources import CRDS, EVENTS, LEASES, NAMESPACES, ObjectRef, Resource
 
 # A right goes before what it is given to.
@@ -173,10 +173,3 @@ async def _is_there(client: Client, ref: ObjectRef, uid: str) -> bool:
         return False
     except CallError:
         return True
-
-
-def count_by_namespace(objects: Sequence[Obj]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for obj in sorted(objects, key=namespace_of):
-        counts[namespace_of(obj)] = counts.get(namespace_of(obj), 0) + 1
-    return counts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +41,28 @@ Loader.add_implicit_resolver(
     re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
     list("-+0123456789."),
 )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every value out, and puts quotes around what some reader could take for something else than text."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+# PyYAML reads these as text; newer readers do not.
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+$"), list("-+.0123456789")
+)
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?0o[0-7]+$"), list("-+0"))
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]$"), list("yYnN"))
+
+
+def text(objects: Iterable[Obj]) -> str:
+    """Objects as YAML for `kubectl apply -f -`."""
+    return "---\n".join(
+        yaml.dump(obj, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120) for obj in objects
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,121 @@
+"""What `install` does: looks at everything, writes what is needed, and waits until the CRDs can be used."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Sequence
+
+from kubectl_ctrl.cli import sources
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.sources import Sourced
+from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.cli.target import connected, meant
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.install.kinds import shown
+from kubectl_ctrl.install.needs import needs
+from kubectl_ctrl.install.putting import Outcome, Putter, Step
+from kubectl_ctrl.install.ready import wait_until_served
+from kubectl_ctrl.model import manifests
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import CRDS
+
+# What kubectl apply, unless it is --server-side, copies into an annotation, has to fit there.
+_LARGEST_ANNOTATION = 256 * 1024
+
+Wanted = Sequence[tuple[Sourced, tuple[Obj, ...]]]
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    dry_run = one_of(given, "dry_run", ("none", "client", "server"))
+    one_of(given, "output", ("", "name", "json", "yaml"))
+    if given["crds_only"] and given["rbac_only"]:
+        raise UsageError("--crds-only and --rbac-only exclude each other.", next_step="without either it is both")
+    wanted = _wanted(given)
+    if given["print"]:
+        _print(app, [obj for _, objects in wanted for obj in objects])
+        return 0
+    if not given.arguments:
+        app.narrate(f"all bundled controllers: {', '.join(sourced.spec.name for sourced, _ in wanted)}")
+    resolved = meant(app, given, Effect.WRITE if dry_run == "none" else Effect.DRY_RUN)
+    with logging_to(app.err, form="text", verbosity=app.verbosity):
+        asyncio.run(_install(app, given, resolved, wanted))
+    return 0
+
+
+def one_of(given: Given, name: str, words: tuple[str, ...]) -> str:
+    value: str = given[name]
+    if value not in words:
+        flag = name.replace("_", "-")
+        shown_words = ", ".join(word for word in words if word)
+        raise UsageError(f"Invalid value for --{flag}: {value!r}.", next_step=f"use one of: {shown_words}")
+    return value
+
+
+def _wanted(given: Given) -> Wanted:
+    """Each controller with its objects."""
+    sourced = sources.resolve(given.arguments or BUNDLED)
+    crds, rbac = not given["rbac_only"], not given["crds_only"]
+    return [(one, needs(one.parts(), given["namespace"], crds=crds, rbac=rbac)) for one in sourced]
+
+
+def _print(app: App, objects: Sequence[Obj]) -> None:
+    if any(len(json.dumps(obj)) > _LARGEST_ANNOTATION for obj in objects):
+        app.narrate("for objects of this size kubectl apply needs --server-side")
+    app.answer(manifests.text(objects).rstrip("\n"))
+
+
+async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -> None:
+    clock, dry_run = SystemClock(), str(given["dry_run"])
+    client = await connected(app, resolved, clock=clock, rng=random.SystemRandom())
+    try:
+        plans: list[tuple[Putter, tuple[Step, ...]]] = []
+        for sourced, objects in wanted:
+            name = sourced.spec.name
+            putter = Putter(client, name, force=given["force_conflicts"], ask=dry_run != "client")
+            plans.append((putter, await putter.look(objects)))
+        done = []
+        for putter, steps in plans:
+            for step in steps:
+                after = await putter.put(step) if dry_run == "none" else step
+                done.append(after)
+                _tell(app, given["output"], after, dry_run)
+        if dry_run == "none" and given["wait"] > 0:
+            crds = [step.desired for step in done if step.ref.resource == CRDS]
+            await wait_until_served(client, crds, given["wait"])
+        _show(app, given["output"], done)
+    finally:
+        await client.close()
+
+
+_DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
+
+
+def _tell(app: App, form: str, step: Step, dry_run: str) -> None:
+    """A line for what was done, as soon as it was; beside the answer where that is something else."""
+    line = f"{step}{_DRY[dry_run]}"
+    if form == "":
+        app.answer(line)
+    elif step.outcome in (Outcome.CREATED, Outcome.CONFIGURED):
+        app.narrate(line)
+
+
+def _show(app: App, form: str, steps: Sequence[Step]) -> None:
+    if form == "name":
+        app.answer("\n".join(shown(step.ref) for step in steps))
+    if form not in ("json", "yaml"):
+        return
+    listed = {"apiVersion": "v1", "kind": "List", "items": [_bare(step.live or step.desired) for step in steps]}
+    app.answer(json.dumps(listed, indent=2) if form == "json" else manifests.text([listed]).rstrip("\n"))
+
+
+def _bare(obj: Obj) -> Obj:
+    """Without managedFields, as kubectl shows objects."""
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}

@@ -1,0 +1,352 @@
+"""What `uninstall` does: looks at everything, refuses what it must not do, and then goes one step after the other.
+
+By default: the cleanup where it is asked for, Deployments of ours, rights, namespaces. With --crds=delete the custom
+resources go first of all, while the controller still runs; then it is asked to stop; rights; namespaces; CRDs.
+Nothing is remembered between two runs: what is left is found again, so an interrupted one is simply run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shlex
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from kubectl_ctrl.cli import sources
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.beside import Here, clean, running
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.installing import one_of
+from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.places import Kind, Place, asked_to_stop, deployments_of, look
+from kubectl_ctrl.cli.sources import Sourced
+from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.cli.target import cluster_id, connected, meant
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.client.options import DeleteOptions
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import NotFound, Refused, TimedOut, UsageError
+from kubectl_ctrl.install.draining import Drain, marked_by
+from kubectl_ctrl.install.finalizers import Held
+from kubectl_ctrl.install.kinds import ref_of, shown
+from kubectl_ctrl.install.removing import Installed, Remover, installed, wait_until_gone
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.objects import Obj, name_of, uid_of
+from kubectl_ctrl.render.text import escaped
+
+_SHOWN = 10
+_STOPPING = 45.0
+_GOING = 60.0
+_ASK_AGAIN = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the flags say."""
+
+    crds: bool  # delete them
+    yes: bool
+    drain: float
+    drain_with_run: bool
+    clean: bool
+    dry_run: str
+    namespace: str
+    again: str  # the command that would do it
+
+    @property
+    def suffix(self) -> str:
+        return {"none": "", "client": " (dry run)", "server": " (server dry run)"}[self.dry_run]
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    delete = one_of(given, "crds", ("keep", "delete")) == "delete"
+    dry_run = one_of(given, "dry_run", ("none", "client", "server"))
+    if not given.arguments:
+        names = ", ".join(BUNDLED)
+        raise UsageError("uninstall needs a controller.", next_step=f"the bundled controllers are: {names}")
+    sourced = sources.resolve(given.arguments)
+    effect = Effect.DRY_RUN if dry_run != "none" else Effect.DESTROY if delete else Effect.WRITE
+    resolved = meant(app, given, effect)
+    wish = Wish(
+        crds=delete,
+        yes=given["yes"],
+        drain=given["drain"],
+        drain_with_run=given["drain_with_run"],
+        clean=given["clean"],
+        dry_run=dry_run,
+        namespace=given["namespace"],
+        again=_again(given),
+    )
+    with logging_to(app.err, form="text", verbosity=app.verbosity):
+        asyncio.run(_uninstall(app, resolved, sourced, wish))
+    return 0
+
+
+def _again(given: Given) -> str:
+    """The command to repeat, for whoever means it."""
+    words = ["kubectl", "ctrl", "uninstall", *given.arguments, "--crds=delete", "--yes"]
+    valued, switches = ("context", "allow_context", "namespace", "kubeconfig"), ("clean", "drain_with_run")
+    words += [f"--{name.replace('_', '-')}={given[name]}" for name in valued if given[name]]
+    words += [f"--{name.replace('_', '-')}" for name in switches if given[name]]
+    return shlex.join(words)
+
+
+async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], wish: Wish) -> None:
+    client = await connected(app, resolved, clock=SystemClock(), rng=random.SystemRandom())
+    try:
+        here = Here(app=app, client=client, resolved=resolved, cluster=await cluster_id(client, resolved))
+        found = [await _found(here, one, wish) for one in sourced]
+        jobs = [Job(here, one, wish) for one in found]
+        if wish.crds and not wish.yes and wish.dry_run == "none" and any(one.installed.crds for one in found):
+            for job in jobs:
+                job.show()
+            raise Refused("CRDs would be deleted, and every object of theirs.", next_step=wish.again)
+        for job in jobs:
+            job.check()
+        for job in jobs:
+            await job.run()
+    finally:
+        await client.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One controller as it stands in the cluster."""
+
+    sourced: Sourced
+    installed: Installed
+    holding: tuple[Held, ...]  # the objects of the CRDs that would go
+    marked: tuple[Held, ...]  # objects that stay, with a finalizer of the controller
+    places: tuple[Place, ...]  # that run it
+    deployments: tuple[Obj, ...] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.sourced.spec.name
+
+
+async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
+    client, spec = here.client, sourced.spec
+    there = await installed(client, spec.name, wish.namespace)
+    going = there.crds if wish.crds else ()
+    runners = await look(client, state_dir=here.app.state_dir, cluster=here.cluster, name=spec.name)
+    ours = await deployments_of(client, spec.name)
+    for sentence in (*there.left, *dict.fromkeys((*runners.unseen, *ours.unseen))):
+        here.app.narrate(escaped(f"{spec.name}: {sentence}"))
+    gone = {name_of(crd) for crd in going}
+    staying = [resource for resource in spec.primaries if resource.full_name not in gone]
+    return Found(
+        sourced=sourced,
+        installed=there,
+        holding=tuple(await Drain(client, going, spec.name).holding()),
+        marked=tuple(await marked_by(client, staying, spec.name)),
+        places=runners.places,
+        deployments=ours.objects,
+    )
+
+
+class Job:
+    """The uninstallation of one controller."""
+
+    def __init__(self, here: Here, found: Found, wish: Wish) -> None:
+        self._here = here
+        self._found = found
+        self._wish = wish
+        self._remover = Remover(here.client, found.name, dry_run=wish.dry_run == "server")
+
+    # Before anything is done.
+
+    def show(self) -> None:
+        """What would go, in order."""
+        there = self._found.installed
+        for crd in there.crds:
+            self._here.app.answer(escaped(f"{shown(ref_of(crd))} would be deleted, with {self._counted(crd)}"))
+        for obj in (*self._found.deployments, *there.rights):
+            self._here.app.answer(f"{_named(obj)} would be deleted")
+        for obj in there.namespaces:
+            self._here.app.answer(f"{_named(obj)} would be deleted if nothing else lies in it")
+
+    def _counted(self, crd: Obj) -> str:
+        """`3 objects: 2 in namespace a, 1 in namespace b`."""
+        of_crd = [one for one in self._found.holding if one.ref.resource.full_name == name_of(crd)]
+        counts: dict[str, int] = {}
+        for one in of_crd:
+            counts[one.ref.namespace] = counts.get(one.ref.namespace, 0) + 1
+        total = "1 object" if len(of_crd) == 1 else f"{len(of_crd)} objects"
+        parts = [f"{count} in namespace {space}" for space, count in sorted(counts.items()) if space]
+        return total + (f": {', '.join(parts)}" if parts else "")
+
+    def check(self) -> None:
+        """Refuse what could not be finished, before anything is begun."""
+        found = self._found
+        if self._wish.clean and found.sourced.spec.undoing is not None and found.places:
+            raise Refused(
+                f"{found.name} still runs, and would do again what its cleanup undoes: {_places(found.places)}.",
+                next_step="stop it first",
+            )
+        stranded = [one for one in found.holding if one.own and not _is_served(one, found.places)]
+        if stranded and not self._wish.drain_with_run:
+            names = "; ".join(f"{one.ref} has {', '.join(map(str, one.own))}" for one in stranded[:_SHOWN])
+            more = f"; and {len(stranded) - _SHOWN} more" if len(stranded) > _SHOWN else ""
+            raise Refused(
+                f"{found.name} does not run, and {len(stranded)} of its objects wait for it alone: {names}{more}.",
+                next_step="--drain-with-run runs it here while they go",
+            )
+
+    # Doing it.
+
+    async def run(self) -> None:
+        found, wish, app = self._found, self._wish, self._here.app
+        if wish.clean:
+            await self._clean()
+        if wish.crds:
+            await self._drain()
+        await self._stop()
+        for obj in found.installed.rights:
+            await self._delete(obj)
+        await self._namespaces()
+        if wish.crds:
+            await self._crds()
+        elif found.marked:
+            told = f"{len(found.marked)} objects have a finalizer of it, and cannot go while it does not run"
+            app.narrate(f"{found.name}: {told}")
+        if not (found.installed.rights or found.installed.namespaces or found.deployments or found.installed.crds):
+            app.narrate(f"{found.name}: nothing of it is installed")
+
+    async def _clean(self) -> None:
+        undoing = self._found.sourced.spec.undoing
+        if undoing is None:
+            self._here.app.narrate(f"{self._found.name}: it has nothing to clean")
+        elif self._wish.dry_run != "none":
+            self._here.app.narrate(f"{self._found.name}: its cleanup would run")
+        else:
+            await clean(self._here, undoing)
+
+    async def _drain(self) -> None:
+        """Every custom resource goes, while the controller is still there to finish with it."""
+        found, wish = self._found, self._wish
+        if not found.holding:
+            return
+        if wish.dry_run != "none":
+            for one in found.holding:
+                self._here.app.answer(escaped(f"{_instance(one)} deleted{wish.suffix}"))
+            return
+        drain = Drain(self._here.client, found.installed.crds, found.name)
+        async with AsyncExitStack() as beside:
+            if wish.drain_with_run and any(not _is_served(one, found.places) for one in found.holding):
+                await beside.enter_async_context(running(self._here, found.sourced.spec))
+            left = await drain.run(wish.drain, self._tell)
+        if left:
+            names = "; ".join(map(str, left[:_SHOWN]))
+            raise TimedOut(
+                f"{len(left)} objects were not gone within {format_duration(wish.drain)}: {names}.",
+                next_step="controller, rights and CRDs are still there; help whoever holds them, and run it again",
+            )
+        for crd in found.installed.crds:
+            self._here.app.answer(escaped(f"{name_of(crd)}: {self._counted(crd)} deleted"))
+
+    def _tell(self, left: Sequence[Held]) -> None:
+        """The list of what is still there, as often as it changes."""
+        app = self._here.app
+        app.narrate(f"{self._found.name}: {len(left)} still finalizing")
+        for one in left[:_SHOWN]:
+            app.narrate(escaped(f"  {one}"))
+        if len(left) > _SHOWN:
+            app.narrate(f"  and {len(left) - _SHOWN} more")
+
+    async def _stop(self) -> None:
+        """Deployments of ours live by the rights that go; with the CRDs goes what every other runner works on, too."""
+        found, wish = self._found, self._wish
+        for deployment in found.deployments:
+            if wish.dry_run == "none":
+                options = DeleteOptions(uid=uid_of(deployment), propagation="Foreground")
+                try:
+                    await self._here.client.delete(ref_of(_typed(deployment)), options)
+                except NotFound:
+                    continue
+            self._here.app.answer(f"{_named(deployment)} deleted{wish.suffix}")
+        if wish.dry_run != "none":
+            return
+        await wait_until_gone(self._here.client, [_typed(one) for one in found.deployments], _STOPPING)
+        for place in found.places:
+            self._ask(place)
+        if wish.crds:
+            await self._wait_for_processes()
+
+    def _ask(self, place: Place) -> None:
+        app, name = self._here.app, self._found.name
+        if place.kind is Kind.PROCESS and self._wish.crds:
+            if asked_to_stop(app.state_dir, place):
+                app.narrate(f"{name}: asked {place.text} to stop")
+        elif place.kind is not Kind.DEPLOYMENT and not self._found.deployments:
+            app.narrate(escaped(f"{name}: it also runs as {place.text}; that is not stopped from here"))
+
+    async def _wait_for_processes(self) -> None:
+        here, clock = self._here, self._here.client.clock
+        end = clock.elapsed() + _STOPPING
+        while clock.elapsed() < end:
+            places = await look(here.client, state_dir=here.app.state_dir, cluster=here.cluster, name=self._found.name)
+            if not any(place.kind is Kind.PROCESS for place in places.places):
+                return
+            await clock.sleep(_ASK_AGAIN)
+        here.app.narrate(f"{self._found.name}: it has not stopped within {format_duration(_STOPPING)}")
+
+    async def _namespaces(self) -> None:
+        going = []
+        for space in self._found.installed.namespaces:
+            contents = await self._remover.contents(name_of(space))
+            if contents:
+                more = f" and {len(contents) - _SHOWN} more" if len(contents) > _SHOWN else ""
+                told = f"namespace/{name_of(space)} stays, since it holds {', '.join(contents[:_SHOWN])}{more}"
+                self._here.app.narrate(escaped(told))
+            elif await self._delete(space):
+                going.append(space)
+        if self._wish.dry_run == "none":
+            await wait_until_gone(self._here.client, going, _GOING)
+
+    async def _crds(self) -> None:
+        going = list(self._found.installed.crds)
+        if self._wish.dry_run == "none":
+            late = await Drain(self._here.client, going, self._found.name).holding()
+            if late:
+                raise Refused(
+                    f"{len(late)} objects were made since, so the CRDs stay: {'; '.join(map(str, late[:_SHOWN]))}.",
+                    next_step=self._wish.again,
+                )
+        for crd in going:
+            await self._delete(crd)
+        if self._wish.dry_run == "none":
+            await wait_until_gone(self._here.client, going, _GOING)
+
+    async def _delete(self, obj: Obj) -> bool:
+        """Delete an object of ours, and say so; whether there was one."""
+        there = True if self._wish.dry_run == "client" else await self._remover.remove(obj)
+        if there:
+            self._here.app.answer(f"{_named(obj)} deleted{self._wish.suffix}")
+        return there
+
+
+def _is_served(one: Held, places: Sequence[Place]) -> bool:
+    """Whether somebody runs who looks after the place where the object lies."""
+    return any(place.overlaps(one.ref.namespace) for place in places)
+
+
+def _places(places: Sequence[Place]) -> str:
+    return ", ".join(place.text for place in places)
+
+
+def _instance(one: Held) -> str:
+    return f"{one.ref.resource}/{one.ref.name}" + (f" in namespace {one.ref.namespace}" if one.ref.namespace else "")
+
+
+def _named(obj: Obj) -> str:
+    return shown(ref_of(_typed(obj)))
+
+
+def _typed(obj: Obj) -> Obj:
+    """Items of a list of Deployments do not say what they are."""
+    return obj if obj.get("kind") else {**obj, "apiVersion": "apps/v1", "kind": "Deployment"}
