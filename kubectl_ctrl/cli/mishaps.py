@@ -1,0 +1,114 @@
+"""What goes wrong while somebody's code is loaded, told with the place in that code where it went wrong."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubectl_ctrl.errors import ControllerError, CtrlError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a source file; columns count from 1, and 0 is unknown."""
+
+    file: Path
+    line: int = 0
+    column: int = 0
+    text: str = ""  # of the line
+
+    def __str__(self) -> str:
+        numbers = [str(number) for number in (self.line, self.column) if number]
+        return ":".join([shown(self.file), *numbers])
+
+
+def shown(path: Path) -> str:
+    """The path as a person who stands here would write it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def mishap(place: Place, what: str, next_step: str = "") -> ControllerError:
+    """`mine.py:7:14: what`, and the line itself below it."""
+    tried = f"line {place.line}: {place.text.strip()}" if place.text.strip() else ""
+    return ControllerError(f"{place}: {what}", tried=tried, next_step=next_step)
+
+
+def from_error(
+    error: BaseException, main: Path, own: Callable[[Path], bool], environ: Mapping[str, str]
+) -> tuple[ControllerError, Place]:
+    """What stopped the import of `main`, at the innermost line of code that is the user's own."""
+    if isinstance(error, SyntaxError) and error.filename:
+        place = Place(Path(error.filename), error.lineno or 0, error.offset or 0, error.text or "")
+        return mishap(place, f"It does not compile: {_sentence(str(error.msg))}"), place
+    place = _raised(error, own) or Place(main)
+    if isinstance(error, ModuleNotFoundError):
+        return mishap(place, _sentence(str(error)), _how_to_install(error.name or "", environ)), place
+    if isinstance(error, CtrlError):
+        return mishap(place, error.message, error.next_step), place
+    if isinstance(error, SystemExit):
+        what = f"It asks the process to exit ({error.code!r}) when it is imported."
+        return mishap(place, what, 'put what it is to do as a program below `if __name__ == "__main__":`'), place
+    if isinstance(error, UnicodeDecodeError | ValueError) and place.line == 0:
+        return mishap(place, f"It does not compile: {_sentence(_one_line(error))}"), place
+    text = _one_line(error)
+    what = f"It cannot be imported: {type(error).__name__}" + (f": {text}" if text else "")
+    return mishap(place, _sentence(what)), place
+
+
+def _raised(error: BaseException, own: Callable[[Path], bool]) -> Place | None:
+    """The last of the user's lines on the way to the error, else the last that is neither ours nor the importer's."""
+    frames = traceback.TracebackException.from_exception(error, lookup_lines=True).stack
+    mine = [frame for frame in frames if own(Path(frame.filename))]
+    others = [frame for frame in frames if Path(frame.filename).is_file() and not _is_ours(frame.filename)]
+    for frame in reversed(mine or others):
+        column = (frame.colno or 0) + 1 if frame.colno is not None else 0
+        return Place(Path(frame.filename), frame.lineno or 0, column, frame.line or "")
+    return None
+
+
+def _is_ours(filename: str) -> bool:
+    return Path(filename).is_relative_to(_PACKAGE)
+
+
+def _how_to_install(module: str, environ: Mapping[str, str]) -> str:
+    """Into which environment a missing module belongs, as this program was started."""
+    name = re.sub(r"[^\w.-]", "", module.partition(".")[0])
+    version = "{}.{}".format(*sys.version_info)
+    active = environ.get("VIRTUAL_ENV", "")
+    if active and Path(active).resolve() != Path(sys.prefix).resolve():
+        if site_packages(Path(active)).is_dir():
+            return f"pip install {name}, in the environment that is active ({active})"
+        return (
+            f"the environment that is active ({active}) is not of Python {version}, on which kubectl-ctrl runs; "
+            f"make one of {version} and pip install {name} there"
+        )
+    if (Path(sys.prefix) / "ready").exists():  # made by bin/kubectl-ctrl, which would make it anew without the module
+        return (
+            f"python{version} -m venv .venv && . .venv/bin/activate && pip install {name}; "
+            "kubectl-ctrl sees the packages of the environment that is active"
+        )
+    return f"{sys.executable} -m pip install {name}"
+
+
+def site_packages(environment: Path) -> Path:
+    """Where a virtual environment of this Python's version keeps its packages."""
+    return environment / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+
+
+def _one_line(error: BaseException) -> str:
+    try:
+        return " ".join(str(error).split())
+    except Exception:  # noqa: BLE001  # an error of somebody's may fail in this too
+        return ""
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,478 @@
+"""From a word on the command line to a controller, and what is said when there is none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from kubectl_ctrl.cli import sources
+from kubectl_ctrl.errors import ControllerError, CtrlError, UsageError
+from kubectl_ctrl.render.errors import error_lines
+
+HEAD = """\
+from kubectl_ctrl import CONFIGMAPS, PODS, SECRETS, Context, Request, Result, controller
+
+
+async def reconcile(ctx: Context, request: Request) -> Result | None:
+    return None
+
+
+"""
+MINE = HEAD + 'CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)\n'
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Writes a file below the current directory; afterwards nothing that it brought is loaded."""
+    here = (tmp_path / "here").resolve()
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    before = set(sys.modules)
+
+    def write(name: str, text: str) -> Path:
+        path = here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+        return path
+
+    yield write
+    for name in set(sys.modules) - before:
+        if not name.startswith("kubectl_ctrl"):
+            del sys.modules[name]
+
+
+def told(*words: str) -> str:
+    """What a user reads who gives these words."""
+    with pytest.raises(CtrlError) as caught:
+        sources.resolve(words)
+    assert caught.value.exit_code == (2 if isinstance(caught.value, UsageError) else 1)
+    return error_lines(caught.value)
+
+
+def named(*words: str) -> list[str]:
+    return [sourced.spec.name for sourced in sources.resolve(words)]
+
+
+# --- what a word can be ---
+
+
+@pytest.mark.parametrize("word", ["./mine.py", "mine.py", "mine:CONTROLLER", "./mine.py:CONTROLLER", "../here/mine.py"])
+def test_a_file_is_named_in_many_ways(write: Write, word: str) -> None:
+    path = write("mine.py", MINE)
+    [sourced] = sources.resolve([word])
+    assert (sourced.word, sourced.spec.name, sourced.folder) == (word, "mine", path.parent)
+
+
+def test_a_file_is_named_by_its_absolute_path(write: Write) -> None:
+    path = write("mine.py", MINE)
+    assert named(str(path)) == ["mine"]
+
+
+@pytest.mark.parametrize("word", ["./mine", "mine/", "./mine/controller.py"])
+def test_a_folder_holds_a_controller_file_with_its_helpers_and_manifests_beside_it(write: Write, word: str) -> None:
+    write("mine/controller.py", "from helpers import NAME\n" + MINE.replace('"mine"', "NAME"))
+    write("mine/helpers.py", 'NAME = "with-help"\n')
+    write("mine/example.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: it}}\n")
+    [sourced] = sources.resolve([word])
+    assert sourced.spec.name == "with-help"
+    assert [obj["metadata"]["name"] for obj in sourced.parts().example] == ["it"]
+
+
+@pytest.mark.parametrize("word", ["./mine", "mine/__init__.py", "inner.mine", "./../here/mine"])
+def test_a_folder_may_be_a_package(write: Write, word: str) -> None:
+    for folder in ("mine", "inner/mine"):
+        write(f"{folder}/__init__.py", "from .declared import CONTROLLER\n")
+        write(f"{folder}/declared.py", "from .helpers import NAME\n" + MINE.replace('"mine"', "NAME"))
+        write(f"{folder}/helpers.py", 'NAME = "packed"\n')
+    assert named(word) == ["packed"]
+
+
+def test_a_file_in_a_package_may_import_relatively(write: Write) -> None:
+    write("outer/__init__.py", "")
+    write("outer/inner/__init__.py", "")
+    write("outer/names.py", 'NAME = "deep"\n')
+    write("outer/inner/controller.py", "from ..names import NAME\n" + MINE.replace('"mine"', "NAME"))
+    assert named("./outer/inner") == ["deep"]
+    assert named("outer.inner.controller") == ["deep"]
+    assert named("outer.inner.controller:CONTROLLER") == ["deep"]
+
+
+def test_two_of_one_module_are_told_apart_and_a_word_said_twice_counts_once(write: Write) -> None:
+    write("mine.py", HEAD + "".join(f'{n.upper()} = controller("{n}", reconcile).for_(PODS)\n' for n in ("one", "two")))
+    assert named("./mine.py:ONE", "mine.py:TWO", "./mine.py:ONE", "mine:ONE") == ["one", "two"]
+
+
+def test_bundled_ones_and_own_ones_go_together_and_a_bundled_name_alone_is_fine(write: Write) -> None:
+    write("foo.py", MINE.replace('"mine"', '"foo"'))
+    write("foo/controller.py", MINE)
+    assert named("foo", "./foo") == ["foo", "mine"]
+    assert named("./foo.py") == ["foo"]
+
+
+def test_folders_with_files_of_the_same_names_do_not_mix(write: Write) -> None:
+    for name in ("one", "two"):
+        write(f"{name}/controller.py", "import helpers\n" + MINE.replace('"mine"', "helpers.NAME"))
+        write(f"{name}/helpers.py", f'NAME = "{name}"\n')
+    one, two = sources.resolve(["./one", "./two"])
+    assert (one.spec.name, two.spec.name) == ("one", "two")
+    for sourced in (one, two):
+        sourced.source.code.again()
+        assert sourced.source.read().name == sourced.spec.name
+
+
+@pytest.mark.parametrize("name", ["queue", "json", "yaml", "my-controller", "7th"])
+def test_any_file_name_will_do_and_none_gets_in_the_way(write: Write, name: str) -> None:
+    write(f"{name}.py", MINE)
+    assert named(f"./{name}.py") == ["mine"]
+    import json
+    import queue
+
+    assert "here" not in str(json.__file__) + str(queue.__file__)
+
+
+def test_what_is_printed_by_an_import_does_not_get_into_the_answer(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("mine.py", 'print("hello")\n' + MINE)
+    assert named("./mine.py") == ["mine"]
+    assert tuple(capsys.readouterr()) == ("", "hello\n")
+
+
+# --- settings ---
+
+
+def test_settings_go_to_those_that_take_them(write: Write) -> None:
+    text = """
+    def configured(*, annotation_prefix: str = "a"):
+        return controller(annotation_prefix, reconcile).for_(PODS)
+
+    CONTROLLER = configured()
+    """
+    write("mine.py", HEAD + dedent(text))
+    write("plain.py", MINE)
+    found = sources.resolve(["./mine.py", "./plain.py"], {"annotation_prefix": "b"})
+    assert [one.spec.name for one in found] == ["b", "mine"]
+    assert found[0].source.read().name == "b", "after a reload as well"
+    with pytest.raises(UsageError, match=r"No controller here takes --annotation-prefix: \./plain\.py\."):
+        sources.resolve(["./plain.py"], {"annotation_prefix": "b"})
+
+
+# --- M1: words that mean nothing ---
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("fooo", "There is no controller 'fooo'.\nnext: did you mean foo?"),
+        ("mine", "There is no controller 'mine'.\nnext: did you mean ./mine.py?"),
+        ("mien", "There is no controller 'mien'.\nnext: did you mean ./mine.py?"),
+        ("packed", "There is no controller 'packed'.\nnext: did you mean ./packed?"),
+        ("./mein.py", "There is no file './mein.py'.\ntried: {here}/mein.py\nnext: did you mean ./mine.py?"),
+        ("./zzz", "There is no file './zzz'.\ntried: {here}/zzz\nnext: there is: mine.py, packed"),
+        (
+            "no/mine.py",
+            "There is no file 'no/mine.py'.\ntried: {here}/no/mine.py\nnext: there is no folder 'no' either",
+        ),
+        ("./mine.txt", "'./mine.txt' is no Python file.\nnext: name a file that ends in .py, or a folder"),
+        (
+            "mine.py:",
+            (
+                "'mine.py:' names no controller: '' behind the colon is no name.\n"
+                "next: write it as the file does, for instance ./mine.py:CONTROLLER"
+            ),
+        ),
+        (
+            "packed.other",
+            (
+                "There is no controller 'packed.other': 'packed' is there, and has no 'other' in it.\n"
+                "tried: bundled controllers, and modules in {here} and in what is installed\n"
+                "next: did you mean ./packed/other.py?"
+            ),
+        ),
+        ("$(rm -rf ~)\x1b[31m", "There is no controller '$(rm -rf ~)\\x1b[31m'.\nnext: the bundled controllers are: "),
+    ],
+)
+def test_m01_an_unknown_word_is_answered_with_what_is_near(write: Write, word: str, expected: str) -> None:
+    here = write("mine.py", MINE).parent
+    write("packed/controller.py", MINE)
+    write("mine.txt", "")
+    assert told(word).startswith("error[CTRL-USAGE]: " + expected.format(here=here))
+
+
+# --- M2: files without a controller ---
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "import os\n\ndef reconcile(ctx:\n    pass\n",
+            "mine.py:3:14: It does not compile: '(' was never closed.\ntried: line 3: def reconcile(ctx:",
+        ),
+        (
+            "x = 1\nreturn x\n",
+            "mine.py:2:1: It does not compile: 'return' outside function.\ntried: line 2: return x",
+        ),
+        (
+            "from __future__ import annotations\nimport os\nvalue = dict()['size']\n",
+            "mine.py:3:9: It cannot be imported: KeyError: 'size'.\ntried: line 3: value = dict()['size']",
+        ),
+        (
+            "import helpers\n",
+            "helpers.py:3:5: It cannot be imported: ZeroDivisionError: division by zero.\ntried: line 3: 1 / 0",
+        ),
+        (
+            "import sys\nsys.exit(3)\n",
+            (
+                "mine.py:2:1: It asks the process to exit (3) when it is imported.\ntried: line 2: sys.exit(3)\n"
+                'next: put what it is to do as a program below `if __name__ == "__main__":`'
+            ),
+        ),
+        (
+            "from kubectl_ctrl import Deployments\n",
+            (
+                "mine.py:1:1: It cannot be imported: ImportError: cannot import name 'Deployments' from 'kubectl_ctrl' "
+                "({package}/__init__.py).\ntried: line 1: from kubectl_ctrl import Deployments"
+            ),
+        ),
+        (
+            "",
+            (
+                "mine.py: There is no controller in this file.\n"
+                'next: declare it at the top of the file: CONTROLLER = controller("mine", reconcile).for_(RESOURCE)'
+            ),
+        ),
+        (
+            HEAD + "".join(f'{n} = controller("{n.lower()}", reconcile).for_(PODS)\n' for n in ("ONE", "TWO")),
+            (
+                "mine.py: There are 2 controllers in this file: ONE (line 8), TWO (line 9).\n"
+                "next: say which: mine.py:ONE"
+            ),
+        ),
+        (
+            HEAD + 'CONTROLLER = controller("mine", reconcile)\n',
+            (
+                "mine.py:8:1: Controller 'mine' does not say what it is for.\n"
+                'tried: line 8: CONTROLLER = controller("mine", reconcile)\nnext: Begin with .for_(RESOURCE).'
+            ),
+        ),
+        (
+            HEAD + 'CONTROLLER = controller("Mine!", reconcile)\n',
+            (
+                "mine.py:8:14: Controller name 'Mine!' cannot be used.\n"
+                'tried: line 8: CONTROLLER = controller("Mine!", reconcile)\n'
+                "next: Use at most 40 lower-case letters, digits and dashes, a letter or digit at both ends."
+            ),
+        ),
+        (
+            HEAD + 'CONTROLLER = controller("mine", reconcile).for_("Foo")\n',
+            (
+                "mine.py:8:14: Expected a Resource, got 'Foo'.\n"
+                'tried: line 8: CONTROLLER = controller("mine", reconcile).for_("Foo")\nnext: Write Resource('
+            ),
+        ),
+    ],
+    ids=["open", "return", "raises", "helper", "exit", "name", "empty", "two", "for what", "bad name", "no resource"],
+)
+def test_m02_what_is_wrong_is_told_with_the_line_of_the_users_code(write: Write, text: str, expected: str) -> None:
+    write("mine.py", text)
+    write("helpers.py", "def half() -> None:\n    # in a function\n    1 / 0\nhalf()\n")
+    package = Path(sources.__file__).parents[1]
+    assert told("./mine.py").startswith("error[CTRL-CONTROLLER]: " + expected.format(package=package))
+
+
+def test_m02_bytes_that_are_no_text_are_told_too(write: Write) -> None:
+    write("mine.py", "").write_bytes(b"x = '\xff'\n")
+    assert told("./mine.py").startswith("error[CTRL-CONTROLLER]: mine.py")
+    write("null.py", "").write_bytes(b"x = 1\0\n")
+    assert told("./null.py").startswith("error[CTRL-CONTROLLER]: null.py")
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("./mine.py:CONTROLER", "mine.py: There is no 'CONTROLER' in this file.\nnext: did you mean CONTROLLER?"),
+        (
+            "./mine.py:reconcile",
+            (
+                "mine.py:4:1: 'reconcile' is no controller but a function.\n"
+                "tried: line 4: async def reconcile(ctx: Context, request: Request) -> Result | None:\nnext: declare"
+            ),
+        ),
+        (
+            "./empty",
+            (
+                "The folder './empty' holds no controller: there is neither controller.py nor __init__.py in it.\n"
+                "tried: it holds other.py\nnext: name the file, or make a folder that works: kubectl ctrl new empty"
+            ),
+        ),
+    ],
+)
+def test_m02_what_is_not_there_is_told(write: Write, word: str, expected: str) -> None:
+    write("mine.py", MINE)
+    write("empty/other.py", "")
+    assert told(word).startswith("error[CTRL-CONTROLLER]: " + expected)
+
+
+def test_m02_a_missing_module_is_told_with_how_to_install_it(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = "{}.{}".format(*sys.version_info)
+    write("mine.py", "import os\nimport no_such_thing.inner\n")
+    start = (
+        "error[CTRL-CONTROLLER]: mine.py:2:1: No module named 'no_such_thing'.\n"
+        "tried: line 2: import no_such_thing.inner\n"
+    )
+    assert told("./mine.py") == f"{start}next: {sys.executable} -m pip install no_such_thing"
+    active = tmp_path / "active"
+    (active / "lib" / f"python{version}" / "site-packages").mkdir(parents=True)
+    monkeypatch.setenv("VIRTUAL_ENV", str(active))
+    assert told("./mine.py") == (
+        f"{start}next: pip install no_such_thing, in the environment that is active ({active})"
+    )
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "other"))
+    assert told("./mine.py") == (
+        f"{start}next: the environment that is active ({tmp_path}/other) is not of Python {version}, on which "
+        f"kubectl-ctrl runs; make one of {version} and pip install no_such_thing there"
+    )
+
+
+@pytest.mark.parametrize("how", ["VIRTUAL_ENV", "KUBECTL_CTRL_PYTHONPATH"])
+def test_what_is_installed_for_the_user_is_found(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    active, editable = tmp_path / "active", tmp_path / "editable"
+    packages = active / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "theirs.py").write_text("from edited import NAME\n")
+    (packages / "edited.pth").write_text(f"{editable}\n")
+    (packages / "click.py").write_text("raise RuntimeError('not ours')\n")
+    editable.mkdir()
+    (editable / "edited.py").write_text('NAME = "installed"\n')
+    text = "import click\nfrom theirs import NAME\n" + MINE.replace('"mine"', "NAME")
+    write("mine.py", text)
+    monkeypatch.setenv(how, str(active if how == "VIRTUAL_ENV" else packages))
+    assert named("./mine.py") == ["installed"]
+
+
+def test_m02_a_file_that_failed_can_be_mended_and_named_again(write: Write) -> None:
+    write("mine.py", "import helpers\n" + MINE)
+    write("helpers.py", "1 / 0\n")
+    assert "helpers.py:1:1" in told("./mine.py")
+    write("helpers.py", "pass  # mended\n")
+    assert named("./mine.py") == ["mine"]
+
+
+def test_m02_another_module_of_that_name_is_told_and_not_used(write: Write) -> None:
+    write("email/__init__.py", "")
+    write("email/mime/__init__.py", "")
+    write("email/mime/controller.py", MINE)
+    write("email/mime/text.py", MINE)
+    import email.mime.text  # noqa: F401
+
+    assert "another module of that name is in the way" in told("./email/mime/text.py")
+
+
+# --- M3: wrong functions ---
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("async def reconcile(ctx): ...", "got reconcile(ctx).\n|next: Expected a function that takes (ctx, request)."),
+        ("def reconcile(ctx, request): ...", "got reconcile, which is not async.\n|next: Write `async def reconcile("),
+        ("async def reconcile(): ...", "got reconcile().\n|next: Expected a function that takes (ctx, request)."),
+        ("reconcile = 3", "got 3, which is not async.\n|next: Write `async def reconcile(ctx, request)`"),
+    ],
+)
+def test_m03_a_wrong_signature_is_told_with_the_one_expected(write: Write, function: str, expected: str) -> None:
+    write("mine.py", f"{HEAD}{function}\nCONTROLLER = controller('mine', reconcile).for_(PODS)\n")
+    said, next_step = expected.split("|")
+    text = told("./mine.py")
+    assert text.startswith(f"error[CTRL-CONTROLLER]: mine.py:9:14: Controller 'mine' {said}tried: line 9: CONTROLLER")
+    assert next_step in text
+
+
+# --- M40: controllers that get in each other's way ---
+
+
+def test_m40_two_of_one_name_are_refused_with_both_places(write: Write) -> None:
+    write("mine.py", MINE.replace('"mine"', '"foo"'))
+    write("other.py", MINE.replace('"mine"', '"foo"'))
+    assert told("./mine.py", "./other.py") == (
+        "error[CTRL-CONTROLLER]: Two controllers are named 'foo': mine.py:8:1 and other.py:8:1.\n"
+        "next: rename one: the name tells their writes, leases and recordings apart"
+    )
+    assert "Two controllers are named 'foo': foo (bundled) and other.py:8:1." in told("foo", "./other.py")
+
+
+def test_m40_two_that_own_each_other_are_refused_with_both_places(write: Write) -> None:
+    write("one.py", HEAD + 'ONE = controller("one", reconcile).for_(PODS).owns(SECRETS)\n')
+    write("two.py", HEAD + 'TWO = controller("two", reconcile).for_(SECRETS).owns(PODS)\n')
+    assert told("./one.py", "./two.py") == (
+        "error[CTRL-CONTROLLER]: Two controllers own each other's objects without end: one.py:8:1 and two.py:8:1.\n"
+        "tried: pods owns secrets, which owns pods\n"
+        "next: let one of them watch the other's objects with .watches(..., to=...) instead"
+    )
+    assert named("./two.py") == ["two"]
+
+
+# --- loading again ---
+
+
+def test_code_is_loaded_again_with_what_it_imports_and_stays_when_that_fails(write: Write) -> None:
+    write("mine.py", "import helpers\n" + MINE.replace('"mine"', "helpers.NAME"))
+    helpers = write("helpers.py", 'NAME = "a"\n')
+    [sourced] = sources.resolve(["./mine.py"])
+    code, loaded = sourced.source.code, dict(sys.modules)
+    assert code.files == {helpers, helpers.parent / "mine.py"}
+    for name in "bcd":
+        write("helpers.py", f'NAME = "{name}"\n')  # same size, same second
+        code.again()
+        assert sourced.source.read().name == name
+    assert sys.modules.keys() == loaded.keys()
+
+    write("helpers.py", 'NAME = "e"\nimport fresh\n')
+    fresh = write("fresh.py", "1 / 0\n")
+    before = sys.modules["helpers"]
+    with pytest.raises(ControllerError, match=r"^fresh\.py:1:1: It cannot be imported: ZeroDivisionError"):
+        code.again()
+    assert (sourced.source.read().name, sys.modules["helpers"]) == ("d", before)
+    assert fresh in code.files, "mending it has to be noticed"
+    write("fresh.py", "pass\n")
+    code.again()
+    assert sourced.source.read().name == "e"
+    assert fresh in code.files
+
+
+def test_a_bundled_controller_is_loaded_again_and_nothing_else_of_the_package() -> None:
+    import kubectl_ctrl.controllers.foo.reconciler as before
+    from kubectl_ctrl.runtime import builder
+
+    modules = dict(sys.modules)
+    [sourced] = sources.resolve(["foo"])
+    try:
+        sourced.source.code.again()
+        assert sys.modules["kubectl_ctrl.controllers.foo.reconciler"] is not before
+        assert sys.modules["kubectl_ctrl.runtime.builder"] is builder
+        assert sourced.source.read().name == "foo"
+        assert sourced.source.read() is not sourced.spec
+        assert {path.name for path in sourced.source.code.files} >= {"__init__.py", "reconciler.py"}
+    finally:
+        sys.modules.update(modules)
+
+
+def test_a_path_to_a_bundled_controller_means_that_one() -> None:
+    import kubectl_ctrl.controllers.foo as package
+
+    folder = os.path.dirname(str(package.__file__))  # noqa: PTH120
+    assert named(folder, "foo") == ["foo"]
