@@ -12,8 +12,10 @@ from kubectl_ctrl.errors import UsageError
 def _example(app: App, given: Given) -> int:
     if len(given.arguments) != 1:
         raise UsageError("example takes one controller.", next_step=f"for instance: kubectl ctrl example {BUNDLED[0]}")
-    (name,) = bundled.check(given.arguments)
-    app.answer(bundled.manifest(name, "example").rstrip("\n"))
+    from kubectl_ctrl.cli import sources
+
+    (sourced,) = sources.resolve(given.arguments)
+    app.answer(sourced.example().rstrip("\n"))
     return 0
 
 
@@ -25,6 +27,7 @@ VERB = Verb(
         ("Create the example object of foo", "example foo | kubectl apply -f -"),
         ("Look at it first", "example foo"),
         ("Keep it, to change it", "example foo > foo.yaml"),
+        ("Create the one of a controller of your own", "example ./mine | kubectl apply -f -"),
     ),
     body=_example,
     cluster=False,

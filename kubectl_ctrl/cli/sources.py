@@ -66,16 +66,16 @@ class Sourced:
 
         return read_parts(self.folder, self.spec.name)
 
-    def manifest(self, part: str) -> str:
-        """`example`, `crd` or `rbac`, as the YAML that lies beside the code."""
-        path = self.folder / f"{part}.yaml"
+    def example(self) -> str:
+        """The YAML that lies beside the code, as it was written."""
+        path = self.folder / "example.yaml"
         try:
             return path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise ControllerError(
                 f"Controller {self.spec.name!r} brings no {path.name}.",
                 tried=shown(path),
-                next_step="kubectl ctrl new NAME writes a folder that has one, to look at",
+                next_step="kubectl ctrl new NAME writes a folder that has one",
             ) from None
 
 

@@ -476,3 +476,16 @@ def test_a_path_to_a_bundled_controller_means_that_one() -> None:
 
     folder = os.path.dirname(str(package.__file__))  # noqa: PTH120
     assert named(folder, "foo") == ["foo"]
+
+
+# --- its example ---
+
+
+def test_the_example_is_given_as_it_was_written_and_a_missing_one_is_told(write: Write) -> None:
+    write("mine/controller.py", MINE)
+    [sourced] = sources.resolve(["./mine"])
+    with pytest.raises(ControllerError, match=r"^Controller 'mine' brings no example\.yaml\.$"):
+        sourced.example()
+    text = "# as it is\nkind:   ConfigMap\n"
+    write("mine/example.yaml", text)
+    assert sourced.example() == text
