@@ -6,4 +6,4 @@ Does not belong here: anything that a user's own controller could not import.
 
 from __future__ import annotations
 
-BUNDLED = ("foo", "memcached", "podcount")
+BUNDLED = ("foo", "memcached", "podcount", "scaler")

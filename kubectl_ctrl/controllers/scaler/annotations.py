@@ -1,0 +1,351 @@
+"""What the annotations of a workload say, its namespace's as defaults; and what is wrong with them, all of it at once.
+
+| annotation     | meaning                                                                | when it is not there  |
+|----------------|------------------------------------------------------------------------|-----------------------|
+| start, stop    | five-field cron texts                                                  | no such event         |
+| start-replicas | the count after a start                                                | the remembered count  |
+| stop-replicas  | the count after a stop                                                 | 0                     |
+| time-zone      | IANA name of the zone that cron texts and dates are in                 | UTC                   |
+| schedules      | more schedules: a YAML or JSON list of name, start, stop,              | none                  |
+|                | startReplicas, stopReplicas, timeZone (each as the annotation it is    |                       |
+|                | named after, which is its default; at least one of start and stop)     |                       |
+| exclude        | true: give back what was taken, and leave the object alone             | false                 |
+| exclude-until  | the same until a time: RFC 3339, or a date with or without hours and   | not excluded          |
+|                | minutes in the time zone (a date alone is its first moment)            |                       |
+| pause          | true: leave the object exactly as it is                                | false                 |
+| force-up       | true: as after a start, whatever the schedules say                     | false                 |
+| force-down     | true: as after a stop                                                  | false                 |
+| grace-period   | how long after its creation an object is left alone: 15m, 1h30m, 2d    | not at all            |
+| enforce        | true: between events a manual change of the count is reverted          | false: it holds       |
+| allow-owned    | true: also an object that a controller owns                            | it is left alone      |
+| allow-gitops   | true: also a count that Argo CD, Flux or Helm applied                  | it is refused         |
+
+An empty value takes a namespace's default away. A name that is not in this table is an error, because a `strat` that is
+taken for nothing leaves a workload stopped for good.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+import yaml
+
+from kubectl_ctrl import Obj, UsageError, annotations_of
+from kubectl_ctrl.controllers.scaler.schedule import (
+    FORCE,
+    BadSchedule,
+    Cron,
+    Schedule,
+    instant,
+    parse_cron,
+    parse_zone,
+    shown,
+)
+
+T = TypeVar("T")
+
+DEFAULT_PREFIX = "ars.44smkn.github.io/"
+
+_SPOKEN = (
+    *("start", "stop", "start-replicas", "stop-replicas", "time-zone", "schedules"),
+    *("exclude", "exclude-until", "pause", "force-up", "force-down"),
+    *("grace-period", "enforce", "allow-owned", "allow-gitops"),
+)
+_MAIN = "main"
+
+_MOST_REPLICAS = 2**31 - 1
+_LONGEST_LIST = 16 * 1024
+_MOST_SCHEDULES = 64
+_LIST_KEYS = {
+    "name": "name",
+    "start": "start",
+    "stop": "stop",
+    "startReplicas": "start-replicas",
+    "stopReplicas": "stop-replicas",
+    "timeZone": "time-zone",
+}
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._]{0,38}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_PERIOD = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9})s)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?")
+
+
+class BadAnnotation(ValueError):
+    """Annotations that cannot be meant; the message names each and says what is wrong."""
+
+    def __init__(self, message: str, *, inherited: bool) -> None:
+        super().__init__(message)
+        self.inherited = inherited  # all of it is the namespace's
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The annotations' names under one prefix. Those that are written here are the scaler's own."""
+
+    prefix: str = DEFAULT_PREFIX
+
+    def __post_init__(self) -> None:
+        domain = self.prefix.removesuffix("/")
+        if len(domain) > 253 or not _PREFIX.fullmatch(domain) or not self.prefix.endswith("/"):
+            raise UsageError(
+                f"The annotation prefix {self.prefix!r} cannot be used.",
+                next_step="give a DNS name in lower case and a slash, such as scaler.example.com/",
+            )
+
+    @property
+    def original(self) -> str:
+        """The count before the first stop, to be restored by a start."""
+        return f"{self.prefix}original-replicas"
+
+    @property
+    def last(self) -> str:
+        """The event that was acted on last."""
+        return f"{self.prefix}last-event"
+
+    @property
+    def least(self) -> str:
+        """On an autoscaler: its minReplicas before the first change."""
+        return f"{self.prefix}original-min-replicas"
+
+    @property
+    def most(self) -> str:
+        return f"{self.prefix}original-max-replicas"
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        return self.original, self.last, self.least, self.most
+
+    def on(self, obj: Obj | None) -> bool:
+        """Whether the object has any of them."""
+        return obj is not None and any(name.startswith(self.prefix) for name in annotations_of(obj))
+
+    def said(self, obj: Obj | None) -> dict[str, str]:
+        """What a user said on the object, by short names."""
+        found = annotations_of(obj) if obj is not None else {}
+        own = {name: value for name, value in found.items() if name.startswith(self.prefix) and name not in self.state}
+        return {name.removeprefix(self.prefix): value.strip() for name, value in own.items()}
+
+
+def normal_prefix(prefix: str) -> str:
+    return prefix if prefix.endswith("/") else f"{prefix}/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is to be done with one workload."""
+
+    schedules: tuple[Schedule, ...] = ()
+    forced: Schedule | None = None  # its one action holds instead of the schedules
+    exclude: bool = False
+    exclude_until: float = 0.0
+    pause: bool = False
+    grace: float = 0.0
+    enforce: bool = False
+    allow_owned: bool = False
+    allow_gitops: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to be done."""
+        return not self.schedules and self.forced is None
+
+
+def read_settings(own: Mapping[str, str], defaults: Mapping[str, str]) -> Settings:
+    """The settings of a workload from its annotations and its namespace's, by short names; or BadAnnotation."""
+    return _Reading(own, defaults).settings()
+
+
+class _Reading:
+    """One pass over the annotations, which goes on after an error: the user is told of all of them."""
+
+    def __init__(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> None:
+        defaults = {name: value for name, value in defaults.items() if not _overruled(name, own)}
+        self._given = {name: value for name, value in {**defaults, **own}.items() if value}
+        self._inherited = {name for name in self._given if name not in own}
+        self._problems: list[str] = []
+        self._own_problem = False
+
+    def settings(self) -> Settings:
+        for name in sorted(set(self._given) - set(_SPOKEN)):
+            near = get_close_matches(name, _SPOKEN, n=1)
+            self._wrong(name, f"is not known{f'; did you mean {near[0]}?' if near else '.'}")
+        base = Schedule(
+            name=_MAIN,
+            zone=self._read("time-zone", parse_zone, parse_zone("UTC")),
+            start=self._read("start", parse_cron, None),
+            stop=self._read("stop", parse_cron, None),
+            start_replicas=self._read("start-replicas", _start_count, None),
+            stop_replicas=self._read("stop-replicas", _stop_count, 0),
+        )
+        schedules = tuple(one for one in (base, *self._listed(base)) if one.start or one.stop)
+        for one in schedules or (base,):
+            self._check(one)
+        found = Settings(
+            schedules=schedules,
+            forced=self._forced(base),
+            exclude=self._read("exclude", _truth, False),
+            exclude_until=self._read("exclude-until", lambda text: _moment(text, base.zone), 0.0),
+            pause=self._read("pause", _truth, False),
+            grace=self._read("grace-period", _period, 0.0),
+            enforce=self._read("enforce", _truth, False),
+            allow_owned=self._read("allow-owned", _truth, False),
+            allow_gitops=self._read("allow-gitops", _truth, False),
+        )
+        if self._problems:
+            raise BadAnnotation(" ".join(self._problems), inherited=not self._own_problem)
+        return found
+
+    def _wrong(self, name: str, problem: str) -> None:
+        inherited = bool(self._inherited & {name, name.partition("[")[0]})
+        self._own_problem |= not inherited
+        self._problems.append(f"{'Namespace annotation' if inherited else 'Annotation'} {_safe(name)} {problem}")
+
+    def _read(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        if name not in self._given:
+            return default
+        try:
+            return parse(self._given[name])
+        except BadSchedule as error:
+            self._wrong(name, str(error))
+            return default
+
+    def _forced(self, base: Schedule) -> Schedule | None:
+        up, down = self._read("force-up", _truth, False), self._read("force-down", _truth, False)
+        if up and down:
+            self._wrong("force-up", "is true and force-down is true as well; one of them can hold.")
+        if not up and not down:
+            return None
+        always = Cron(text="", plain="")
+        return replace(base, name=FORCE, start=always if up else None, stop=None if up else always)
+
+    def _check(self, schedule: Schedule) -> None:
+        """What is right by itself and wrong together."""
+        name = "start" if schedule.name == _MAIN else f"schedules ({schedule.name})"
+        if schedule.start and schedule.stop and schedule.start.plain == schedule.stop.plain:
+            self._wrong(name, f"and stop are both {shown(schedule.start.text)}, so that nothing would ever be stopped.")
+        if schedule.start_replicas is not None and schedule.start_replicas < schedule.stop_replicas:
+            self._wrong(
+                f"{name}-replicas" if schedule.name == _MAIN else name,
+                f"starts with {schedule.start_replicas} and stops with {schedule.stop_replicas} replicas;"
+                " a start cannot have fewer than a stop.",
+            )
+
+    def _listed(self, base: Schedule) -> Iterator[Schedule]:
+        taken = {_MAIN, FORCE}
+        for at, entry in enumerate(self._entries()):
+            where = f"schedules[{at}]"
+            one = self._entry(where, entry, base)
+            if one is None:
+                continue
+            if one.name in taken:
+                self._wrong(where, f"is named {one.name!r}, and that name is taken.")
+            taken.add(one.name)
+            yield one
+
+    def _entries(self) -> list[Any]:
+        text = self._given.get("schedules", "")
+        if not text:
+            return []
+        if len(text) > _LONGEST_LIST:
+            self._wrong("schedules", f"has {len(text)} characters; at most {_LONGEST_LIST} are read.")
+            return []
+        try:
+            found = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            where = getattr(error, "problem_mark", None)
+            line = f" (line {where.line + 1})" if where is not None else ""
+            self._wrong("schedules", f"is neither YAML nor JSON{line}; quote a cron text that begins with *.")
+            return []
+        if not isinstance(found, list) or not 1 <= len(found) <= _MOST_SCHEDULES:
+            self._wrong("schedules", f"must be a list of 1 to {_MOST_SCHEDULES} schedules.")
+            return []
+        return found
+
+    def _entry(self, where: str, entry: Any, base: Schedule) -> Schedule | None:
+        if not isinstance(entry, dict):
+            self._wrong(where, f"is {shown(str(entry))}, expected a mapping with start, stop or both.")
+            return None
+        for key in sorted(map(str, set(entry) - set(_LIST_KEYS))):
+            near = get_close_matches(key, _LIST_KEYS, n=1)
+            self._wrong(f"{where}.{_safe(key)}", f"is not known{f'; did you mean {near[0]}?' if near else '.'}")
+        if not entry.get("start") and not entry.get("stop"):
+            self._wrong(where, "has neither start nor stop.")
+            return None
+        own = {f"{where}.{key}": _text(entry[key]) for key in _LIST_KEYS if entry.get(key) is not None}
+        inner = _Reading(own if "schedules" not in self._inherited else {}, own)
+        one = Schedule(
+            name=inner._read(f"{where}.name", _name, where),
+            zone=inner._read(f"{where}.timeZone", parse_zone, base.zone),
+            start=inner._read(f"{where}.start", parse_cron, None),
+            stop=inner._read(f"{where}.stop", parse_cron, None),
+            start_replicas=inner._read(f"{where}.startReplicas", _start_count, base.start_replicas),
+            stop_replicas=inner._read(f"{where}.stopReplicas", _stop_count, base.stop_replicas),
+        )
+        self._problems += inner._problems
+        self._own_problem |= inner._own_problem
+        return one
+
+
+def _overruled(name: str, own: Mapping[str, str]) -> bool:
+    """Whether the workload's own word on one of the two forces stands against this default."""
+    return name in ("force-up", "force-down") and "true" in (own.get("force-up"), own.get("force-down"))
+
+
+def _safe(name: str) -> str:
+    return name if name.isascii() and name.isprintable() else shown(name)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise BadSchedule(f"is {shown(text)}; use at most 40 letters, digits, dashes and dots.")
+    return text
+
+
+def _truth(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise BadSchedule(f"is {shown(text)}; use true or false.")
+    return text == "true"
+
+
+def _count(text: str, least: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,10}", text) or not least <= int(text) <= _MOST_REPLICAS:
+        raise BadSchedule(f"is {shown(text)}; use a whole number from {least} to {_MOST_REPLICAS}.")
+    return int(text)
+
+
+def _start_count(text: str) -> int:
+    return _count(text, 1)
+
+
+def _stop_count(text: str) -> int:
+    return _count(text, 0)
+
+
+def _period(text: str) -> float:
+    match = _PERIOD.fullmatch(text)
+    if not match or not text:
+        raise BadSchedule(f"is {shown(text)}; write a time like 15m, 1h30m or 2d.")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+def _moment(text: str, zone: ZoneInfo) -> float:
+    try:
+        if _DATE.fullmatch(text):
+            return instant(datetime.fromisoformat(text), zone)
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            return found.timestamp()
+    except (ValueError, OverflowError):
+        pass
+    raise BadSchedule(f"is {shown(text)}; write 2026-12-24T18:00:00Z, 2026-12-24T18:00 or 2026-12-24.")

@@ -1,0 +1,287 @@
+"""What is to be changed on a workload and its autoscaler at a moment, and why. Pure: objects and a time give patches.
+
+A workload remembers two things in annotations. `original-replicas` is its count before the first stop; it is written
+once, a start takes it back, and no further stop overwrites it. `last-event` is the event that was acted on last, as
+`schedule/action=count/fingerprint@time`: an event is acted on once, and a fingerprint that is not known any more means
+that the annotations have changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
+
+from kubectl_ctrl import Obj, annotations_of
+from kubectl_ctrl.controllers.scaler.annotations import Names, Settings
+from kubectl_ctrl.controllers.scaler.schedule import FORCE, Action, Event, latest, upcoming
+
+D = TypeVar("D", int, None)
+
+# A clock that was set back by less than this waits for the events that were acted on already. One that was further
+# ahead was wrong, and what it did is not waited for.
+CLOCK_TOLERANCE = 3600.0
+
+_LAST = re.compile(
+    r"(?P<name>.+)/(?P<action>start|stop)=(?P<count>\d{1,10})/(?P<print>[0-9a-f]{8})@(?P<time>[-0-9T:]+Z)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Last:
+    """The event that was acted on last."""
+
+    name: str
+    action: Action
+    count: int
+    fingerprint: str
+    at: float
+
+    @classmethod
+    def of(cls, text: str) -> Last | None:
+        """None for a text that we did not write."""
+        match = _LAST.fullmatch(text)
+        if match is None:
+            return None
+        try:
+            at = datetime.fromisoformat(match["time"]).timestamp()
+        except ValueError:
+            return None
+        action = Action(match["action"])
+        return cls(name=match["name"], action=action, count=int(match["count"]), fingerprint=match["print"], at=at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """An Event to be told about the workload."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Merge patches, empty where nothing is to be changed; and when to look again (wall time)."""
+
+    target: Obj = field(default_factory=dict)
+    hpa: Obj = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    event: Event | None = None  # what the changes follow from
+    look: float | None = None
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.target or self.hpa)
+
+    @property
+    def reverts(self) -> bool:
+        """Whether this is the same event once more."""
+        return any(note.reason == "Reverted" for note in self.notes)
+
+
+def plan(target: Obj, hpa: Obj | None, settings: Settings, names: Names, now: float) -> Plan:
+    """What to do with a workload now."""
+    if settings.pause:
+        return Plan()
+    if settings.exclude or settings.empty:
+        return release(target, hpa, names)
+    if now < settings.exclude_until:
+        freed = release(target, hpa, names)
+        return Plan(target=freed.target, hpa=freed.hpa, notes=freed.notes, look=settings.exclude_until)
+    if settings.grace and now < (begins := created(target) + settings.grace):
+        return Plan(look=begins)
+    event = _effective(settings, now)
+    following = None if settings.forced else upcoming(settings.schedules, now)
+    look = following.at if following else None
+    if event is None:
+        return Plan(look=look)
+    last = Last.of(annotations_of(target).get(names.last, ""))
+    acted = last is not None and _same(last, event)
+    if (acted and not settings.enforce) or (last is not None and not acted and _from_ahead(last, event, settings, now)):
+        return Plan(look=look)
+    return _Change(target, hpa, names, event, last if acted else None).plan(look)
+
+
+def replicas_of(target: Obj) -> int:
+    count = target["spec"].get("replicas")
+    return 1 if count is None else int(count)
+
+
+def created(target: Obj) -> float:
+    text = target["metadata"].get("creationTimestamp")
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def _effective(settings: Settings, now: float) -> Event | None:
+    if settings.forced is None:
+        return latest(settings.schedules, now)
+    ((action, _),) = settings.forced.crons()
+    return Event(at=float(int(now)), action=action, schedule=settings.forced)
+
+
+def _same(last: Last, event: Event) -> bool:
+    if FORCE in (event.schedule.name, last.name):
+        # It holds from when it is said until it is taken back, and has no time of its own.
+        return (last.name, last.fingerprint) == (event.schedule.name, event.fingerprint)
+    return (last.fingerprint, last.at) == (event.fingerprint, event.at)
+
+
+def _from_ahead(last: Last, event: Event, settings: Settings, now: float) -> bool:
+    """Whether a clock that has been set back since acted on something newer already."""
+    known = {one.fingerprint(action) for one in settings.schedules for action, _ in one.crons()}
+    return event.at < last.at <= now + CLOCK_TOLERANCE and last.name != FORCE and last.fingerprint in known
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """An autoscaler's range: as it is, and as it was before the scaler changed it."""
+
+    least: int
+    most: int
+    first_least: int
+    first_most: int
+
+    @classmethod
+    def of(cls, hpa: Obj, names: Names) -> _Bounds:
+        least, most = int(hpa["spec"].get("minReplicas") or 1), int(hpa["spec"]["maxReplicas"])
+        kept = annotations_of(hpa)
+        return cls(least, most, _number(kept.get(names.least), least), _number(kept.get(names.most), most))
+
+    def change(self, hpa: Obj, names: Names, least: int, most: int) -> Obj:
+        """The patch that sets these bounds; the first ones are remembered for as long as others hold."""
+        spec = {}
+        if least != self.least:
+            spec["minReplicas"] = least
+        if most != self.most:
+            spec["maxReplicas"] = most
+        given = (least, most) == (self.first_least, self.first_most)
+        wanted = {
+            names.least: None if given else str(self.first_least),
+            names.most: None if given else str(self.first_most),
+        }
+        return _patch(hpa, wanted, spec)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One event acted on: for the first time, or once more (`again`) because it is enforced."""
+
+    target: Obj
+    hpa: Obj | None
+    names: Names
+    event: Event
+    again: Last | None
+
+    def plan(self, look: float | None) -> Plan:
+        now, kept = replicas_of(self.target), annotations_of(self.target)
+        original = _number(kept.get(self.names.original), None)
+        if self.event.action is Action.STOP:
+            count, hpa = self._stopped(now), self._hpa_stopped()
+            remembered = original if original is not None else (now if now > (self.event.count or 0) else None)
+        else:
+            wanted = self.event.count or (self.again.count or None if self.again else original)
+            count, hpa, remembered = self._started(now, wanted), self._hpa_started(), None
+        last = kept[self.names.last] if self.again else self._last(count)
+        wanted_notes = {self.names.last: last, self.names.original: None if remembered is None else str(remembered)}
+        target = _patch(self.target, wanted_notes, {"replicas": count} if count != now else {})
+        if not target and not hpa:
+            return Plan(look=look)
+        return Plan(target=target, hpa=hpa, notes=tuple(self._notes(now, count, hpa)), event=self.event, look=look)
+
+    def _last(self, count: int) -> str:
+        event = self.event
+        return f"{event.schedule.name}/{event.action}={count}/{event.fingerprint}@{event.time}"
+
+    def _stopped(self, now: int) -> int:
+        """A stop never adds pods. Above 0 an autoscaler brings the count down, by its new bounds."""
+        count = self.event.count or 0
+        return now if self.hpa is not None and count else min(now, count)
+
+    def _hpa_stopped(self) -> Obj:
+        count = self.event.count or 0
+        if self.hpa is None or not count:
+            return {}  # at 0 replicas of its target an autoscaler is off by itself
+        bounds = _Bounds.of(self.hpa, self.names)
+        return bounds.change(self.hpa, self.names, min(bounds.first_least, count), min(bounds.first_most, count))
+
+    def _started(self, now: int, wanted: int | None) -> int:
+        """An autoscaler decides about a count that is not 0; only from there it has to be woken."""
+        if wanted is None or (self.hpa is not None and now):
+            return now
+        if self.hpa is None:
+            return wanted
+        least, most = self._start_bounds(_Bounds.of(self.hpa, self.names))
+        return max(least, min(wanted, most))
+
+    def _start_bounds(self, bounds: _Bounds) -> tuple[int, int]:
+        floor = self.event.count
+        if floor is None:
+            return bounds.first_least, bounds.first_most
+        return floor, max(bounds.first_most, floor)
+
+    def _hpa_started(self) -> Obj:
+        if self.hpa is None:
+            return {}
+        bounds = _Bounds.of(self.hpa, self.names)
+        return bounds.change(self.hpa, self.names, *self._start_bounds(bounds))
+
+    def _notes(self, now: int, count: int, hpa: Obj) -> Iterator[Note]:
+        event = self.event
+        when = "" if event.schedule.name == FORCE else f" at {event.time}"
+        why = f"{event.title}{when}"
+        if count != now:
+            reason = "Reverted" if self.again else "ScaledUp" if count > now else "ScaledDown"
+            yield Note(reason=reason, message=f"Scaled from {now} to {count}: {why}.")
+        if hpa.get("spec"):
+            assert self.hpa is not None
+            said = ", ".join(f"{name} {value}" for name, value in hpa["spec"].items())
+            message = f"Set {said} of HorizontalPodAutoscaler {self.hpa['metadata']['name']!r}: {why}."
+            yield Note(reason="Reverted" if self.again else "BoundsChanged", message=message)
+        if event.rivals and not self.again:
+            others = ", ".join(rival.title for rival in event.rivals)
+            yield Note(reason="SameTime", message=f"{why} came together with {others}; the first of them holds.")
+        if event.action is Action.START and not count and not self.again:
+            message = (
+                f"{why} found 0 replicas and no {self.names.original}, so nothing to go back to; set start-replicas."
+            )
+            yield Note(reason="NothingToRestore", message=message, warning=True)
+
+
+def release(target: Obj, hpa: Obj | None, names: Names) -> Plan:
+    """Give back what was taken, and forget: the first count, unless somebody has set another since, and the bounds."""
+    kept, now = annotations_of(target), replicas_of(target)
+    original, last = _number(kept.get(names.original), None), Last.of(kept.get(names.last, ""))
+    bounds = _Bounds.of(hpa, names) if hpa is not None else None
+    count = now
+    if original is not None and last is not None and last.action is Action.STOP and now == last.count:
+        count = max(bounds.first_least, min(original, bounds.first_most)) if bounds and not now else original
+    target_change = _patch(
+        target, {names.last: None, names.original: None}, {"replicas": count} if count != now else {}
+    )
+    hpa_change = (
+        bounds.change(hpa, names, bounds.first_least, bounds.first_most)
+        if bounds is not None and hpa is not None
+        else {}
+    )
+    said = f"Scaled from {now} to {count}: the scaler lets go of it."
+    notes = (Note(reason="Released", message=said),) if count != now else ()
+    return Plan(target=target_change, hpa=hpa_change, notes=notes)
+
+
+def _patch(obj: Obj, annotations: Mapping[str, str | None], spec: Obj) -> Obj:
+    """A merge patch of what differs."""
+    there = annotations_of(obj)
+    changed = {name: value for name, value in annotations.items() if there.get(name) != value}
+    patch: Obj = {}
+    if changed:
+        patch["metadata"] = {"annotations": changed}
+    if spec:
+        patch["spec"] = spec
+    return patch
+
+
+def _number(text: str | None, default: D) -> int | D:
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,10}", text) else default

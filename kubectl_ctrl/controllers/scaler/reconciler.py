@@ -1,0 +1,295 @@
+"""What is read, decided and written for one name: the workloads that have it, and the autoscalers that target them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_ctrl import (
+    DEPLOYMENTS,
+    HPAS,
+    NAMESPACES,
+    STATEFULSETS,
+    Cached,
+    Change,
+    Context,
+    ControllerSpec,
+    CtrlError,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Obj,
+    Request,
+    Resource,
+    Result,
+    annotations_changed,
+    any_of,
+    controller,
+    controller_of,
+    generation_changed,
+    is_deleting,
+    labels_of,
+    name_of,
+    named,
+    namespace_of,
+    uid_of,
+)
+from kubectl_ctrl.controllers.scaler.annotations import (
+    BadAnnotation,
+    Names,
+    Settings,
+    normal_prefix,
+    read_settings,
+)
+from kubectl_ctrl.controllers.scaler.memory import Memory
+from kubectl_ctrl.controllers.scaler.plan import Plan, plan, release
+
+WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
+
+# A timer runs in elapsed time and an event comes in wall time. Should somebody set the clock meanwhile, this is the
+# longest that it goes unnoticed; such a look reads the cache and calls nothing.
+LONGEST_NAP = 3600.0
+
+_BY_TARGET = "target"
+# The managers under which GitOps tools write what stands in a repository.
+_GITOPS = re.compile(
+    r"argo-?cd.*|kustomize-controller|helm-controller|flux.*|helm|fleet-?agent|kapp.*|config-?sync.*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """One workload and what goes with it, as the cache or the API server has it."""
+
+    resource: Resource
+    target: Obj
+    hpa: Obj | None
+    namespace: Obj | None
+
+
+class Scaler:
+    """The controller under one annotation prefix."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._memory = Memory()
+
+    def spec(self) -> ControllerSpec:
+        names = self._names
+
+        def said(change: Change) -> bool:
+            return names.on(change.old) or names.on(change.new)
+
+        annotated = named(f"has annotations under {names.prefix}", said)
+        meant = any_of(generation_changed, annotations_changed)
+        return (
+            controller("scaler", self.reconcile)
+            .for_(*WORKLOADS, when=(annotated, meant))
+            .watches(DEPLOYMENTS, to=self.with_defaults, when=meant)
+            .watches(STATEFULSETS, to=self.with_defaults, when=meant)
+            .watches(HPAS, to=self.targets, when=named("autoscaler's spec or annotations changed", _hpa_changed))
+            .watches(NAMESPACES, to=self.workloads_in, when=annotations_changed)
+            .index(HPAS, _BY_TARGET, _target_keys)
+            .cleanup(self.undo)
+        )
+
+    # From other objects to names.
+
+    def with_defaults(self, workload: Obj, cached: Cached) -> Iterable[Request]:
+        """A workload that says nothing itself, in a namespace that does."""
+        if not self._names.on(workload) and self._names.on(cached.get(NAMESPACES, namespace_of(workload))):
+            yield Request(namespace_of(workload), name_of(workload))
+
+    def targets(self, hpa: Obj, cached: Cached) -> Iterable[Request]:
+        """What an autoscaler scales, where any of the three has to do with us."""
+        place = namespace_of(hpa)
+        for resource in WORKLOADS:
+            if _key(resource, place, name := hpa["spec"]["scaleTargetRef"]["name"]) in _target_keys(hpa):
+                around = (hpa, cached.get(resource, name, place), cached.get(NAMESPACES, place))
+                yield from (Request(place, name) for _ in filter(self._names.on, around))
+
+    def workloads_in(self, namespace: Obj, cached: Cached) -> Iterable[Request]:
+        """All of a namespace that has or had defaults."""
+        if self._names.on(namespace):
+            for resource in WORKLOADS:
+                yield from (
+                    Request(name_of(namespace), name_of(one)) for one in cached.list(resource, name_of(namespace))
+                )
+
+    # The reconcile.
+
+    async def reconcile(self, ctx: Context, request: Request) -> Result | None:
+        """Bring every workload of this name to what its latest event asks for."""
+        looks, errors = [], []
+        for seen in await self._seen(ctx, request):
+            try:
+                looks.append(await self._settle(ctx, seen))
+            except CtrlError as error:  # the other workload of this name is none the worse for it
+                errors.append(error)
+        if errors:
+            raise errors[0] if len(errors) == 1 else ExceptionGroup("Both workloads of this name failed.", errors)
+        soonest = min((look for look in looks if look is not None), default=None)
+        if soonest is None:
+            return None
+        return Result(after=max(0.001, min(soonest - ctx.now(), LONGEST_NAP)))
+
+    async def undo(self, ctx: Context, request: Request) -> Result | None:
+        """Give back every count and bound that is still as a stop or start left it, and remove what was remembered."""
+        for seen in await self._seen(ctx, request):
+            if (live := await self._live(ctx, seen)) is not None:
+                await self._write(ctx, live, release(live.target, live.hpa, self._names))
+        return None
+
+    async def _seen(self, ctx: Context, request: Request) -> list[_Seen]:
+        found = []
+        namespace = await ctx.read.get(NAMESPACES, request.namespace, "")
+        for resource in WORKLOADS:
+            target = await ctx.read.get(resource, request.name, request.namespace)
+            if target is not None and not is_deleting(target):
+                hpas = await ctx.read.indexed(HPAS, _BY_TARGET, _key(resource, request.namespace, request.name))
+                hpa = hpas[0] if hpas else None
+                found.append(_Seen(resource=resource, target=target, hpa=hpa, namespace=namespace))
+        return found
+
+    async def _live(self, ctx: Context, seen: _Seen) -> _Seen | None:
+        """The same as the API server has it now, managedFields and all; None when that is another object."""
+        target = await ctx.read.live(seen.resource, name_of(seen.target), namespace_of(seen.target))
+        if target is None or uid_of(target) != uid_of(seen.target) or is_deleting(target):
+            return None
+        hpa = None
+        if seen.hpa is not None:
+            hpa = await ctx.read.live(HPAS, name_of(seen.hpa), namespace_of(seen.hpa))
+            if hpa is not None and not set(_target_keys(hpa)) & set(_target_keys(seen.hpa)):
+                hpa = None
+        return _Seen(resource=seen.resource, target=target, hpa=hpa, namespace=seen.namespace)
+
+    async def _settle(self, ctx: Context, seen: _Seen) -> float | None:
+        """Do what is to be done about one workload; when to look at it again."""
+        settings = self._settings(ctx, seen)
+        if settings is None:
+            return None
+        planned = plan(seen.target, seen.hpa, settings, self._names, ctx.now())
+        if not planned.changes:
+            self._memory.forget(uid_of(seen.target))
+            return planned.look
+        # From here on a cache that is behind would do harm: a count is lowered on what the API server has.
+        live = await self._live(ctx, seen)
+        settings = self._settings(ctx, live) if live is not None else None
+        if live is None or settings is None:
+            return None
+        planned = plan(live.target, live.hpa, settings, self._names, ctx.now())
+        if not settings.allow_gitops and (problem := _declared(live, planned)):
+            self._complain(ctx, live.target, "OwnedByGitOps", problem)
+            return planned.look
+        if planned.reverts and (resumes := self._memory.resumes(uid_of(live.target), ctx.now())):
+            problem = "Somebody keeps changing the replicas that enforce reverts; it gives way for some minutes."
+            self._complain(ctx, live.target, "Fighting", problem)
+            return resumes
+        await self._write(ctx, live, planned)
+        return planned.look
+
+    def _settings(self, ctx: Context, seen: _Seen) -> Settings | None:
+        """What is asked for; None when it cannot be meant, which is told, or the workload is not ours to touch."""
+        target, names = seen.target, self._names
+        try:
+            settings = read_settings(names.said(target), names.said(seen.namespace))
+        except BadAnnotation as bad:
+            about = seen.namespace if bad.inherited and seen.namespace is not None else target
+            self._complain(ctx, about, "BadAnnotation", f"{bad} Nothing is changed until this is mended.")
+            return None
+        if seen.namespace is not None and self._memory.knows(uid_of(seen.namespace)):
+            self._memory.forget(uid_of(seen.namespace))
+        if _is_runner(target):
+            return None
+        owner = controller_of(target)
+        if owner is not None and not settings.allow_owned:
+            if names.on(target):
+                problem = (
+                    f"{owner['kind']} {owner['name']!r} owns it and decides about its replicas; it is left alone."
+                    f" Set {names.prefix}allow-owned to true to scale it all the same."
+                )
+                self._complain(ctx, target, "OwnedByController", problem)
+            return None
+        return settings
+
+    async def _write(self, ctx: Context, live: _Seen, planned: Plan) -> None:
+        """The autoscaler first: what was done counts as done once the workload says so."""
+        try:
+            if planned.hpa and live.hpa is not None:
+                await ctx.write.patch(live.hpa, HPAS, planned.hpa)
+            if planned.target:
+                await ctx.write.patch(live.target, live.resource, planned.target)
+        except NotFound:
+            return  # gone meanwhile
+        except (Forbidden, Invalid) as error:
+            self._complain(ctx, live.target, "ScaleFailed", f"The API server refused it: {error.message}")
+            raise
+        self._memory.forget(uid_of(live.target))
+        for note in planned.notes:
+            ctx.write.event(
+                live.target, type="Warning" if note.warning else "Normal", reason=note.reason, message=note.message
+            )
+
+    def _complain(self, ctx: Context, about: Obj, reason: str, problem: str) -> None:
+        if self._memory.is_news(uid_of(about), f"{reason} {problem}"):
+            ctx.write.event(about, type="Warning", reason=reason, message=problem)
+
+
+def configured(*, annotation_prefix: str) -> ControllerSpec:
+    """The scaler for annotations under another prefix."""
+    return Scaler(Names(normal_prefix(annotation_prefix))).spec()
+
+
+def _is_runner(workload: Obj) -> bool:
+    """Whether it runs controllers of ours: a scaler that scales itself to 0 never starts anything again."""
+    labels = labels_of(workload)
+    return (labels.get("app.kubernetes.io/managed-by"), labels.get("app.kubernetes.io/component")) == (
+        "kubectl-ctrl",
+        "controller",
+    )
+
+
+def _declared(seen: _Seen, planned: Plan) -> str:
+    """Which GitOps tool holds a field that is to be changed, as a sentence; "" when none does."""
+    parts: Iterator[tuple[Obj | None, Obj]] = iter(((seen.target, planned.target), (seen.hpa, planned.hpa)))
+    for obj, change in parts:
+        for field in change.get("spec", {}):
+            for manager in _managers_of(obj or {}, field):
+                if _GITOPS.fullmatch(manager):
+                    kind = seen.resource.kind if obj is seen.target else HPAS.kind
+                    return (
+                        f"{manager} applies spec.{field} of this {kind} and would set it back; it is left alone."
+                        " Take the field out of what is applied, or set allow-gitops to true."
+                    )
+    return ""
+
+
+def _managers_of(obj: Obj, field: str) -> Iterator[str]:
+    for entry in obj["metadata"].get("managedFields") or ():
+        spec: Any = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+        if f"f:{field}" in spec:
+            yield str(entry.get("manager") or "")
+
+
+def _hpa_changed(change: Change) -> bool:
+    """Not its status, which changes all the time; an autoscaler has no generation."""
+    old, new = change.old, change.new
+    if old is None or new is None or change.old is change.new:
+        return True
+    return old.get("spec") != new.get("spec") or old["metadata"].get("annotations") != new["metadata"].get(
+        "annotations"
+    )
+
+
+def _key(resource: Resource, namespace: str, name: str) -> str:
+    return f"{resource.kind}/{namespace}/{name}"
+
+
+def _target_keys(hpa: Obj) -> tuple[str, ...]:
+    """What it scales, as the key of the index; nothing when that is no workload of ours."""
+    target = hpa["spec"]["scaleTargetRef"]
+    if not str(target.get("apiVersion", "apps/v1")).startswith("apps/"):
+        return ()
+    return tuple(_key(one, namespace_of(hpa), target["name"]) for one in WORKLOADS if one.kind == target["kind"])

@@ -1,0 +1,128 @@
+"""A cluster on virtual time in which the scaler runs, and what its tests ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+from kubectl_ctrl.controllers.scaler import configured
+from kubectl_ctrl.controllers.scaler.annotations import DEFAULT_PREFIX
+from kubectl_ctrl.model.objects import Obj, annotations_of
+from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, Resource
+from kubectl_ctrl.runtime.builder import ControllerSpec
+from kubectl_ctrl.testing.loop import run_virtual
+from kubectl_ctrl.testing.stage import Running
+from kubectl_ctrl.testing.stage import Stage as AnyStage
+
+HOUR = 3600.0
+WEEKDAYS = {"start": "0 7 * * 1-5", "stop": "0 20 * * 1-5"}
+
+
+def at(text: str) -> float:
+    """`2026-01-05T07:00Z` in seconds."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def annotated(**said: str) -> dict[str, str]:
+    """Annotations by short names, with _ for -."""
+    return {DEFAULT_PREFIX + name.replace("_", "-"): value for name, value in said.items()}
+
+
+def workload(name: str = "web", *, kind: str = "Deployment", replicas: int = 3, **said: str) -> Obj:
+    labels = {"app": name}
+    spec: Obj = {
+        "replicas": replicas,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}},
+    }
+    if kind == "StatefulSet":
+        spec["serviceName"] = name
+    meta = {"name": name, "namespace": "default", "annotations": annotated(**said)}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": spec}
+
+
+def autoscaler(least: int = 2, most: int = 10, *, target: str = "web", kind: str = "Deployment") -> Obj:
+    ref = {"apiVersion": "apps/v1", "kind": kind, "name": target}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "auto", "namespace": "default"},
+        "spec": {"scaleTargetRef": ref, "minReplicas": least, "maxReplicas": most},
+    }
+
+
+class Stage(AnyStage):
+    """The wall clock is at Monday, 2026-01-05 12:00 UTC unless `goto` says otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server.play_deployments()
+        self.goto("2026-01-05T12:00Z")
+
+    def goto(self, text: str) -> None:
+        """Set the clock, before anything runs."""
+        self.clock.step(at(text) - self.clock.now())
+
+    async def until(self, text: str) -> None:
+        """Let time pass up to a moment of wall time, and a second more."""
+        await self.rest(at(text) - self.clock.now() + 1)
+
+    @asynccontextmanager
+    async def scaling(self, spec: ControllerSpec | None = None, **options: Any) -> AsyncIterator[Running]:
+        async with self.running(spec or configured(), **options) as running:
+            await self.rest(1)
+            yield running
+
+    def obj(self, name: str = "web", resource: Resource = DEPLOYMENTS) -> Obj:
+        found = self.server.get(resource, name)
+        assert found is not None
+        return found
+
+    def replicas(self, name: str = "web", resource: Resource = DEPLOYMENTS) -> int:
+        return int(self.obj(name, resource)["spec"]["replicas"])
+
+    def bounds(self) -> tuple[int, int]:
+        spec = self.obj("auto", HPAS)["spec"]
+        return spec["minReplicas"], spec["maxReplicas"]
+
+    def state(self, name: str = "web", resource: Resource = DEPLOYMENTS) -> dict[str, str]:
+        """What the scaler remembers on the object, by short names."""
+        return {
+            key.removeprefix(DEFAULT_PREFIX): value
+            for key, value in annotations_of(self.obj(name, resource)).items()
+            if key.startswith(DEFAULT_PREFIX + "original") or key == DEFAULT_PREFIX + "last-event"
+        }
+
+    def say(self, name: str = "web", resource: Resource = DEPLOYMENTS, **said: str | None) -> None:
+        """Change annotations, as a user does; None removes one."""
+        changed = {DEFAULT_PREFIX + key.replace("_", "-"): value for key, value in said.items()}
+        self.server.change(resource, name, {"metadata": {"annotations": changed}})
+
+    def say_namespace(self, **said: str | None) -> None:
+        self.say("default", NAMESPACES, **said)
+
+    def scale(self, replicas: int, name: str = "web", resource: Resource = DEPLOYMENTS) -> None:
+        self.server.change(resource, name, {"spec": {"replicas": replicas}}, manager="kubectl-scale")
+
+    def messages(self, reason: str = "") -> list[str]:
+        found = [event for event in self.server.objects(EVENTS) if reason in ("", event["reason"])]
+        assert all(event["count"] == 1 for event in found), "something was told twice"
+        return [event["message"] for event in found]
+
+    def reasons(self) -> list[str]:
+        return sorted(event["reason"] for event in self.server.objects(EVENTS))
+
+    def written(self) -> list[tuple[str, str, str]]:
+        """What the scaler wrote: (verb, resource, name), events apart."""
+        return [
+            (write.verb, write.resource.plural, write.key.name) for write in self.writes() if write.resource != EVENTS
+        ]
+
+
+def scenario(body: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        await body(Stage())
+
+    run_virtual(main)
