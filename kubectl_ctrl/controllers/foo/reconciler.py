@@ -7,15 +7,20 @@ from collections.abc import Iterable
 from kubectl_ctrl import (
     DEPLOYMENTS,
     HPAS,
+    ApiError,
+    BadRequest,
     Cached,
     Condition,
     Context,
     Ensured,
+    Forbidden,
     Invalid,
+    NamespaceTerminating,
     Obj,
     Request,
     Resource,
     Result,
+    UsageError,
     controlled_by,
     controller,
     controller_of,
@@ -33,7 +38,11 @@ FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 
 # A Foo's name becomes the value of a pod label, and those end here.
 _LABEL_LIMIT = 63
+# The names of its ReplicaSets add a dash and a hash of ten characters.
+_NAME_LIMIT = 253 - 11
 _BY_DEPLOYMENT = "deploymentName"
+# Seconds; an admission rule that is lifted tells nobody.
+_LOOK_AGAIN = 30.0
 # Of a status: what is told in the Deployment's place.
 _COUNTS = ("availableReplicas", "replicas", "selector")
 
@@ -48,14 +57,20 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
         return None
     wanted = foo["spec"]["deploymentName"]
     live = await ctx.read.get(DEPLOYMENTS, wanted, request.namespace)
+    if live is None and foo.get("status") and await _is_leaving(ctx, foo):
+        return None
     hpa = await _hpa_of(ctx, request.namespace, wanted)
     try:
         ensured = await ctx.write.ensure(
             _deployment(foo, live), owner=foo, resource=DEPLOYMENTS, leave_out=("spec.replicas",) if hpa else ()
         )
-    except Invalid as error:
+    except NamespaceTerminating:
+        raise
+    except UsageError as error:  # a name that no path can hold is not even sent
         await _report(ctx, foo, _not_ready("Invalid", error.message))
         raise
+    except (Invalid, Forbidden, BadRequest) as error:
+        return await _refused(ctx, foo, error)
     if not ensured.ours:
         return await _taken(ctx, foo, ensured)
     await _report(ctx, foo, _conditions(ensured.obj, hpa), _counts(ensured.obj))
@@ -71,7 +86,18 @@ def _problem_of(foo: Obj) -> tuple[str, str] | None:
             "NameTooLong",
             f"The Foo's name has {len(name_of(foo))} characters; as a pod label it may have {_LABEL_LIMIT}.",
         )
+    if (length := len(foo["spec"]["deploymentName"])) > _NAME_LIMIT:
+        return (
+            "DeploymentNameTooLong",
+            f"spec.deploymentName has {length} characters; with the hash of its ReplicaSets it may have {_NAME_LIMIT}.",
+        )
     return None
+
+
+async def _is_leaving(ctx: Context, foo: Obj) -> bool:
+    """Whether a Foo whose Deployment is gone goes as well, and the cache does not know it yet."""
+    now = await ctx.read.live(FOOS, name_of(foo))
+    return now is None or is_deleting(now) or uid_of(now) != uid_of(foo)
 
 
 def _replicas(foo: Obj) -> int:
@@ -98,6 +124,17 @@ def _deployment(foo: Obj, live: Obj | None) -> Obj:
             },
         },
     }
+
+
+async def _refused(ctx: Context, foo: Obj, error: ApiError) -> Result:
+    """The server takes no such Deployment: say so in its words, and look again where only that can tell."""
+    # What breaks a rule of the kind is told field by field. Policies and webhooks that say no choose their code.
+    invalid = isinstance(error, Invalid) and bool(error.causes)
+    reason = "Invalid" if invalid else "QuotaExceeded" if "exceeded quota" in error.message else "Denied"
+    await _report(ctx, foo, _not_ready(reason, error.message))
+    if invalid or isinstance(error, Forbidden):
+        raise error
+    return Result(_LOOK_AGAIN, waiting_for="an admission rule to let the Deployment pass")
 
 
 async def _taken(ctx: Context, foo: Obj, ensured: Ensured) -> Result | None:
