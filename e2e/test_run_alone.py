@@ -66,7 +66,7 @@ def test_a_second_runner_is_refused_and_told_the_pid(ctrl: Ctrl, kubectl: Kubect
     wait_until(converged(kubectl, "web", 1), deadline=60)
     second = ctrl("run", "foo")
     assert second.code == 6
-    assert f"process {first.process.pid}." in second.err
+    assert f"process {first.process.pid} on this machine (namespace " in second.err
     assert "foo already runs here" in second.err
     assert first.stop() == 0
     ctrl("run", "foo", "--once").checked()

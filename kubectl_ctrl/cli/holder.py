@@ -15,19 +15,24 @@ def identity(run_id: str) -> str:
 
 def is_dead(holder: str, proc: Path = _PROC) -> bool:
     """Whether the holder was a process that we would see here, and do not; what cannot be told counts as alive."""
-    pid = _pid(holder)
+    pid = pid_of(holder)
     return _place(proc) is not None and is_here(holder, proc) and pid is not None and not runs(pid)
 
 
 def is_here(holder: str, proc: Path = _PROC) -> bool:
     """Whether the holder signed with the name of this machine, and since its last start where that is known."""
-    return holder.rpartition("_")[0].rpartition("_")[0] == _machine(proc) and _pid(holder) is not None
+    return holder.rpartition("_")[0].rpartition("_")[0] == _machine(proc) and pid_of(holder) is not None
 
 
 def machine_of(holder: str) -> str:
     """The name of the machine that a holder of ours signed from; another's signature as it is."""
     machine = holder.rpartition("_")[0].rpartition("_")[0]
     return machine.rsplit(".", 2)[0] if machine.count(".") > 1 else machine or holder
+
+
+def pid_of(holder: str) -> int | None:
+    pid = holder.rpartition("_")[0].rpartition("_")[2]
+    return int(pid) if pid.isdigit() and pid.isascii() else None
 
 
 def runs(pid: int) -> bool:
@@ -38,11 +43,6 @@ def runs(pid: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def _pid(holder: str) -> int | None:
-    pid = holder.rpartition("_")[0].rpartition("_")[2]
-    return int(pid) if pid.isdigit() and pid.isascii() else None
 
 
 def _machine(proc: Path) -> str:

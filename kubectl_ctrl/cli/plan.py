@@ -25,6 +25,9 @@ class Plan:
     log: str  # text or json
     elect: str  # auto, true, false or required
     local: bool
+    takeover: bool
+    yes: bool
+    as_installed: bool
     utc: bool
     metrics_address: str
     health_address: str
@@ -32,6 +35,10 @@ class Plan:
     @property
     def specs(self) -> tuple[ControllerSpec, ...]:
         return tuple(sourced.spec for sourced in self.controllers)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self.specs)
 
     @property
     def namespace(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.command import Verb, later
+from kubectl_ctrl.cli.flags import ALLOW_CONTEXT
 from kubectl_ctrl.cli.grammar import DURATION, Flag
 
 VERB = Verb(
@@ -19,15 +20,16 @@ VERB = Verb(
         ("Run foo in the context's namespace", "run foo"),
         ("In all namespaces, with each reconcile as a line of JSON", "run foo -A --log json"),
         ("Until there is nothing left to do, for a script", "run foo --until-idle --timeout 2m"),
+        ("Until one object is ready, for CI", "run foo --until foo/web=condition=Ready"),
+        ("In place of the one that is installed in the cluster", "run foo --takeover"),
         ("On a cluster that is not local", "run foo --context staging --allow-context staging"),
     ),
     flags=(
         Flag("-A", "--all-namespaces", help="Work in all namespaces."),
+        ALLOW_CONTEXT,
         Flag(
-            "--allow-context",
-            value="NAME",
-            default="",
-            help="Permit changes to a cluster that is not local; must equal the name of the context that is used.",
+            "--as-installed",
+            help="Let each controller act as the ServiceAccount that install made for it, with its rights alone.",
         ),
         Flag(
             "--attempt-timeout",
@@ -80,14 +82,26 @@ VERB = Verb(
             help="Only objects with these labels (for example app=web).",
         ),
         Flag(
+            "--takeover",
+            help="Scale the controller's Deployment in the cluster to zero while this one runs, and restore it after.",
+        ),
+        Flag(
             "--timeout",
             value="DURATION",
             type=DURATION,
             default=None,
-            help="End with code 124 after this time; 5m with --once and --until-idle, never otherwise.",
+            help="End with code 124 after this time; 5m with --once, --until and --until-idle, never otherwise.",
+        ),
+        Flag(
+            "--until",
+            value="TYPE/NAME=CONDITION",
+            multiple=True,
+            help="End when this holds, as kubectl wait means it: foo/web=condition=Ready, =condition=Ready=False, "
+            "=jsonpath={.status.phase}=Running, =create or =delete. Repeatable: all at the same time.",
         ),
         Flag("--until-idle", help="End when nothing is left to do."),
         Flag("--utc", help="Show times in UTC rather than in local time."),
+        Flag("--yes", help="Confirm --takeover where the cluster is not local or its last holder may still run."),
         Flag("--workers", value="N", type=int, default=8, help="How many reconciles of a controller run at once."),
     ),
     body=later("kubectl_ctrl.cli.start:run"),

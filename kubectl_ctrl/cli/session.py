@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.holder import identity, is_dead
+from kubectl_ctrl.cli.identities import installed
 from kubectl_ctrl.cli.interrupts import interrupts
 from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.places import lease_labels, lease_ref
 from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.cli.rivals import alone
 from kubectl_ctrl.cli.runlock import Runner, only_runner
 from kubectl_ctrl.cli.target import cluster_id, connected
 from kubectl_ctrl.cli.telling import Teller
@@ -30,7 +33,7 @@ from kubectl_ctrl.errors import (
     Untrusted,
 )
 from kubectl_ctrl.model.attempt import Background
-from kubectl_ctrl.model.resources import LEASES
+from kubectl_ctrl.model.resources import ObjectRef
 from kubectl_ctrl.model.summary import Reason, Summary
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.events import EventRecorder
@@ -52,7 +55,6 @@ _log = logging.getLogger(__name__)
 # What passes by itself: a cluster that starts, a laptop that is not online yet.
 _AWAY = (Unreachable, DeadlinePassed, ServerError, TooManyRequests)
 _ASK_AGAIN = 2.0
-_LEASE_NAMESPACE = "default"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -65,13 +67,13 @@ async def session(app: App, plan: Plan) -> int:
         teller.begin(plan.options.run_id)
         async with AsyncExitStack() as held:
             began = plan.clock.elapsed()
-            client = await _unless_stopped(stop, _begun(app, plan, held))
-            if client is None:
+            ground = await _unless_stopped(stop, _begun(app, plan, held))
+            if ground is None:
                 return 0
             if (timeout := plan.options.timeout) is not None:
                 left = max(timeout - (plan.clock.elapsed() - began), 0.0)
                 plan = replace(plan, options=replace(plan.options, timeout=left))
-            summary = await _run(app, plan, client, teller, stop)
+            summary = await _run(app, plan, ground, teller, stop)
         if problem := teller.end(summary):
             raise problem
         if summary.reason is Reason.CUT:
@@ -92,23 +94,37 @@ async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, T]) -> T | None:
         await asyncio.wait((doing, stopped))
 
 
-async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> Client:
-    """Connected, and in the place of the only runner here; `held` gives both up again."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    """What a run stands on once its cluster is known."""
+
+    client: Client
+    clients: Mapping[str, Client]  # of the controllers that act as somebody else
+    leases: Mapping[str, ObjectRef]  # by controller, where it elects a leader
+
+
+async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> _Ground:
+    """Connected, and in the place of the only runner; `held` gives both up again."""
     client = await connected(app, plan.resolved, clock=plan.clock, rng=plan.rng)
     held.push_async_callback(client.close)
     try:
         async with plan.clock.timeout(plan.options.timeout):
             cluster = await _cluster_id(client, plan)
+            for runner in _runners(plan, cluster):
+                held.enter_context(only_runner(app.state_dir, runner))
+            clients = {}
+            for name in plan.names if plan.as_installed else ():
+                clients[name] = await installed(app, plan, client, name)
+                held.push_async_callback(clients[name].close)
+            await held.enter_async_context(alone(client, plan, identity(plan.options.run_id)))
+            leases = {name: await lease_ref(client, name, plan.namespace) for name in plan.names if plan.elects}
     except TimeoutError:
-        raise TimedOut(f"The server did not answer in time: {plan.resolved.server}.") from None
-    for runner in _runners(plan, cluster):
-        held.enter_context(only_runner(app.state_dir, runner))
-    return client
+        raise TimedOut(f"The run could not begin in time on {plan.resolved.server}.") from None
+    return _Ground(client=client, clients=clients, leases=leases)
 
 
 def _runners(plan: Plan, cluster: str) -> list[Runner]:
     """How this run introduces itself on this machine, once for each controller."""
-    names = tuple(spec.name for spec in plan.specs)
     return [
         Runner(
             cluster=cluster,
@@ -116,12 +132,12 @@ def _runners(plan: Plan, cluster: str) -> list[Runner]:
             scope=plan.namespace,
             pid=os.getpid(),
             run=plan.options.run_id,
-            controllers=names,
+            controllers=plan.names,
             context=guard.context_name(plan.resolved),
             since=plan.clock.now(),
             holder=identity(plan.options.run_id),
         )
-        for name in names
+        for name in plan.names
     ]
 
 
@@ -144,19 +160,20 @@ async def _cluster_id(client: Client, plan: Plan) -> str:
         await plan.clock.sleep(_ASK_AGAIN * plan.rng.uniform(0.8, 1.2))
 
 
-async def _run(app: App, plan: Plan, client: Client, teller: Teller, stop: Stop) -> Summary:
-    metrics = _metrics(plan, client)
+async def _run(app: App, plan: Plan, ground: _Ground, teller: Teller, stop: Stop) -> Summary:
+    metrics = _metrics(plan, ground.client)
     observers: list[Observer] = [teller.observer(stop.request)]
     if metrics is not None:
         observers.append(metrics)
     manager = Manager(
         plan.specs,
-        client=client,
+        client=ground.client,
         clock=plan.clock,
         rng=plan.rng,
         observers=observers,
         options=replace(plan.options, namespace=plan.namespace),
-        services=_services(plan),
+        services=_services(plan, ground.leases),
+        clients=ground.clients,
     )
     async with AsyncExitStack() as beside:
         beside.enter_context(_watchdog(app, plan, manager))
@@ -218,14 +235,16 @@ def _watchdog(app: App, plan: Plan, manager: Manager) -> Watchdog:
     )
 
 
-def _services(plan: Plan) -> Services:
+def _services(plan: Plan, leases: Mapping[str, ObjectRef]) -> Services:
     def elector(name: str, client: Client, tell: Callable[[Background], None]) -> LeaseElector:
-        suffix = f"-{plan.namespace}" if plan.namespace else ""
         candidate = Candidate(
-            identity=identity(plan.options.run_id), is_dead=is_dead, patient=False, required=plan.elect == "required"
+            identity=identity(plan.options.run_id),
+            is_dead=is_dead,
+            patient=False,
+            required=plan.elect == "required",
+            labels=lease_labels(name),
         )
-        lease = LEASES.ref(f"kubectl-ctrl-{name}{suffix}", _LEASE_NAMESPACE)
-        return LeaseElector(client, lease, candidate, clock=plan.clock, rng=plan.rng, tell=tell)
+        return LeaseElector(client, leases[name], candidate, clock=plan.clock, rng=plan.rng, tell=tell)
 
     def recorder(name: str, client: Client, tell: Callable[[Background], None]) -> EventRecorder:
         return EventRecorder(client, f"kubectl-ctrl-{name}", clock=plan.clock, rng=plan.rng, tell=tell)

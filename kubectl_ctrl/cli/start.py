@@ -14,12 +14,14 @@ from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.session import session
 from kubectl_ctrl.cli.table import find
 from kubectl_ctrl.cli.target import meant
+from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
-from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.errors import Refused, UsageError
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.health import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
+from kubectl_ctrl.runtime.until import parse_until
 
 _TIMEOUT = 300.0
 _MOST_WORKERS = 1000
@@ -48,6 +50,9 @@ def run(app: App, given: Given) -> int:
     sourced = sources.resolve(given.arguments)
     options = _options(given)
     resolved = meant(app, given, find("run").effect)
+    _check_identity(given, resolved)
+    local = guard.is_local(resolved)
+    _check_takeover(given, resolved, local=local)
     plan = Plan(
         clock=SystemClock(),
         rng=random.SystemRandom(),
@@ -57,7 +62,10 @@ def run(app: App, given: Given) -> int:
         options=options,
         log=log,
         elect=_one_of(given, "leader_elect", ("auto", "true", "false", "required")),
-        local=guard.is_local(resolved),
+        local=local,
+        takeover=given["takeover"],
+        yes=given["yes"],
+        as_installed=given["as_installed"],
         utc=given["utc"],
         metrics_address=_address(given, "metrics_bind_address"),
         health_address=_address(given, "health_probe_bind_address"),
@@ -68,9 +76,12 @@ def run(app: App, given: Given) -> int:
 
 def _options(given: Given) -> RunOptions:
     """What the flags say about the run; the namespace comes with the context."""
-    if given["once"] and given["until_idle"]:
-        raise UsageError("--once and --until-idle exclude each other.", next_step="--until-idle also retries and waits")
-    ends = given["once"] or given["until_idle"]
+    endings = [flag for flag in ("--once", "--until", "--until-idle") if given[flag.strip("-").replace("-", "_")]]
+    if len(endings) > 1:
+        raise UsageError(
+            f"{' and '.join(endings)} exclude each other.", next_step="--until-idle and --until also retry and wait"
+        )
+    ends = bool(endings)
     timeout = given["timeout"]
     if timeout is None:
         timeout = _TIMEOUT if ends else None
@@ -89,10 +100,29 @@ def _options(given: Given) -> RunOptions:
         resync=resync or None,
         once=given["once"],
         until_idle=given["until_idle"],
+        until=tuple(map(parse_until, given["until"])),
         timeout=timeout,
         attempt_timeout=given["attempt_timeout"],
         drain=given["drain"],
     )
+
+
+def _check_identity(given: Given, resolved: Resolved) -> None:
+    if given["as_installed"] and resolved.impersonate.user:
+        raise UsageError(
+            f"--as-installed acts as a ServiceAccount, and {resolved.impersonate.user!r} is to be acted as already.",
+            next_step="leave out --as, or use a user of the kubeconfig without it",
+        )
+
+
+def _check_takeover(given: Given, resolved: Resolved, *, local: bool) -> None:
+    if given["takeover"] and not local and not given["yes"]:
+        words = " ".join(given.arguments)
+        raise Refused(
+            f"--takeover would scale the Deployment of {words} in {guard.context_name(resolved)!r} to zero for as long "
+            "as this run lasts.",
+            next_step=f"kubectl ctrl run {words} --takeover --yes",
+        )
 
 
 def _check(flag: str, value: float, allowed: _Range) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from typing import TypeGuard
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.identities import user_of
 from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.errors import CtrlError, NotInstalled
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
@@ -56,6 +58,7 @@ class Teller:
                 "server": plan.resolved.server,
                 "namespace": plan.namespace,
                 "leaderElection": plan.elects,
+                "asInstalled": plan.as_installed,
             }
             _log.info("The run begins.", extra=fields)
             return
@@ -63,6 +66,8 @@ class Teller:
         election = "on" if plan.elects else "off (local cluster)" if plan.elect == "auto" else "off"
         place = f"context {name} ({plan.resolved.server}), {where}"
         self._app.narrate(escaped(f"run {run_id}: {', '.join(names)} on {place}"))
+        if plan.as_installed:
+            self._app.narrate(f"acting as {', '.join(map(user_of, plan.names))}")
         self._app.narrate(f"leader election {election}; Ctrl-C ends it")
 
     def observer(self, nobody_reads: Callable[[], None]) -> Callable[[Observed], None]:
@@ -102,8 +107,8 @@ class Teller:
                 self._app.narrate(line)
         problem = summary.problem()
         if isinstance(problem, NotInstalled):
-            first = self._plan.specs[0].name
-            problem.next_step = f"install its CRD: kubectl ctrl example {first} --crd | kubectl apply -f -"
+            words = shlex.join(sourced.word for sourced in self._plan.controllers)
+            problem.next_step = f"kubectl ctrl install {words}"
         return problem
 
 

@@ -185,6 +185,12 @@ def load_again(resolved: Resolved) -> Resolved:
     return load(flags, origin.environ, origin.home)
 
 
+def acting_as(resolved: Resolved, user: str) -> Resolved:
+    """The same cluster and credentials, acting as somebody else; also when it is loaded again."""
+    origin = replace(resolved.origin, flags=replace(resolved.origin.flags, as_user=user))
+    return replace(resolved, impersonate=Impersonation(user=user), origin=origin)
+
+
 def ca_fingerprint(resolved: Resolved) -> str:
     """SHA-256 of the certificate authority as hex, "" for the system's own; server and this tell clusters apart."""
     content = read_ca(resolved)

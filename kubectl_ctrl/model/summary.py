@@ -17,6 +17,7 @@ class Reason(StrEnum):
     CUT = "cut"  # asked twice, or the drain took too long
     ONCE = "once"
     IDLE = "idle"
+    UNTIL = "until"  # what was waited for holds
     TIMEOUT = "timeout"
     NOT_INSTALLED = "not installed"
     FATAL = "fatal"

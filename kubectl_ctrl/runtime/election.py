@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from kubectl_ctrl.client.client import Client
@@ -72,6 +72,7 @@ class Candidate:
     is_dead: Callable[[str], bool] = lambda _holder: False  # a holder that certainly does not run any more
     patient: bool = False  # stand by behind a living holder; otherwise it is Refused
     required: bool = True  # without the right to use Leases: fail; otherwise go on unelected
+    labels: Mapping[str, str] = field(default_factory=dict)  # of a Lease that it makes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +266,11 @@ class LeaseElector:
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": self._lease.name, "namespace": self._lease.namespace},
+            "metadata": {
+                "name": self._lease.name,
+                "namespace": self._lease.namespace,
+                "labels": dict(self._candidate.labels),
+            },
             "spec": self._spec({}),
         }
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Any
@@ -31,6 +31,7 @@ from kubectl_ctrl.runtime.presence import Presence
 from kubectl_ctrl.runtime.runs import AttemptIds, new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.until import Until
 from kubectl_ctrl.runtime.verdict import is_failure
 from kubectl_ctrl.version import VERSION
 
@@ -38,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 _DEFAULT_OPTIONS = RunOptions()
 _NO_SERVICES = Services()
+_NO_CLIENTS: Mapping[str, Client] = {}
 
 _LOOK_FOR_IDLE = 0.1
 _STATE_EVERY = 2.0
@@ -59,7 +61,9 @@ class Manager:
         observers: Iterable[Observer] = (),
         options: RunOptions = _DEFAULT_OPTIONS,
         services: Services = _NO_SERVICES,
+        clients: Mapping[str, Client] = _NO_CLIENTS,
     ) -> None:
+        """`clients`: by its name, the client of a controller that acts as somebody else than the run itself."""
         check_together(controllers)
         self.run_id = options.run_id or new_run(rng)
         self.options = options
@@ -72,10 +76,19 @@ class Manager:
         )
         managers = frozenset(spec.field_manager for spec in controllers)
         self.informers = Informers(client, clock=clock, rng=rng, managers=managers)
-        self.members = tuple(
-            Member(spec, client.as_agent(f"kubectl-ctrl/{VERSION} ({spec.name})"), self.informers, services, run)
-            for spec in controllers
-        )
+        self._informers = {client: self.informers}
+
+        def member(spec: ControllerSpec) -> Member:
+            own = clients.get(spec.name, client)
+            if own not in self._informers:
+                # What one of them may see, another may not: only controllers of one client share caches.
+                self._informers[own] = Informers(own, clock=clock, rng=rng, managers=managers)
+            return Member(
+                spec, own.as_agent(f"kubectl-ctrl/{VERSION} ({spec.name})"), self._informers[own], services, run
+            )
+
+        self.members = tuple(member(spec) for spec in controllers)
+        self._until = Until(options.until, client, options.namespace, clock=clock, rng=rng) if options.until else None
         self._presence = Presence(client.discovery, self._missing, clock=clock, rng=rng)
         self._over = asyncio.Event()
         self._reason = Reason.STOPPED
@@ -94,10 +107,11 @@ class Manager:
         """
         check_together([spec])
         await self._member(spec.name).swap(spec)
-        used = {informer.selection for member in self.members for informer in member.informers}
-        for informer in self.informers.all():
-            if informer.selection not in used:
-                await self.informers.stop(informer.selection)
+        used = {informer for member in self.members for informer in member.informers}
+        for informers in self._informers.values():
+            for informer in informers.all():
+                if informer not in used:
+                    await informers.stop(informer.selection)
 
     def _member(self, name: str) -> Member:
         for member in self.members:
@@ -111,7 +125,8 @@ class Manager:
             await _first(group, self._check_served(), self._over.wait())
             if self._over.is_set():
                 return self._summary(clean=True)
-            async with _beside(group, self.informers.run(), self._presence.run(), self._report()):
+            caches = (informers.run() for informers in self._informers.values())
+            async with _beside(group, *caches, self._presence.run(), self._report()):
                 async with _beside(group, *(member.recorder.run() for member in self.members)):
                     clean = await self._work(group, stop)
                 self._tell_how_it_stands()
@@ -125,6 +140,8 @@ class Manager:
             yield self._on_timeout(self.options.timeout)
         if self.options.until_idle:
             yield self._on_idle()
+        if self._until is not None:
+            yield self._on_until(self._until)
 
     async def _on_stop(self, stop: Stop) -> None:
         await stop.first()
@@ -145,6 +162,13 @@ class Manager:
             elif since is None:
                 since = self._clock.elapsed()
         self._end(Reason.IDLE)
+
+    async def _on_until(self, until: Until) -> None:
+        try:
+            await until.reached()
+        except CtrlError as error:
+            self._give_up(error)
+        self._end(Reason.UNTIL)
 
     def _give_up(self, error: CtrlError) -> None:
         self._error = self._error or error
@@ -251,15 +275,16 @@ class Manager:
             self._observers.tell(member.state())
 
     def _unmet(self) -> Iterator[Unmet]:
-        return unmet(self.members, self._clock.now())
+        if self._until is not None:
+            yield from self._until.unmet()
+        yield from unmet(self.members, self._clock.now())
 
     def _missing(self) -> list[Informer]:
         return [informer for member in self.members for informer in member.missing]
 
     def __repr__(self) -> str:
-        return (
-            f"Manager({self.run_id}, controllers={len(self.members)}, attempts={self._ids.given}, {self.informers!r})"
-        )
+        caches = ", ".join(map(repr, self._informers.values()))
+        return f"Manager({self.run_id}, controllers={len(self.members)}, attempts={self._ids.given}, {caches})"
 
 
 def _absent(member: Member) -> Iterator[Unmet]:

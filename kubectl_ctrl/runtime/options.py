@@ -10,6 +10,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.runtime.observers import Observers
 from kubectl_ctrl.runtime.runs import AttemptIds
+from kubectl_ctrl.runtime.until import Wanted
 
 # controller-runtime's default, with its spread of a tenth; it catches what every other mechanism missed.
 RESYNC = 10 * 3600.0
@@ -25,6 +26,7 @@ class RunOptions:
     resync: float | None = RESYNC
     once: bool = False  # each object that is there once, no retries, then end
     until_idle: bool = False  # end when nothing is left to do
+    until: tuple[Wanted, ...] = ()  # end when all of these hold
     timeout: float | None = None  # of the whole run
     attempt_timeout: float = 60.0
     drain: float = 30.0  # how long attempts under way may take after the first stop

@@ -1,0 +1,151 @@
+"""Before a run starts: nobody else may be running the same controller, in the cluster or on another machine.
+
+A process of this machine is told by its lock (`runlock`). Here are Deployments of ours, which run until they are taken
+over, and Leases, of any scope that overlaps, also where this run holds none itself: somebody else runs with them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kubectl_ctrl.cli import holder
+from kubectl_ctrl.cli.places import deployments_of, lease_name, lease_scope, leases_of, replicas_of
+from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.cli.takeover import Repair, Takeover, ref_of, repairs, taken_of
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.errors import CallError, NotFound, Refused
+from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of
+from kubectl_ctrl.model.resources import LEASES
+
+_log = logging.getLogger(__name__)
+
+_LOOK_AGAIN = 1.0
+# A Lease that stood still for so much longer than it lasts is over, however wrong our clock is.
+_LONG_PAST = 600.0
+
+
+@asynccontextmanager
+async def alone(client: Client, plan: Plan, identity: str) -> AsyncIterator[None]:
+    """For the block this run is the only one; Refused, naming who else runs. What it took over is given back after."""
+    takeover = Takeover(client, clock=plan.clock, identity=identity, context=plan.resolved.context)
+    try:
+        for spec in plan.specs:
+            await _settle_takeovers(client, plan, spec.name)
+            await _pass_deployments(client, plan, spec.name, takeover)
+        for spec in plan.specs:
+            await _pass_leases(client, plan, spec.name)
+        yield
+    finally:
+        await takeover.give_all_back()
+
+
+async def _settle_takeovers(client: Client, plan: Plan, name: str) -> None:
+    """What a run that died took over is repaired; what a living one has taken is not to be run here as well."""
+    for repair in await repairs(client, (name,)):
+        if not repair.certain and (not plan.yes or repair.alive):
+            raise Refused(
+                f"Somebody else runs {name} in place of its Deployment: {repair.taken.text}.",
+                next_step="stop that run first"
+                if repair.alive
+                else f"stop that run first; if it is gone: kubectl ctrl run {name} --takeover --yes",
+            )
+        if not plan.takeover:
+            await _restored(client, repair)
+
+
+async def _restored(client: Client, repair: Repair) -> None:
+    count = await repair.restore(client)
+    if count is not None:
+        _log.warning(
+            "%s It is back at %d.",
+            repair.text,
+            count,
+            extra={"action": "takeover.repaired", "deployment": str(repair.taken.ref), "replicas": count},
+        )
+
+
+async def _pass_deployments(client: Client, plan: Plan, name: str, takeover: Takeover) -> None:
+    found = await deployments_of(client, name)
+    for sentence in found.unseen:
+        _log.warning("%s", sentence, extra={"action": "rivals.unseen"})
+    for deployment in found.objects:
+        count = replicas_of(deployment)
+        # One that is being deleted has pods until they are gone as well.
+        if plan.takeover and (count or taken_of(deployment)) and not is_deleting(deployment):
+            await takeover.take(deployment)
+        elif count:
+            raise Refused(
+                f"{name} already runs in the cluster: {ref_of(deployment)} ({_counted(count, 'replica')}).",
+                next_step=f"to have it wait while yours runs: kubectl ctrl run {name} --takeover",
+            )
+
+
+async def _pass_leases(client: Client, plan: Plan, name: str) -> None:
+    """Every held Lease of an overlapping scope is watched for its own time; who renews it lives."""
+    found = await leases_of(client, name)
+    for sentence in found.unseen:
+        _log.warning("%s", sentence, extra={"action": "rivals.unseen"})
+    for lease in found.objects:
+        scope = lease_scope(lease, name)
+        if scope is None or (scope and plan.namespace and scope != plan.namespace):
+            continue
+        if plan.elects and name_of(lease) == lease_name(name, plan.namespace):
+            continue  # the election's own: it waits, takes and refuses by itself
+        if _may_live(lease, plan.clock.now()) and await _renewed(client, plan, lease):
+            held_by = str(lease["spec"]["holderIdentity"])
+            raise Refused(
+                f"{name} already runs elsewhere: the Lease {_named(lease)} is held and renewed by {held_by}.",
+                next_step="stop that one first",
+            )
+
+
+def _may_live(lease: Obj, now: float) -> bool:
+    spec = lease.get("spec") or {}
+    if not spec.get("holderIdentity") or holder.is_dead(str(spec["holderIdentity"])):
+        return False
+    try:
+        renewed = parse_rfc3339(str(spec.get("renewTime")))
+    except ValueError:
+        return False
+    return now < renewed + _lasts(lease) + _LONG_PAST
+
+
+async def _renewed(client: Client, plan: Plan, lease: Obj) -> bool:
+    """Whether it changes under its holder within its own duration; given back or standing still, it is over."""
+    _log.info(
+        "The Lease %s is held by %s; waiting to see whether it is renewed.",
+        _named(lease),
+        lease["spec"]["holderIdentity"],
+        extra={"action": "rivals.wait"},
+    )
+    ref = LEASES.ref(name_of(lease), namespace_of(lease))
+    end = plan.clock.elapsed() + _lasts(lease)
+    while plan.clock.elapsed() < end:
+        await plan.clock.sleep(_LOOK_AGAIN)
+        try:
+            now = (await client.get(ref)).get("spec") or {}
+        except NotFound:
+            return False
+        except CallError as error:
+            _log.debug("The Lease could not be read: %s", error.message)
+            continue
+        if not now.get("holderIdentity"):
+            return False
+        if now != lease["spec"]:
+            return True
+    return False
+
+
+def _lasts(lease: Obj) -> float:
+    return float((lease.get("spec") or {}).get("leaseDurationSeconds") or 0)
+
+
+def _named(lease: Obj) -> str:
+    return f"{namespace_of(lease)}/{name_of(lease)}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

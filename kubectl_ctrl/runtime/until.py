@@ -1,0 +1,250 @@
+"""What `run --until` waits for: conditions on objects, as `kubectl wait --for` states them; watched, never polled."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol
+
+from kubectl_ctrl.cache.informer import Informer
+from kubectl_ctrl.cache.informers import Informers
+from kubectl_ctrl.cache.selection import Selection
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import CallError, CtrlError, NotServed, UsageError
+from kubectl_ctrl.model.jsonpath import JsonPath
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.summary import Unmet
+
+_log = logging.getLogger(__name__)
+
+_FORMS = (
+    "write TYPE/NAME=condition=Ready, TYPE/NAME=condition=Ready=False, TYPE/NAME=jsonpath={.status.phase}=Running, "
+    "TYPE/NAME=jsonpath={.status.phase}, TYPE/NAME=create or TYPE/NAME=delete"
+)
+_HEAD = re.compile(r"(?P<type>[A-Za-z][\w.-]*)/(?P<name>[a-z0-9A-Z][\w.:-]*)=(?P<goal>.+)", re.DOTALL)
+_ASK_AGAIN = 2.0
+
+
+class Goal(Protocol):
+    """A condition on one object; `None` stands for an object that is not there."""
+
+    @property
+    def text(self) -> str: ...
+
+    def lacks(self, obj: Obj | None) -> str:
+        """Why it does not hold, "" when it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """`create`: it is there."""
+
+    text: str
+
+    def lacks(self, obj: Obj | None) -> str:
+        return "" if obj is not None else "is not there"
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """`delete`: it is not there."""
+
+    text: str
+
+    def lacks(self, obj: Obj | None) -> str:
+        if obj is None:
+            return ""
+        held = ", ".join(obj["metadata"].get("finalizers") or ())
+        if not obj["metadata"].get("deletionTimestamp"):
+            return "is there"
+        return f"is being deleted, held by {held}" if held else "is being deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditioned:
+    """`condition=TYPE[=STATUS]`, without regard to case; what was said of an older generation does not count."""
+
+    text: str
+    type: str
+    status: str
+
+    def lacks(self, obj: Obj | None) -> str:
+        if obj is None:
+            return "is not there"
+        status = obj.get("status") or {}
+        for condition in status.get("conditions") or ():
+            if str(condition.get("type")).lower() != self.type.lower():
+                continue
+            observed = condition.get("observedGeneration", status.get("observedGeneration"))
+            generation = obj["metadata"].get("generation")
+            if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
+                return f"speaks of generation {observed}, and {generation} is asked for"
+            if str(condition.get("status")).lower() == self.status.lower():
+                return ""
+            why = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
+            return f"is {condition.get('status')}" + (f" ({why})" if why else "")
+        return f"has no condition {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Valued:
+    """`jsonpath={PATH}[=VALUE]`: one value is found, and it is that one if one is named."""
+
+    text: str
+    path: JsonPath
+    value: str | None
+
+    def lacks(self, obj: Obj | None) -> str:
+        if obj is None:
+            return "is not there"
+        try:
+            found = [value for values in self.path.find(obj) for value in values]
+        except UsageError as error:
+            return f"cannot be asked: {error.message.rstrip('.')}"
+        if not found:
+            return "has nothing there"
+        if len(found) > 1:
+            return f"has {len(found)} values there, and one is compared"
+        return "" if self.value is None else self._differs(found[0])
+
+    def _differs(self, value: Any) -> str:
+        if isinstance(value, dict | list):
+            return "has an object or a list there, which cannot be compared"
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return "" if text.strip() == self.value else f"is {text!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One `--until`, as it was given."""
+
+    source: str
+    type: str
+    name: str
+    goal: Goal
+
+
+def parse_until(source: str) -> Wanted:
+    """From `foo/web=condition=Ready`; a UsageError says the right forms."""
+    head = _HEAD.fullmatch(source)
+    if head is None:
+        raise UsageError(f"Invalid value for --until: {source!r}.", next_step=_FORMS)
+    return Wanted(source=source, type=head["type"], name=head["name"], goal=_goal(head["goal"], source))
+
+
+def _goal(text: str, source: str) -> Goal:
+    how, _, rest = text.partition("=")
+    if text.lower() == "create":
+        return Created(text)
+    if text.lower() == "delete":
+        return Deleted(text)
+    if how == "condition" and rest and not rest.startswith("="):
+        kind, given, status = rest.partition("=")
+        if status or not given:
+            return Conditioned(text, kind, status or "True")
+    if how == "jsonpath" and rest:
+        return _valued(text, rest, source)
+    raise UsageError(f"Invalid value for --until: {source!r}.", next_step=_FORMS)
+
+
+def _valued(text: str, rest: str, source: str) -> Valued:
+    """A path in braces ends with its brace: what it compares with has equals signs of its own."""
+    brace = rest.rfind("}=") if rest.startswith("{") else rest.find("=") - 1
+    path, value = (rest[: brace + 1], rest[brace + 2 :].strip("'\"")) if brace > 0 else (rest, None)
+    if value == "":
+        raise UsageError(f"Invalid value for --until: {source!r} has no value after its last sign.", next_step=_FORMS)
+    return Valued(text, JsonPath.relaxed(path), value)
+
+
+class _Watched:
+    """One condition, and how it stands."""
+
+    def __init__(self, wanted: Wanted, now: float) -> None:
+        self.wanted = wanted
+        self.lack = "is not known yet"
+        self.since = now  # of its last change
+        self.informer: Informer | None = None  # once the type is served
+
+    def say(self, lack: str, now: float) -> None:
+        if lack != self.lack:
+            self.lack, self.since = lack, now
+
+    @property
+    def text(self) -> str:
+        wanted, health = self.wanted, self.informer.health if self.informer else None
+        blind = f" (it cannot be watched: {health.message})" if health and health.message else ""
+        return f"{wanted.type}/{wanted.name} {wanted.goal.text}: it {self.lack}{blind}"
+
+
+class Until:
+    """Watches the objects of all conditions. Its informers are its own: the user asks, whoever the controllers are."""
+
+    def __init__(self, wanted: Sequence[Wanted], client: Client, namespace: str, *, clock: Clock, rng: Random) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._clock = clock
+        self._informers = Informers(client, clock=clock, rng=rng, managers=frozenset())
+        self._watched = [_Watched(one, clock.now()) for one in wanted]
+        self._over = asyncio.Event()
+        self._error: CtrlError | None = None
+
+    def __repr__(self) -> str:
+        met = sum(not one.lack for one in self._watched)
+        return f"Until({met} of {len(self._watched)} met, {self._informers!r})"
+
+    async def reached(self) -> None:
+        """Return once all conditions hold at the same time; raises UsageError for a type that could be several."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._informers.run(), name="informers of --until")]
+            tasks += [group.create_task(self._watch(one), name=f"--until {one.wanted.source}") for one in self._watched]
+            await self._over.wait()
+            for task in tasks:
+                task.cancel()
+        if self._error is not None:
+            raise self._error
+
+    def unmet(self) -> Iterator[Unmet]:
+        return (Unmet(one.text, one.since) for one in self._watched if one.lack)
+
+    async def _watch(self, one: _Watched) -> None:
+        try:
+            resource = await self._served(one)
+        except CtrlError as error:
+            self._error = error
+            self._over.set()
+            return
+        place = self._namespace if resource.namespaced else ""
+        informer = self._informers.informer(Selection(resource, place, fields=f"metadata.name={one.wanted.name}"))
+        one.informer = informer
+        informer.subscribe(f"--until {one.wanted.source}", lambda change: self._judge(one, change.new))
+        await informer.wait_synced()
+        if not informer.list():
+            self._judge(one, None)
+
+    async def _served(self, one: _Watched) -> Resource:
+        """The type that is meant, once the server has it."""
+        while True:
+            try:
+                return (await self._client.discovery.find(one.wanted.type)).resource
+            except NotServed:
+                # Of a type that is not there no object is there.
+                lack = one.wanted.goal.lacks(None)
+                self._say(one, lack and f"is of a type that is not served: {one.wanted.type}")
+            except CallError as error:
+                _log.debug("It is not known what is served: %s", error.message, extra={"action": "until.unknown"})
+            await self._clock.sleep(_ASK_AGAIN)
+            self._client.discovery.forget()
+
+    def _judge(self, one: _Watched, obj: Obj | None) -> None:
+        self._say(one, one.wanted.goal.lacks(obj))
+
+    def _say(self, one: _Watched, lack: str) -> None:
+        one.say(lack, self._clock.now())
+        if not any(one.lack for one in self._watched):
+            self._over.set()
