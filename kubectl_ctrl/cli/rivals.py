@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.cli.places import deployments_of, lease_name, lease_scope, leases_of, replicas_of
 from kubectl_ctrl.cli.plan import Plan
-from kubectl_ctrl.cli.takeover import Repair, Takeover, ref_of, repairs, taken_of
+from kubectl_ctrl.cli.takeover import Repair, Takeover, ref_of, repair_of
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.errors import CallError, NotFound, Refused
@@ -33,7 +33,6 @@ async def alone(client: Client, plan: Plan, identity: str) -> AsyncIterator[None
     takeover = Takeover(client, clock=plan.clock, identity=identity, context=plan.resolved.context)
     try:
         for spec in plan.specs:
-            await _settle_takeovers(client, plan, spec.name)
             await _pass_deployments(client, plan, spec.name, takeover)
         for spec in plan.specs:
             await _pass_leases(client, plan, spec.name)
@@ -42,45 +41,47 @@ async def alone(client: Client, plan: Plan, identity: str) -> AsyncIterator[None
         await takeover.give_all_back()
 
 
-async def _settle_takeovers(client: Client, plan: Plan, name: str) -> None:
-    """What a run that died took over is repaired; what a living one has taken is not to be run here as well."""
-    for repair in await repairs(client, (name,)):
-        if not repair.certain and (not plan.yes or repair.alive):
-            raise Refused(
-                f"Somebody else runs {name} in place of its Deployment: {repair.taken.text}.",
-                next_step="stop that run first"
-                if repair.alive
-                else f"stop that run first; if it is gone: kubectl ctrl run {name} --takeover --yes",
-            )
-        if not plan.takeover:
-            await _restored(client, repair)
-
-
-async def _restored(client: Client, repair: Repair) -> None:
-    count = await repair.restore(client)
-    if count is not None:
-        _log.warning(
-            "%s It is back at %d.",
-            repair.text,
-            count,
-            extra={"action": "takeover.repaired", "deployment": str(repair.taken.ref), "replicas": count},
-        )
-
-
 async def _pass_deployments(client: Client, plan: Plan, name: str, takeover: Takeover) -> None:
     found = await deployments_of(client, name)
     for sentence in found.unseen:
         _log.warning("%s", sentence, extra={"action": "rivals.unseen"})
     for deployment in found.objects:
-        count = replicas_of(deployment)
+        count, repair = replicas_of(deployment), repair_of(deployment)
+        if repair is not None:
+            _check_over(plan, name, repair)
         # One that is being deleted has pods until they are gone as well.
-        if plan.takeover and (count or taken_of(deployment)) and not is_deleting(deployment):
+        if plan.takeover and (count or repair) and not is_deleting(deployment):
             await takeover.take(deployment)
-        elif count:
+            continue
+        if repair is not None:
+            count = await _restored(client, repair)
+        if count:
             raise Refused(
                 f"{name} already runs in the cluster: {ref_of(deployment)} ({_counted(count, 'replica')}).",
                 next_step=f"to have it wait while yours runs: kubectl ctrl run {name} --takeover",
             )
+
+
+def _check_over(plan: Plan, name: str, repair: Repair) -> None:
+    """Refused while whoever took it over may still run it in its place, unless a person says otherwise."""
+    if repair.certain or (plan.yes and not repair.alive):
+        return
+    how = "" if repair.alive else f"; if it is gone: kubectl ctrl run {name} --takeover --yes"
+    raise Refused(
+        f"Somebody else runs {name} in place of its Deployment: {repair.taken.text}.",
+        next_step=f"stop that run first{how}",
+    )
+
+
+async def _restored(client: Client, repair: Repair) -> int:
+    count = await repair.restore(client) or 0
+    _log.warning(
+        "%s It is back at %d.",
+        repair.text,
+        count,
+        extra={"action": "takeover.repaired", "deployment": str(repair.taken.ref), "replicas": count},
+    )
+    return count
 
 
 async def _pass_leases(client: Client, plan: Plan, name: str) -> None:

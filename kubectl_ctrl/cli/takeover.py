@@ -18,7 +18,7 @@ from kubectl_ctrl.cli.places import deployments_of, replicas_of
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery, PatchKind, WriteOptions
 from kubectl_ctrl.clock import Clock, rfc3339
-from kubectl_ctrl.errors import CallError, Conflict, CtrlError, Forbidden, NotFound
+from kubectl_ctrl.errors import CallError, Conflict, CtrlError, Forbidden, NotFound, Refused
 from kubectl_ctrl.model.objects import Obj, annotations_of, name_of, namespace_of, version_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, ObjectRef
 from kubectl_ctrl.model.selectors import from_label_selector
@@ -107,7 +107,13 @@ class Repair:
 async def repairs(client: Client, names: Sequence[str]) -> list[Repair]:
     """What takeovers of these controllers left behind, or still hold where it is not `certain`."""
     found = [one for name in names for one in (await deployments_of(client, name)).objects]
-    return [Repair(taken=taken, certain=taken.stale) for one in found if (taken := taken_of(one))]
+    return [repair for one in found if (repair := repair_of(one))]
+
+
+def repair_of(deployment: Obj) -> Repair | None:
+    """What there is to repair at this one; None for one that nobody has taken."""
+    taken = taken_of(deployment)
+    return Repair(taken=taken, certain=taken.stale) if taken else None
 
 
 async def give_back(client: Client, taken: Taken) -> int | None:
@@ -156,12 +162,14 @@ class Takeover:
         return f"Takeover(taken={len(self._taken)})"
 
     async def take(self, deployment: Obj) -> None:
-        """Scale it to zero and wait until its pods are gone; goes on from a takeover that a dead run left behind."""
-        ref = ref_of(deployment)
+        """Scale it to zero and wait until its pods are gone; goes on from the takeover that is seen here, if any."""
+        ref, before = ref_of(deployment), taken_of(deployment)
         self._announce(ref, self._next(deployment).replicas)
 
         def change(found: Obj) -> Obj:
-            mine = self._next(found)
+            now, mine = taken_of(found), self._next(found)
+            if now and now.holder not in (self._identity, before.holder if before else ""):
+                raise Refused(f"Somebody else was quicker: {now.text}.", next_step="stop that run first")
             # Before it is sent: who is cut here has to give it back as well.
             self._taken = [*(one for one in self._taken if one.ref != ref), mine]
             note = {"holder": mine.holder, "replicas": mine.replicas, "since": mine.since}
