@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubectl_ctrl import controllers
-from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.controllers import BUNDLED
-from kubectl_ctrl.errors import UsageError
 
 if TYPE_CHECKING:
     from kubectl_ctrl.runtime.builder import ControllerSpec
@@ -24,15 +21,6 @@ def candidates() -> list[tuple[str, str]]:
     return [(name, summary(name)) for name in BUNDLED]
 
 
-def check(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, each of them bundled and none twice."""
-    for name in names:
-        if name not in BUNDLED:
-            hint = nearest(name, BUNDLED) or f"the bundled controllers are: {', '.join(BUNDLED)}"
-            raise UsageError(f"There is no controller {name!r}.", next_step=hint)
-    return tuple(dict.fromkeys(names))
-
-
 def load(name: str) -> ControllerSpec:
     """A bundled controller's declaration."""
     module = importlib.import_module(f"kubectl_ctrl.controllers.{name}")
@@ -42,11 +30,6 @@ def load(name: str) -> ControllerSpec:
 
 def folder(name: str) -> Path:
     return _FOLDER / name
-
-
-def manifest(name: str, part: str) -> str:
-    """`example`, `crd` or `rbac` of a controller, as the YAML in its folder."""
-    return (_FOLDER / name / f"{part}.yaml").read_text(encoding="utf-8")
 
 
 def summary(name: str) -> str:
