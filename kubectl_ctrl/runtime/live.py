@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import DeleteOptions
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.errors import NotFound
+from kubectl_ctrl.errors import ControllerError, NotFound
 from kubectl_ctrl.model.attempt import Intent
 from kubectl_ctrl.model.objects import Obj, is_deleting, key_of, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.patches import apply_merge, same
@@ -154,6 +154,13 @@ class LiveWriter:
         await self._writes.delete(ref, DeleteOptions(propagation=propagation, uid=uid_of(obj), version=version))
 
     async def add_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+        self._notes.check_open()
+        domain, slash, rest = name.partition("/")
+        if "." not in domain or not slash or not rest:
+            raise ControllerError(
+                f"Finalizer {name!r} has no domain, so nobody could tell whose it is, and built-in types refuse it.",
+                next_step="Write it as example.com/name, with a domain of your own.",
+            )
         finalizers = obj["metadata"].get("finalizers") or []
         return await self._finalize(obj, resource, [*finalizers, name] if name not in finalizers else finalizers)
 

@@ -73,7 +73,7 @@ def test_server_that_ignores_the_wish_for_a_stream_is_found_out_by_its_bookmark(
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-def test_expired_version_on_resume_leads_to_a_new_list_with_its_deletions(streaming: bool) -> None:
+def test_f16_expired_version_on_resume_leads_to_a_new_list_with_its_deletions(streaming: bool) -> None:
     async def main() -> None:
         async with running(streaming=streaming) as site:
             before = dict(site.mirror)
@@ -138,7 +138,7 @@ def test_expired_page_token_never_leaves_half_a_list() -> None:
 
 
 @pytest.mark.parametrize("cleanly", [True, False])
-def test_dropped_watch_resumes_where_it_was(cleanly: bool) -> None:
+def test_f15_dropped_watch_resumes_where_it_was(cleanly: bool) -> None:
     async def main() -> None:
         async with running() as site:
             await site.clock.sleep(30)

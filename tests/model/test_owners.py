@@ -49,17 +49,17 @@ def test_a_reference_names_the_owner() -> None:
     }
 
 
-def test_an_owner_without_kind_or_uid_is_refused() -> None:
+def test_m21_an_owner_without_kind_or_uid_is_refused() -> None:
     with pytest.raises(ControllerError, match="'web' cannot own anything, because it has no apiVersion, kind, uid"):
         owner_reference({"metadata": {"name": "web"}})
 
 
-def test_owners_across_namespaces_are_refused() -> None:
+def test_f57_owners_across_namespaces_are_refused() -> None:
     with pytest.raises(ControllerError, match="Foo 'a/web' cannot own Pod 'b/p': owner and child must live in one"):
         check_owner(thing(namespace="a"), thing("p", "b", kind="Pod"))
 
 
-def test_a_namespaced_owner_of_a_cluster_scoped_child_is_refused() -> None:
+def test_f57_a_namespaced_owner_of_a_cluster_scoped_child_is_refused() -> None:
     with pytest.raises(ControllerError, match="cannot own an object without one"):
         check_owner(thing(namespace="a"), thing("n", "", kind="Node"))
 
@@ -90,7 +90,7 @@ def test_with_owner_makes_a_plain_owner_the_controller() -> None:
     assert with_owner(child, thing())["metadata"]["ownerReferences"] == [CONTROLLER]
 
 
-def test_a_second_controller_is_refused() -> None:
+def test_m21_a_second_controller_is_refused() -> None:
     child = {"kind": "Pod", "metadata": {"name": "c", "namespace": "default", "ownerReferences": [CONTROLLER]}}
     with pytest.raises(ControllerError, match="already controlled by Foo 'web' \\(uid 'u1'\\)"):
         with_owner(child, thing(uid="u2"))

@@ -104,7 +104,7 @@ def test_what_was_written_is_read_at_once_however_late_the_watch_is() -> None:
     in_nursery(test)
 
 
-def test_a_child_may_not_live_in_another_namespace_than_its_owner() -> None:
+def test_f57_a_child_may_not_live_in_another_namespace_than_its_owner() -> None:
     async def test(home: Nursery) -> None:
         child = deployment()
         child["metadata"]["namespace"] = "kube-system"

@@ -281,6 +281,18 @@ def test_finalizers_are_added_and_removed_once_beside_those_of_others() -> None:
     in_world(test)
 
 
+@pytest.mark.parametrize("name", ["hold", "example/hold", "example.com/", "/hold", ""])
+def test_m22_a_finalizer_without_a_domain_is_refused_before_any_call(name: str) -> None:
+    async def test(world: World, its: Doors) -> None:
+        obj = world.server.create(toy("bear"))
+        attempt = its.next()
+        with pytest.raises(ControllerError, match=f"Finalizer {name!r} has no domain"):
+            await attempt.write.add_finalizer(obj, TOYS, name)
+        assert attempt.calls == []
+
+    in_world(test)
+
+
 def test_the_last_finalizer_lets_a_deleted_object_go_and_reads_show_it_gone() -> None:
     async def test(world: World, its: Doors) -> None:
         world.server.create(toy("bear"))

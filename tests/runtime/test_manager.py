@@ -121,7 +121,7 @@ def test_a_run_is_of_its_namespace_and_labels() -> None:
 # --- resource types that come and go ---
 
 
-def test_a_missing_crd_is_waited_for_and_the_controller_starts_by_itself() -> None:
+def test_f27_a_missing_crd_is_waited_for_and_the_controller_starts_by_itself() -> None:
     async def main() -> None:
         world = World(installed=False)
         async with world.running(spec_of(world, nothing)):
@@ -138,7 +138,7 @@ def test_a_missing_crd_is_waited_for_and_the_controller_starts_by_itself() -> No
     run_virtual(main())
 
 
-def test_a_crd_that_is_deleted_while_running_stops_the_work_until_it_is_back() -> None:
+def test_f27_a_crd_that_is_deleted_while_running_stops_the_work_until_it_is_back() -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         return Result(1)
 
