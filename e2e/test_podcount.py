@@ -1,0 +1,186 @@
+"""Podcount beside the real ReplicaSet and Deployment controllers: counted right, quiet at rest, and no fights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from e2e.ctrl import Ctrl, Started
+from e2e.kube import Audit, Kubectl, wait_until
+
+LABEL = "pod-count"
+
+
+def workload(kind: str, name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": name}
+    containers = [{"name": "c", "image": "busybox:1"}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+        },
+    }
+
+
+def pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "busybox:1"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"containers": containers},
+    }
+
+
+def counted(kubectl: Kubectl, **wanted: int) -> Callable[[], bool]:
+    """Whether the labels of the ReplicaSets of these apps add up to so many pods, and every one has a label."""
+
+    def check() -> bool:
+        found: dict[str, int] = {}
+        for item in kubectl.json("get", "replicasets")["items"]:
+            labels = item["metadata"]["labels"]
+            assert LABEL in labels, item["metadata"]["name"]
+            found[labels["app"]] = found.get(labels["app"], 0) + int(labels[LABEL])
+        assert found == wanted
+        return True
+
+    return check
+
+
+def assert_rests(audit: Audit, namespace: str) -> None:
+    """Once three seconds have passed without a write, ten more do."""
+
+    def quiet() -> bool:
+        audit.assert_no_writes(seconds=3, namespace=namespace)
+        return True
+
+    wait_until(quiet, deadline=60)
+    audit.assert_no_writes(namespace=namespace)
+
+
+@pytest.fixture
+def running(ctrl: Ctrl) -> Started:
+    return ctrl.started("run", "podcount")
+
+
+def label_the_example(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    """The one flow that needs every right of the controller."""
+    kubectl("apply", "--filename=-", stdin=ctrl("example", "podcount").checked().out)
+    wait_until(
+        lambda: kubectl.json("get", "rs", "podcount-sample")["metadata"].get("labels", {}).get(LABEL) == "3",
+        deadline=60,
+    )
+
+
+@pytest.mark.usefixtures("running")
+def test_the_example_is_labelled(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+    label_the_example(kubectl, ctrl)
+    assert_rests(audit, namespace)
+
+
+@pytest.mark.usefixtures("running")
+def test_the_label_follows_scaling_up_and_down(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    kubectl.apply(workload("Deployment", "web", 3))
+    wait_until(counted(kubectl, web=3), deadline=60)
+    for replicas in (40, 2, 0):
+        kubectl("scale", "deployment/web", f"--replicas={replicas}")
+        wait_until(counted(kubectl, web=replicas), deadline=90)
+    assert_rests(audit, namespace)
+    (name,) = [item["metadata"]["name"] for item in kubectl.json("get", "rs")["items"]]
+    assert LABEL not in kubectl.json("get", "rs", name)["spec"]["template"]["metadata"]["labels"]
+
+
+@pytest.mark.usefixtures("running")
+def test_f43_a_hundred_pods_at_once_cost_few_writes(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    kubectl.apply(workload("Deployment", "web", 100))
+    wait_until(counted(kubectl, web=100), deadline=120)
+    kubectl("delete", "pods", "--all", "--wait=false")
+    wait_until(lambda: not [one for one in kubectl.json("get", "pods")["items"] if _is_leaving(one)], deadline=120)
+    wait_until(counted(kubectl, web=100), deadline=120)
+    assert_rests(audit, namespace)
+    assert audit.count(namespace=namespace)["patch", "replicasets.apps"] <= 40, "of some 500 pod events"
+
+
+def _is_leaving(obj: dict[str, Any]) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
+
+
+@pytest.mark.usefixtures("running")
+def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    """A bare ReplicaSet beside pods that look like its own, or are somebody else's, or have ended."""
+    kubectl.apply(workload("ReplicaSet", "bare", 2))
+    wait_until(counted(kubectl, bare=2), deadline=60)
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job"},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"role": "job"}},
+                "spec": {"containers": [{"name": "c", "image": "busybox:1"}], "restartPolicy": "Never"},
+            }
+        },
+    }
+    kubectl.apply(job, pod("other", {"app": "other"}))
+    name = kubectl("get", "pods", "--selector=app=bare", "--output=name").split()[0]
+    # Without the label its own controller lets it go, and makes another one in its place.
+    kubectl("label", name, "app=released", "--overwrite")
+    wait_until(lambda: len(kubectl("get", "pods", "--selector=app=bare", "--output=name").split()) == 2, deadline=60)
+    wait_until(counted(kubectl, bare=2), deadline=60)
+    # With the label again it is one too many: adopted, and one of them deleted.
+    kubectl("label", name, "app=bare", "--overwrite")
+    wait_until(counted(kubectl, bare=2), deadline=60)
+    left = kubectl("get", "pods", "--selector=app=bare", "--output=name").split()[0]
+    kubectl(
+        "patch",
+        left,
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        '{"status":{"phase":"Failed","reason":"Test"}}',
+    )
+    wait_until(counted(kubectl, bare=2), deadline=60)
+    assert_rests(audit, namespace)
+
+
+@pytest.mark.usefixtures("running")
+def test_f45_a_rollout_keeps_its_labels_and_nobody_fights(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    """The Deployment controller writes annotations and replicas of its ReplicaSets, and leaves this label alone."""
+    kubectl.apply(workload("Deployment", "web", 3))
+    wait_until(counted(kubectl, web=3), deadline=60)
+    kubectl("set", "image", "deployment/web", "c=busybox:2")
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    wait_until(counted(kubectl, web=3), deadline=60)
+    assert sorted(item["metadata"]["labels"][LABEL] for item in kubectl.json("get", "rs")["items"]) == ["0", "3"]
+    kubectl("annotate", "deployment/web", "note=changed")
+    kubectl("label", "deployment/web", "team=blue")
+    assert_rests(audit, namespace)
+    assert counted(kubectl, web=3)()
+
+
+@pytest.mark.usefixtures("running")
+def test_f45_deletion_while_it_is_labelled_is_quiet(
+    kubectl: Kubectl, running: Started, audit: Audit, namespace: str
+) -> None:
+    kubectl.apply(*(workload("Deployment", f"web-{at}", 5) for at in range(5)))
+    wait_until(lambda: audit.count(namespace=namespace)["patch", "replicasets.apps"] >= 3, deadline=60, every=0.02)
+    kubectl("delete", "deployments", "--all", "--cascade=foreground", timeout=90)
+    assert_rests(audit, namespace)
+    assert kubectl.json("get", "rs")["items"] == []
+    assert not [line for line in running.err if "Traceback" in line]
+
+
+def test_f44_a_restart_at_rest_writes_nothing(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+    kubectl.apply(workload("Deployment", "web", 3), workload("ReplicaSet", "bare", 2))
+    wait_until(lambda: len(kubectl.json("get", "pods")["items"]) == 5, deadline=60)
+    assert ctrl("run", "podcount", "--until-idle", "--timeout=2m", timeout=150).code == 0
+    assert counted(kubectl, web=3, bare=2)()
+    mark = audit.mark()
+    assert ctrl("run", "podcount", "--until-idle", "--timeout=2m", timeout=150).code == 0
+    assert audit.writes(mark, namespace=namespace) == []
