@@ -170,7 +170,7 @@ def test_once_without_the_crd_ends_with_8_and_says_how_to_get_it(
     assert ran.code == 8
     assert "Nothing could be done: foos.samplecontroller.k8s.io" in ran.err
     assert "is not installed" in ran.err
-    assert "kubectl ctrl example foo --crd | kubectl apply -f -" in ran.err
+    assert "kubectl ctrl install foo" in ran.err
 
 
 def test_once_on_the_originals_crd_ends_with_8_and_says_what_it_lacks(kubectl: Kubectl, ctrl: Ctrl) -> None:

@@ -156,7 +156,7 @@ def test_with_log_json_an_error_is_an_object_too(kubectl: Kubectl, ctrl: Ctrl) -
     last = [json.loads(line) for line in ran.err.splitlines()][-1]
     assert (ran.code, last["exitCode"]) == (8, 8)
     assert last["error"] == "CTRL-NOT-INSTALLED"
-    assert "kubectl ctrl example foo --crd" in last["next"]
+    assert "kubectl ctrl install foo" in last["next"]
 
 
 # For people.

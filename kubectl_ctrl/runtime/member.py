@@ -41,7 +41,7 @@ class Member:
             client=client,
             informers=informers,
             settlements=Settlements(),
-            schemas=Schemas(client, run.clock),
+            schemas=Schemas(client, run.clock, spec.name),
             recorder=self.recorder,
             gate=self._gate,
             run=run,

@@ -23,7 +23,8 @@ _KEPT_FOR = 60.0
 class Schemas:
     """What one controller found out about the served types of its objects; kept over attempts."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, controller: str) -> None:
+        self._install = f"kubectl ctrl install {controller}"
         self._client = client  # not an attempt's: what is asked here belongs to none
         self._clock = clock
         self._known: dict[Resource, tuple[float, Schema | None]] = {}
@@ -39,7 +40,7 @@ class Schemas:
             what = "is not served" if api is None else "is served without a status subresource"
             raise NotInstalled(
                 f"{resource} ({resource.api_version}) {what}, so its status cannot be written.",
-                next_step="Apply the CRD that comes with this controller.",
+                next_step=self._install,
             )
 
     async def pruned(self, resource: Resource, status: Obj) -> Obj:
@@ -52,8 +53,8 @@ class Schemas:
         if dropped and (resource, tuple(dropped)) not in self._told:
             self._told.add((resource, tuple(dropped)))
             _log.warning(
-                "The CRD is older than the controller: it lacks fields of the status, which are left out. "
-                "Apply the CRD that comes with the controller.",
+                "The CRD is older than the controller: it lacks fields of the status, which are left out. Next: %s",
+                self._install,
                 extra={"action": "status.pruned", "resource": str(resource), "fields": ", ".join(dropped)},
             )
         return kept

@@ -112,6 +112,15 @@ BUILT_IN: tuple[Kind, ...] = (
         schema=schemas.SERVICE,
         storage_version="v1",
     ),
+    *(
+        Kind(
+            resource=Resource("rbac.authorization.k8s.io", "v1", f"{kind.lower()}s", kind, "Cluster" not in kind),
+            singular=kind.lower(),
+            schema=schemas.RBAC,
+            storage_version="v1",
+        )
+        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+    ),
     Kind(
         resource=EVENTS,
         singular="event",

@@ -118,6 +118,8 @@ EVENT: Obj = struct(metadata=METADATA, involvedObject=atomic(), related=atomic()
 
 CRD: Obj = struct(metadata=METADATA, status=struct(conditions=CONDITIONS))
 
+RBAC: Obj = struct(metadata=METADATA, roleRef=atomic())
+
 CONFIG: Obj = struct(metadata=METADATA, data=MAP, binaryData=MAP, stringData=MAP)
 
 

@@ -20,37 +20,32 @@ Usage:
   kubectl ctrl VERB [arguments] [flags]
 
 Verbs:
-  run      Run controllers here, against the current context.
-  list     List the bundled controllers and what each watches and owns.
-  example  Print a controller's example object, CRD or RBAC as YAML.
-  options  List the flags that every verb takes.
-  version  Print the version of this tool.
+  run        Run controllers here, against the current context.
+  list       List the bundled controllers and what each watches and owns.
+  install    Put what controllers need into the cluster: CRDs, a namespace, rights.
+  uninstall  Take out what install made: rights by default, CRDs when asked to.
+  example    Print a controller's example object as YAML.
+  options    List the flags that every verb takes.
+  version    Print the version of this tool.
 
 Use "kubectl ctrl VERB --help" for more about a verb.
 Use "kubectl ctrl options" for the flags that all verbs take.
 """
 EXAMPLE = """\
-Print a controller's example object, CRD or RBAC as YAML.
+Print a controller's example object as YAML.
 
 Examples:
   # Create the example object of foo
   kubectl ctrl example foo | kubectl apply -f -
 
-  # Create its CRD first
-  kubectl ctrl example foo --crd | kubectl apply -f -
+  # Look at it first
+  kubectl ctrl example foo
 
-  # Read what it may do
-  kubectl ctrl example foo --rbac
-
-Flags:
-    --crd=false:
-        Print the CustomResourceDefinition instead.
-
-    --rbac=false:
-        Print the ClusterRole with the rights that it needs instead.
+  # Keep it, to change it
+  kubectl ctrl example foo > foo.yaml
 
 Usage:
-  kubectl ctrl example CONTROLLER [--crd | --rbac]
+  kubectl ctrl example CONTROLLER
 
 Use "kubectl ctrl options" for the flags that all verbs take.
 """
@@ -92,7 +87,10 @@ def test_the_options_fit_80_columns(capsys: Captured) -> None:
         (["rnu"], "error[CTRL-USAGE]: Unknown verb: 'rnu'.\nnext: did you mean run?\n"),
         (
             ["zzz"],
-            "error[CTRL-USAGE]: Unknown verb: 'zzz'.\nnext: the verbs are: run, list, example, options, version\n",
+            (
+                "error[CTRL-USAGE]: Unknown verb: 'zzz'.\n"
+                "next: the verbs are: run, list, install, uninstall, example, options, version\n"
+            ),
         ),
         (
             ["version", "-x"],

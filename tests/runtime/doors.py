@@ -102,7 +102,7 @@ class Doors:
             overlays=self.informers,
             echoes=self.echoes,
             settlements=Settlements(),
-            schemas=Schemas(self.client, self.world.clock),
+            schemas=Schemas(self.client, self.world.clock, "toy"),
             recorder=self.listener,
             clock=self.world.clock,
         )

@@ -123,7 +123,7 @@ def test_without_a_status_subresource_it_says_so_and_notices_when_that_changes()
         attempt = its.next()
         with pytest.raises(NotInstalled, match="without a status subresource") as caught:
             await attempt.write.status(bear, TOYS, READY)
-        assert "Apply the CRD" in str(caught.value.next_step)
+        assert caught.value.next_step == "kubectl ctrl install toy"
         assert attempt.calls == []
         fixed = crd()
         world.server.change(CRDS, str(fixed["metadata"]["name"]), {"spec": {"versions": fixed["spec"]["versions"]}})
