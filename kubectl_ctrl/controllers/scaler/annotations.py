@@ -129,7 +129,7 @@ class Names:
         """What a user said on the object, by short names."""
         found = annotations_of(obj) if obj is not None else {}
         own = {name: value for name, value in found.items() if name.startswith(self.prefix) and name not in self.state}
-        return {name.removeprefix(self.prefix): value.strip() for name, value in own.items()}
+        return {name.removeprefix(self.prefix): value for name, value in own.items()}
 
 
 def normal_prefix(prefix: str) -> str:
@@ -166,7 +166,7 @@ class _Reading:
 
     def __init__(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> None:
         defaults = {name: value for name, value in defaults.items() if not _overruled(name, own)}
-        self._given = {name: value for name, value in {**defaults, **own}.items() if value}
+        self._given = {name: value for name, value in {**defaults, **own}.items() if value.strip()}
         self._inherited = {name for name in self._given if name not in own}
         self._problems: list[str] = []
         self._own_problem = False
@@ -210,7 +210,7 @@ class _Reading:
         if name not in self._given:
             return default
         try:
-            return parse(self._given[name])
+            return parse(self._given[name].strip())
         except BadSchedule as error:
             self._wrong(name, str(error))
             return default
@@ -254,6 +254,11 @@ class _Reading:
             return []
         if len(text) > _LONGEST_LIST:
             self._wrong("schedules", f"has {len(text)} characters; at most {_LONGEST_LIST} are read.")
+            return []
+        if (
+            text.count("[") + text.count("{") > _MOST_SCHEDULES + 1
+        ):  # deep nesting would keep the parser busy for seconds
+            self._wrong("schedules", f"must be a list of 1 to {_MOST_SCHEDULES} schedules.")
             return []
         try:
             found = yaml.safe_load(text)

@@ -17,7 +17,9 @@ from kubectl_ctrl.testing.stage import Running
 from kubectl_ctrl.testing.stage import Stage as AnyStage
 
 HOUR = 3600.0
-WEEKDAYS = {"start": "0 7 * * 1-5", "stop": "0 20 * * 1-5"}
+# Two short days on each working day: a test of a day and a night need not go through a whole one.
+WEEKDAYS: dict[str, Any] = {"start": "0 11,13 * * 1-5", "stop": "30 12,14 * * 1-5"}
+NIGHT: dict[str, Any] = {"stop": "30 12,14 * * *"}
 
 
 def at(text: str) -> float:
@@ -30,7 +32,7 @@ def annotated(**said: str) -> dict[str, str]:
     return {DEFAULT_PREFIX + name.replace("_", "-"): value for name, value in said.items()}
 
 
-def workload(name: str = "web", *, kind: str = "Deployment", replicas: int = 3, **said: str) -> Obj:
+def workload(name: str = "web", *, kind: str = "Deployment", replicas: int = 3, **said: Any) -> Obj:
     labels = {"app": name}
     spec: Obj = {
         "replicas": replicas,
