@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from kubectl_ctrl.cli.reload import Shelf
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import Clock
@@ -31,6 +32,7 @@ class Plan:
     utc: bool
     metrics_address: str
     health_address: str
+    shelves: tuple[Shelf, ...] = ()  # of code to be reloaded when it changes
 
     @property
     def specs(self) -> tuple[ControllerSpec, ...]:

@@ -14,10 +14,17 @@ VERB = Verb(
     details=(
         "Prints a line for each reconcile: when, which object, its id, why it ran, what\n"
         "it wrote, how long it took and what follows. The first Ctrl-C lets what is under\n"
-        "way finish; the second ends at once."
+        "way finish; the second ends at once.\n"
+        "\n"
+        "A controller is a bundled one (kubectl ctrl list), or one of your own: a file\n"
+        "(./mine.py), a folder with a controller.py (./mine), or a module (package.mine).\n"
+        "Where there are several in one, ./mine.py:NAME says which. Your own code finds\n"
+        "the modules beside it, and the packages of the environment that is active\n"
+        "(VIRTUAL_ENV, of the same Python version) or that KUBECTL_CTRL_PYTHONPATH names."
     ),
     examples=(
         ("Run foo in the context's namespace", "run foo"),
+        ("One of your own beside it, taking up every change of its code", "run foo ./mine.py --reload"),
         ("In all namespaces, with each reconcile as a line of JSON", "run foo -A --log json"),
         ("Until there is nothing left to do, for a script", "run foo --until-idle --timeout 2m"),
         ("Until one object is ready, for CI", "run foo --until foo/web=condition=Ready"),
@@ -67,6 +74,11 @@ VERB = Verb(
             help="Serve Prometheus metrics there under /metrics; off when not given.",
         ),
         Flag("--once", help="Reconcile each object that is there once, without retries, and end."),
+        Flag(
+            "--reload",
+            help="Take up changes of the controllers' code while running: reconciles under way may end, caches stay, "
+            "and code that cannot be loaded changes nothing.",
+        ),
         Flag(
             "--resync",
             value="DURATION",

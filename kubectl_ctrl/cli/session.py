@@ -19,6 +19,7 @@ from kubectl_ctrl.cli.interrupts import interrupts
 from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.places import lease_labels, lease_ref
 from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.cli.reload import Reloader
 from kubectl_ctrl.cli.rivals import alone
 from kubectl_ctrl.cli.runlock import Runner, only_runner
 from kubectl_ctrl.cli.target import cluster_id, connected
@@ -180,6 +181,9 @@ async def _run(app: App, plan: Plan, ground: _Ground, teller: Teller, stop: Stop
         for address, pages in _pages(plan, manager, metrics).items():
             at = await beside.enter_async_context(serving(address, pages, clock=plan.clock))
             _log.info("Serving %s on http://%s", " ".join(pages), at, extra={"action": "serving", "address": at})
+        if plan.shelves:
+            reloading = asyncio.create_task(Reloader(plan.shelves, manager, clock=plan.clock).run(), name="reloads")
+            beside.callback(reloading.cancel)
         announcing = asyncio.create_task(_announce_stop(manager, teller, stop))
         beside.callback(announcing.cancel)
         return await manager.run(stop)

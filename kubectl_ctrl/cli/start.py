@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubectl_ctrl.cli import guard, sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.collector import relax
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.cli.reload import Shelf, shelves
 from kubectl_ctrl.cli.session import session
+from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import find
 from kubectl_ctrl.cli.target import meant
 from kubectl_ctrl.client.kubeconfig import Resolved
@@ -50,6 +52,8 @@ def run(app: App, given: Given) -> int:
     sourced = sources.resolve(given.arguments)
     options = _options(given)
     resolved = meant(app, given, find("run").effect)
+    # As for kubectl wait it is the context's namespace, also with -A.
+    options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
     _check_identity(given, resolved)
     local = guard.is_local(resolved)
     _check_takeover(given, resolved, local=local)
@@ -69,9 +73,18 @@ def run(app: App, given: Given) -> int:
         utc=given["utc"],
         metrics_address=_address(given, "metrics_bind_address"),
         health_address=_address(given, "health_probe_bind_address"),
+        shelves=_shelves(given, sourced),
     )
     relax()
     return asyncio.run(session(app, plan))
+
+
+def _shelves(given: Given, sourced: tuple[Sourced, ...]) -> tuple[Shelf, ...]:
+    if not given["reload"]:
+        return ()
+    if given["once"]:
+        raise UsageError("--once and --reload exclude each other.", next_step="--until-idle goes with --reload")
+    return shelves(sourced)
 
 
 def _options(given: Given) -> RunOptions:
@@ -100,7 +113,7 @@ def _options(given: Given) -> RunOptions:
         resync=resync or None,
         once=given["once"],
         until_idle=given["until_idle"],
-        until=tuple(map(parse_until, given["until"])),
+        until=tuple(parse_until(source, "") for source in given["until"]),
         timeout=timeout,
         attempt_timeout=given["attempt_timeout"],
         drain=given["drain"],

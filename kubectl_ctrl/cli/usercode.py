@@ -14,16 +14,19 @@ import os
 import re
 import site
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from kubectl_ctrl.cli.mishaps import Place, from_error, shown, site_packages
 from kubectl_ctrl.errors import ControllerError
+
+T = TypeVar("T")
 
 _OURS = "kubectl_ctrl"
 _EXTRA = "KUBECTL_CTRL_PYTHONPATH"
@@ -48,6 +51,7 @@ class Code:
         self._beside = beside  # other code that was loaded: its modules may have the names of ours
         self._package = package  # of a bundled controller: its modules are found by their names
         self._mains: dict[Path, Main] = {}
+        self._counted = 0  # modules of the whole process, when ours were last picked out of them
 
     def load(self, main: Main) -> ModuleType:
         """The module, imported when it was not yet; a ControllerError says what is wrong with it, and where."""
@@ -60,8 +64,8 @@ class Code:
         self.modules = self._loaded()
         return module
 
-    def again(self) -> None:
-        """Load everything anew, from the files as they are now; when that fails all is as it was."""
+    def again(self, then: Callable[[], T]) -> T:
+        """Load everything anew, from the files as they are now, and do `then`; when that fails all is as it was."""
         before = self.modules | self._loaded()  # some were imported since, by functions that ran
         _take_out(before)
         importlib.invalidate_caches()
@@ -70,18 +74,25 @@ class Code:
             with self._searching(), _never_cached():
                 for main in self._mains.values():
                     self._guarded(main)
+            self.modules = self._loaded()
+            result = then()
         except BaseException:
             fresh = self._loaded()
             self.failed |= _files(fresh)
             _take_out(fresh)
             sys.modules.update(before)
+            self.modules = before
             raise
-        self.modules, self.failed = self._loaded(), frozenset()
+        self.failed = frozenset()
+        return result
 
     @property
     def files(self) -> frozenset[Path]:
         """What it was made from, and what the last load that failed wanted to make it from."""
-        return _files(self.modules | self._loaded()) | self.failed | frozenset(self._mains)
+        if len(sys.modules) != self._counted:  # a function that ran has imported something
+            self._counted = len(sys.modules)
+            self.modules |= self._loaded()
+        return _files(self.modules) | self.failed | frozenset(self._mains)
 
     def owns(self, file: Path) -> bool:
         """Whether a file is part of it; packages installed in a folder below it are not."""

@@ -125,7 +125,7 @@ def test_folders_with_files_of_the_same_names_do_not_mix(write: Write) -> None:
     one, two = sources.resolve(["./one", "./two"])
     assert (one.spec.name, two.spec.name) == ("one", "two")
     for sourced in (one, two):
-        sourced.source.code.again()
+        sourced.source.code.again(lambda: None)
         assert sourced.source.read().name == sourced.spec.name
 
 
@@ -437,7 +437,7 @@ def test_code_is_loaded_again_with_what_it_imports_and_stays_when_that_fails(wri
     assert code.files == {helpers, helpers.parent / "mine.py"}
     for name in "bcd":
         write("helpers.py", f'NAME = "{name}"\n')  # same size, same second
-        code.again()
+        code.again(lambda: None)
         assert sourced.source.read().name == name
     assert sys.modules.keys() == loaded.keys()
 
@@ -445,11 +445,11 @@ def test_code_is_loaded_again_with_what_it_imports_and_stays_when_that_fails(wri
     fresh = write("fresh.py", "1 / 0\n")
     before = sys.modules["helpers"]
     with pytest.raises(ControllerError, match=r"^fresh\.py:1:1: It cannot be imported: ZeroDivisionError"):
-        code.again()
+        code.again(lambda: None)
     assert (sourced.source.read().name, sys.modules["helpers"]) == ("d", before)
     assert fresh in code.files, "mending it has to be noticed"
     write("fresh.py", "pass\n")
-    code.again()
+    code.again(lambda: None)
     assert sourced.source.read().name == "e"
     assert fresh in code.files
 
@@ -461,7 +461,7 @@ def test_a_bundled_controller_is_loaded_again_and_nothing_else_of_the_package() 
     modules = dict(sys.modules)
     [sourced] = sources.resolve(["foo"])
     try:
-        sourced.source.code.again()
+        sourced.source.code.again(lambda: None)
         assert sys.modules["kubectl_ctrl.controllers.foo.reconciler"] is not before
         assert sys.modules["kubectl_ctrl.runtime.builder"] is builder
         assert sourced.source.read().name == "foo"
