@@ -97,11 +97,16 @@ def writer(old: Obj | None, new: Obj) -> tuple[str, ...]:
     return tuple(sorted(_wrote(old, new)))
 
 
-def made_by(old: Obj | None, new: Obj, manager: str) -> bool:
-    """Whether the step from `old` to `new` provably is a write of `manager`; False may also mean "cannot be told"."""
+def made_by(old: Obj | None, new: Obj, manager: str, sent: Obj | None = None) -> bool:
+    """Whether the step from `old` to `new` provably is a write of `manager`; False may also mean "cannot be told".
+
+    `sent` is what the manager is known to have applied: it tells a list that is owned whole from one that was set empty.
+    """
     if old is None:
         return _creator(new) == (manager,)
-    return manager in _wrote(old, new)
+    return manager in _wrote(old, new) or any(
+        _moved(slot, old, new, sent) for slot in _stamps(new) if slot[0] == manager and sent is not None
+    )
 
 
 def _slot(entry: Obj) -> _Slot:
@@ -168,21 +173,24 @@ def _grew(slot: _Slot, old: Obj, new: Obj) -> bool:
     return bool(_union(after) - _union(before))
 
 
-def _moved(slot: _Slot, old: Obj, new: Obj) -> bool:
+def _moved(slot: _Slot, old: Obj, new: Obj, sent: Obj | None = None) -> bool:
     whole = [entry for entry in entries(new) if _slot(entry) == slot and entry.get("fieldsV1")]
-    return any(_set_anew(entry["fieldsV1"], old, new) for entry in whole)
+    return any(_set_anew(entry["fieldsV1"], old, new, sent) for entry in whole)
 
 
-def _set_anew(fields: Obj, old: Any, new: Any) -> bool:
+def _set_anew(fields: Obj, old: Any, new: Any, sent: Any = None) -> bool:
     """Whether a value at these fields is new, so that its owner must have set it.
 
     A value that is gone may have been dropped by the server, under whoever's write. And an object or a list that is
-    noted without anything below it is either owned whole, or was set empty, and then others fill it.
+    noted without anything below it is either owned whole, as it must be when its owner sent what is in it now, or was
+    set empty, and then others fill it.
     """
     children = [name for name in fields if name != "."]
     if not children:
-        return "." not in fields and not isinstance(new, dict | list | None) and not same(old, new)
-    return any(_set_anew(fields[name], _part(name, old), _part(name, new)) for name in children)
+        if "." in fields or new is None or same(old, new):
+            return False
+        return not isinstance(new, dict | list) or bool(new and same(sent, new))
+    return any(_set_anew(fields[name], *(_part(name, one) for one in (old, new, sent))) for name in children)
 
 
 def _part(name: str, value: Any) -> Any:

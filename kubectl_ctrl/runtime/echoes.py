@@ -12,10 +12,11 @@ usually overtake answers; one that comes later is decided when it comes.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.fields import made_by
+from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 
 # An event that takes longer than this runs its request once more, which is harmless.
@@ -36,6 +37,7 @@ class Written:
     version: str
     at: float  # elapsed time of the answer
     certain: bool  # the answer alone proves that this version is ours: a POST, or a patch that was tied to a version
+    sent: Obj | None = field(default=None, repr=False)  # what was applied
 
 
 _Mark = tuple[Request, str, str]  # request, UID, resourceVersion
@@ -61,7 +63,7 @@ class Echoes:
             return None
         mark = (request, cause.uid, cause.new_version)
         written = self._written.get(mark)
-        if written is None or not (written.certain or made_by(cause.old, cause.new, self._manager)):
+        if written is None or not (written.certain or made_by(cause.old, cause.new, self._manager, written.sent)):
             return None
         del self._written[mark]
         return written

@@ -49,8 +49,9 @@ class Writes:
     async def apply(self, ref: ObjectRef, body: Obj, *, known: str = "", manager: str = "", force: bool = True) -> Obj:
         """Server-side apply; `known` is the version that the decision was made on."""
         options = WriteOptions(manager=manager or self.manager, force=force, old_version=known)
-        answer = await self.client.patch(ref, _kept(body), PatchKind.APPLY, options)
-        self._landed(ref.resource, answer, known=known, tied=False)
+        sent = _kept(body)
+        answer = await self.client.patch(ref, sent, PatchKind.APPLY, options)
+        self._landed(ref.resource, answer, known=known, tied=False, sent=sent)
         return answer
 
     async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, known: str) -> Obj:
@@ -86,7 +87,7 @@ class Writes:
         """The server knows no object of that UID any more."""
         self._overlays.removed(ref.resource, ref.key, uid)
 
-    def _landed(self, resource: Resource, answer: Obj, *, known: str, tied: bool) -> None:
+    def _landed(self, resource: Resource, answer: Obj, *, known: str, tied: bool, sent: Obj | None = None) -> None:
         version, uid = version_of(answer), uid_of(answer)
         if is_deleting(answer) and not _stays(answer):
             self._overlays.removed(resource, key_of(answer), uid)
@@ -103,6 +104,7 @@ class Writes:
                 version=version,
                 at=self._clock.elapsed(),
                 certain=tied and self.notes.answered_by_write(uid, version),
+                sent=sent,
             )
         )
 

@@ -182,6 +182,17 @@ def test_what_others_may_change_without_taking_it_proves_nothing(old: Obj, new: 
     assert writer(obj(ours, spec=old), obj(ours, entry("ed", later(9)), spec=new)) == ("ed",)
 
 
+def test_a_list_that_holds_what_was_sent_and_is_owned_whole_was_set_by_its_owner() -> None:
+    ours = entry("me", fields={"f:status": {"f:nodes": {}}}, operation="Apply")
+    old, new = obj(ours, status={"nodes": ["a"]}), obj(ours, status={"nodes": ["a", "b"]})
+    assert made_by(old, new, "me", {"status": {"nodes": ["a", "b"]}})
+    assert not made_by(old, new, "me")
+    assert not made_by(old, new, "me", {"status": {"nodes": ["a", "c"]}})  # another changed it after us
+    assert not made_by(old, new, "other", {"status": {"nodes": ["a", "b"]}})
+    emptied = obj(ours, status={"nodes": []})
+    assert not made_by(old, emptied, "me", {"status": {"nodes": []}})  # the server may have, under another's write
+
+
 def test_an_item_that_came_is_its_owners_and_one_that_went_is_nobodys() -> None:
     ours = entry("me", fields={"f:metadata": {"f:finalizers": {'v:"a"': {}}}})
     bare, held = obj(ours), obj(ours)

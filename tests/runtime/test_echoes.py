@@ -245,6 +245,28 @@ def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hides_noth
     run_toy(body, then)
 
 
+def test_a_list_that_is_owned_whole_and_set_twice_within_a_second_is_an_echo() -> None:
+    """The times in managedFields have seconds, so only what was sent tells that the second step was ours too."""
+
+    async def main() -> None:
+        world = World()
+
+        async def reconcile(ctx: Context, request: Request) -> Result | None:
+            bear = await ctx.read.get(TOYS, request.name)
+            assert bear is not None
+            await ctx.write.status(bear, TOYS, {"names": ["a", str(bear["spec"]["size"])]})
+            return None
+
+        world.server.create(toy("bear", size=1))
+        async with world.running(controller("toy", reconcile).for_(TOYS)):
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+            await world.rest(0.1)
+            await world.rest(60)
+        assert [len(attempt.writes) for attempt in world.attempts] == [1, 1]
+
+    run_virtual(main())
+
+
 def test_an_own_write_is_news_for_every_other_request() -> None:
     def both(obj: Obj, cached: Cached) -> Iterable[Request]:
         return [key_of(toy) for toy in cached.list(TOYS)]

@@ -17,6 +17,7 @@ _STATUS: Obj = {
     "properties": {
         "ready": {"type": "boolean"},
         "seen": {"type": "integer"},
+        "names": {"type": "array", "items": {"type": "string"}},
         "conditions": {
             "type": "array",
             "items": {"type": "object", "properties": {"type": {"type": "string"}, "status": {"type": "string"}}},
