@@ -4,6 +4,7 @@ A template is text with actions in braces: `{.status.phase}`, `{.items[*].metada
 `{range .items[*]}...{end}`. A path has fields (`.a`, `.a\\.b`, `['a.b']`), indexes and slices (`[-1]`, `[0:4:2]`),
 wildcards, unions (`['a','b']`, `[0,2]`), descent (`..name`) and filters (`[?(@.type=="Ready")]`). As there, a field
 that is missing finds nothing, and an index beyond the list, or a comparison of a number with a word, is an error.
+Dots in a quoted field need no backslash here.
 """
 
 from __future__ import annotations

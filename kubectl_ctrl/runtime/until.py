@@ -127,15 +127,18 @@ class Wanted:
     source: str
     type: str
     name: str
+    namespace: str  # where it is, if its type has namespaces
     goal: Goal
 
 
-def parse_until(source: str) -> Wanted:
+def parse_until(source: str, namespace: str) -> Wanted:
     """From `foo/web=condition=Ready`; a UsageError says the right forms."""
     head = _HEAD.fullmatch(source)
     if head is None:
         raise UsageError(f"Invalid value for --until: {source!r}.", next_step=_FORMS)
-    return Wanted(source=source, type=head["type"], name=head["name"], goal=_goal(head["goal"], source))
+    return Wanted(
+        source=source, type=head["type"], name=head["name"], namespace=namespace, goal=_goal(head["goal"], source)
+    )
 
 
 def _goal(text: str, source: str) -> Goal:
@@ -185,9 +188,8 @@ class _Watched:
 class Until:
     """Watches the objects of all conditions. Its informers are its own: the user asks, whoever the controllers are."""
 
-    def __init__(self, wanted: Sequence[Wanted], client: Client, namespace: str, *, clock: Clock, rng: Random) -> None:
+    def __init__(self, wanted: Sequence[Wanted], client: Client, *, clock: Clock, rng: Random) -> None:
         self._client = client
-        self._namespace = namespace
         self._clock = clock
         self._informers = Informers(client, clock=clock, rng=rng, managers=frozenset())
         self._watched = [_Watched(one, clock.now()) for one in wanted]
@@ -219,7 +221,7 @@ class Until:
             self._error = error
             self._over.set()
             return
-        place = self._namespace if resource.namespaced else ""
+        place = one.wanted.namespace if resource.namespaced else ""
         informer = self._informers.informer(Selection(resource, place, fields=f"metadata.name={one.wanted.name}"))
         one.informer = informer
         informer.subscribe(f"--until {one.wanted.source}", lambda change: self._judge(one, change.new))

@@ -10,7 +10,7 @@ from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.jsonpath import JsonPath
 
 DATA: dict[str, Any] = {
-    "metadata": {"name": "web", "generation": 2, "annotations": {"example.com/on": "yes", "x": "1"}},
+    "metadata": {"name": "web", "generation": 1, "annotations": {"example.com/on": "yes", "x": "1"}},
     "spec": {"sizes": [1, 2, 3, 4], "paused": False, "ratio": 1.5, "text": "ä <b>"},
     "status": {
         "conditions": [
@@ -24,15 +24,15 @@ DATA: dict[str, Any] = {
 SAID = (
     ("{.metadata.name}", "web"),
     ("{$.metadata.name}", "web"),
-    ("name: {.metadata.name}, {.metadata.generation}.", "name: web, 2."),
+    ("name: {.metadata.name}, {.metadata.generation}.", "name: web, 1."),
     ("{.spec.paused}", "false"),
     ("{.spec.ratio}", "1.5"),
     ("{.spec.text}", "ä <b>"),
     ("{.spec.missing}", ""),
     ("{.spec.missing.deeper}", ""),
     ("{.metadata.annotations.example\\.com/on}", "yes"),
-    ("{.metadata.annotations['example.com/on']}", "yes"),
-    ("{.metadata['name','generation']}", "web 2"),
+    ("{.metadata.annotations['example\\.com/on']}", "yes"),
+    ("{.metadata['name','generation']}", "web 1"),
     ("{.spec.sizes}", "[1,2,3,4]"),
     ("{.spec.sizes[*]}", "1 2 3 4"),
     ("{.spec.sizes[0]}", "1"),
@@ -101,6 +101,11 @@ def test_what_cannot_be_asked_of_this_object_is_an_error(source: str) -> None:
 @pytest.mark.parametrize("source", ["metadata.name", ".metadata.name", "{.metadata.name}", "{metadata.name}"])
 def test_braces_and_the_first_dot_may_be_left_out_of_a_flag(source: str) -> None:
     assert JsonPath.relaxed(source).find(DATA) == [["web"]]
+
+
+def test_a_quoted_field_may_have_dots() -> None:
+    """Of which kubectl makes a path, so that it finds nothing."""
+    assert JsonPath.parse("{.metadata.annotations['example.com/on']}").text(DATA) == "yes"
 
 
 def test_each_action_is_found_apart() -> None:

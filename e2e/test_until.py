@@ -1,0 +1,159 @@
+"""`run --until`: the same meaning as `kubectl wait --for`, watched by the run itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from e2e.ctrl import Ctrl
+from e2e.kube import Audit, Kubectl
+from e2e.test_foo import deployment, foo
+from e2e.test_run import install
+from kubectl_ctrl.model.jsonpath import JsonPath
+from tests.model.test_jsonpath import DATA, SAID, WRONG
+
+LIMIT = "--timeout=60s"
+
+
+def test_jsonpath_is_kubectls(kubectl: Kubectl) -> None:
+    """Every question of the table, and every wrong one, asked of real kubectl."""
+    kubectl("apply", "--filename=-", stdin=json.dumps(_CRD))
+    kubectl("wait", "--for=condition=Established", "crd/things.jsonpath.example.com")
+    kubectl.create(_THING)
+    live = kubectl.json("get", "thing", "web")
+    theirs = {source: kubectl("get", "thing", "web", f"--output=jsonpath={source}") for source, _ in SAID}
+    assert theirs == dict(SAID)
+    assert theirs == {source: JsonPath.parse(source).text(live) for source, _ in SAID}
+    accepted = {source for source, _ in WRONG if not kubectl.try_("get", "thing", f"--output=jsonpath={source}").code}
+    # Of the first it makes another question, and of the second one without an answer.
+    assert accepted == {"{.status.conditions[?(@.type~='a')]}", "{range .spec.sizes[*]}{.}"}
+
+
+_CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.jsonpath.example.com"},
+    "spec": {
+        "group": "jsonpath.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            }
+        ],
+    },
+}
+_THING = {
+    "apiVersion": "jsonpath.example.com/v1",
+    "kind": "Thing",
+    **DATA,
+    "metadata": {"name": "web", "annotations": DATA["metadata"]["annotations"]},
+}
+
+
+@pytest.fixture
+def crd(kubectl: Kubectl) -> None:
+    install(kubectl)
+
+
+@pytest.mark.usefixtures("crd")
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "foo/web=condition=Ready",
+        "foos.samplecontroller.k8s.io/web=condition=ready=true",
+        "foo/web=jsonpath={.status.availableReplicas}=1",
+        "foo/web=jsonpath=.status.observedGeneration",
+        'foo/web=jsonpath={.status.conditions[?(@.type=="Ready")].status}=True',
+        "deploy/web=create",
+        "deployment/other=delete",
+    ],
+)
+def test_it_ends_when_the_condition_holds_and_kubectl_agrees(ctrl: Ctrl, kubectl: Kubectl, goal: str) -> None:
+    kubectl.apply(foo("web"))
+    ctrl("run", "foo", "--until", goal, LIMIT).checked()
+    target, _, what = goal.partition("=")
+    kubectl("wait", target, f"--for={what}", "--timeout=1s")
+
+
+@pytest.mark.usefixtures("crd")
+def test_all_conditions_hold_at_once(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    kubectl.apply(foo("one"), foo("two"))
+    ctrl("run", "foo", "--until=foo/one=condition=Ready", "--until=foo/two=condition=Ready", LIMIT).checked()
+    for name in ("one", "two"):
+        kubectl("wait", f"foo/{name}", "--for=condition=Ready", "--timeout=1s")
+
+
+@pytest.mark.usefixtures("crd")
+def test_what_was_said_of_an_older_generation_does_not_count(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    kubectl.apply(foo("web"))
+    ctrl("run", "foo", "--until=foo/web=condition=Ready", LIMIT).checked()
+    kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"replicas":3}}')
+    assert kubectl.try_("wait", "foo/web", "--for=condition=Ready", "--timeout=1s").code == 1
+    ctrl("run", "foo", "--until=foo/web=condition=Ready", LIMIT).checked()
+    assert kubectl.json("get", "foo", "web")["status"]["availableReplicas"] == 3
+
+
+@pytest.mark.usefixtures("crd")
+def test_the_time_runs_out_and_each_unmet_condition_is_named_with_its_last_change(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    kubectl.apply(foo("web"), foo("taken"))
+    kubectl.create(deployment("taken"))
+    goals = ["foo/web=condition=Ready", "foo/taken=condition=Ready", "foo/none=condition=Ready", "gizmo/x=create"]
+    ran = ctrl("run", "foo", *(f"--until={goal}" for goal in goals), "--timeout=6s")
+    assert ran.code == 124
+    unmet = [line for line in ran.err.splitlines() if line.startswith("  ")]
+    assert "foo/taken condition=Ready: it is False (ErrResourceExists" in unmet[0]
+    assert "foo/none condition=Ready: it is not there (since " in unmet[1]
+    assert "gizmo/x create: it is of a type that is not served: gizmo (since " in unmet[2]
+    assert not any("foo/web condition" in line for line in unmet)
+
+
+@pytest.mark.usefixtures("crd")
+def test_an_object_that_comes_and_goes_is_seen(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    running = ctrl.started("run", "foo", "--until=configmap/gate=create", LIMIT)
+    running.line("leader election")
+    kubectl("create", "configmap", "gate")
+    assert running.wait() == 0
+    running = ctrl.started("run", "foo", "--until=configmap/gate=delete", "--until=configmap/next=create", LIMIT)
+    running.line("leader election")
+    kubectl("create", "configmap", "next")
+    kubectl("delete", "configmap", "gate")
+    assert running.wait() == 0
+
+
+@pytest.mark.usefixtures("crd")
+def test_it_is_watched_and_not_polled(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    mark = audit.mark()
+    ctrl("run", "foo", "--until=configmap/gate=create", "--timeout=6s")
+    asked = [one for one in audit.asked(mark, namespace=namespace) if one.resource == "configmaps"]
+    # A watch is in the log twice, and it may be preceded by one list.
+    assert {one.verb for one in asked} <= {"list", "watch"}
+    assert len(asked) <= 3, asked
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--until=foo"], "Invalid value for --until: 'foo'."),
+        (["--until=foo/web"], "Invalid value for --until: 'foo/web'."),
+        (["--until=foo/web=Ready"], "Invalid value for --until"),
+        (["--until=foo/web=condition="], "Invalid value for --until"),
+        (["--until=foo/web=condition=Ready="], "Invalid value for --until"),
+        (["--until=foo/web=jsonpath={.status.x}="], "no value after its last sign"),
+        (["--until=foo/web=jsonpath={.status[x}"], "wrong at position"),
+        (["--until=foo/web=create", "--once"], "--once and --until exclude each other"),
+    ],
+)
+def test_wrong_words_are_told_with_the_right_form(ctrl: Ctrl, flags: list[str], said: str) -> None:
+    ran = ctrl("run", "foo", *flags)
+    assert ran.code == 2
+    assert said in ran.err
+    if "--until" in said and "exclude" not in said:
+        assert "next: write TYPE/NAME=condition=Ready" in ran.err
