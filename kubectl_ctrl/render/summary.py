@@ -10,12 +10,14 @@ from kubectl_ctrl.render.attempts import Style, timestamp, verdict_text
 from kubectl_ctrl.render.text import escaped
 
 _SHOWN = 20
+# It ended when it was to end: a schedule, or what came after, is nothing that was left undone.
+_WANTED = (Reason.IDLE, Reason.UNTIL)
 
 
 def summary_lines(summary: Summary, style: Style) -> list[str]:
     """What it waited for, what was left undone and what failed last; nothing when there is nothing to say."""
     unmet = [_unmet(one, style) for one in summary.unmet] if summary.reason is Reason.TIMEOUT else []
-    left = [_left(one, style) for one in summary.left]
+    left = [_left(one, style) for one in summary.left] if summary.reason not in _WANTED else []
     failed = [_failed(one) for one in summary.failed]
     return (
         _block("waited for", unmet)

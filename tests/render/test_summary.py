@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from kubectl_ctrl.model.attempt import Outcome, Verdict, Waiting
 from kubectl_ctrl.model.summary import Failed, Left, Reason, Summary, Unmet
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
@@ -15,6 +17,13 @@ def left(state: str, *, due: float | None = None, failures: int = 0) -> Left:
 FAILED = Failed(
     controller="foo", request=WEB, verdict=Verdict(outcome=Outcome.TERMINAL, message="Its name is bad\x07.")
 )
+
+
+@pytest.mark.parametrize("reason", [Reason.IDLE, Reason.UNTIL])
+def test_a_run_that_ended_where_it_was_to_end_left_nothing_undone(reason: Reason) -> None:
+    summary = Summary(reason=reason, left=(left("timer", due=NOON + 3600),))
+    assert summary_lines(summary, TERMINAL) == []
+    assert len(summary_fields(summary)["left"]) == 1
 
 
 def test_a_run_that_left_nothing_says_nothing() -> None:
