@@ -1,8 +1,8 @@
 """The loop of one controller: from a change to the queue, from the queue to an attempt, from its verdict to the queue.
 
 Workers take requests, and one request is never run by two at a time. An attempt runs in a task of its own, so one that
-raises, hangs, cancels itself or ignores being cancelled costs its own request only. Observers hear of every attempt
-when it begins and when it is done.
+raises, hangs, cancels itself or ignores being cancelled costs its own request only: those that hung before never hold
+the last worker. Observers hear of every attempt when it begins and when it is done.
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ class Controller:
             clock=run.clock,
             limiter=Backoff(rng=run.rng),
             lane=lambda request: request.namespace,
+            # Requests that hang may not hold the last worker; with a single one there is no other way.
+            doubtful_slots=run.options.workers - 1 or None,
         )
         self._open = asyncio.Event()
         self._stopping = False
@@ -226,6 +228,10 @@ class Controller:
         request, verdict = work.key, ended.verdict
         if verdict.outcome not in (Outcome.RETRY, Outcome.DROPPED):
             self._queue.forget(request)
+        if ended.cut is Cut.TIMEOUT:
+            self._queue.doubt(request)
+        elif ended.cut is None:
+            self._queue.trust(request)
         agains = self._agains[request]
         self._count_agains(request, verdict)
         then = follow(verdict, running.attempt, at=self._clock.now(), agains=agains)

@@ -1,7 +1,7 @@
 """The queue: which keys must run, which run, and which will have to; with the causes of each beside it.
 
 Three notions, after client-go. A key is dirty when it must run, running while a worker has it, and ready when it is
-dirty and not running; only ready keys are in the levels. One that becomes dirty while it runs is ready once it is done.
+dirty and not running; only ready keys are in `Ready`. One that becomes dirty while it runs is ready once it is done.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Generic, TypeVar
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import QueueClosed
-from kubectl_ctrl.workqueue.levels import Levels
 from kubectl_ctrl.workqueue.limits import Limiter
 from kubectl_ctrl.workqueue.piles import Item, Timer, Timers
+from kubectl_ctrl.workqueue.ready import Ready
 from kubectl_ctrl.workqueue.values import LIVE, After, Again, C, Counts, Entry, K, Retry, Settled, Stage, Work
 
 T = TypeVar("T")
@@ -42,7 +42,8 @@ class Queue(Generic[K, C]):
     """Deduplicated keys for one event loop; nothing here is safe to call from another thread.
 
     Keys are handed out by priority, by turns over lanes within one, and first come, first served within a lane. A key
-    that waited for `aging` seconds gets help; `levels.Levels` states the bound. Only `get` and `drained` ever wait.
+    that waited for `aging` seconds gets help; `levels.Levels` states the bound. Of keys in doubt at most
+    `doubtful_slots` run at a time; `ready` says why. Only `get` and `drained` ever wait.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Queue(Generic[K, C]):
         lane: Callable[[K], object] = lambda key: None,
         keep: int = 16,
         aging: float = 10.0,
+        doubtful_slots: int | None = None,
     ) -> None:
         self._name = name
         self._clock = clock
@@ -62,7 +64,7 @@ class Queue(Generic[K, C]):
         self._keep = max(1, keep)
         self._items: dict[K, Item[K, C]] = {}  # every key that is dirty, running or has a timer
         self._running: dict[K, Item[K, C]] = {}
-        self._ready: Levels[K, C] = Levels(aging)
+        self._ready: Ready[K, C] = Ready(aging, doubtful_slots)
         self._timers: Timers[K, C] = Timers()
         self._getters: deque[asyncio.Future[None]] = deque()  # pending ones wait in get; one is woken per ready key
         self._drainers: deque[asyncio.Future[bool]] = deque()
@@ -116,9 +118,9 @@ class Queue(Generic[K, C]):
     def take(self) -> Work[K, C] | None:
         """The next key if there is one now; a queue that is closed goes on to hand out what is ready."""
         now = self._catch_up()
-        if not self._ready.count:
-            return None
         item = self._ready.pop(now)
+        if item is None:
+            return None
         self._timers.cancel(item)
         pile = item.pile
         work = item.work = Work(
@@ -156,6 +158,7 @@ class Queue(Generic[K, C]):
         now = self._catch_up()
         item.work = None
         del self._running[item.key]
+        self._wake_getters(self._ready.done(item.key, now))
         if item.pile.total:
             self._enter(item, now)
         if plan is not None:
@@ -167,6 +170,14 @@ class Queue(Generic[K, C]):
     def forget(self, key: K) -> None:
         """The key's next failure is its first."""
         self._limiter.forget(key)
+
+    def doubt(self, key: K) -> None:
+        """The key hung until it was cut off; see `ready`."""
+        self._ready.doubt(key)
+
+    def trust(self, key: K) -> None:
+        """The key was done in time."""
+        self._wake_getters(self._ready.trust(key, self._catch_up()))
 
     def failures(self, key: K) -> int:
         return self._limiter.failures(key)
@@ -241,12 +252,12 @@ class Queue(Generic[K, C]):
     def __len__(self) -> int:
         """How many keys are ready; those that run or wait for a time do not count."""
         self._catch_up()
-        return self._ready.count
+        return len(self._ready)
 
     def __repr__(self) -> str:
         closed = ", closed" if self._closed else ""
         return (
-            f"<Queue {self._name!r}: {self._ready.count} ready, {len(self._running)} running,"
+            f"<Queue {self._name!r}: {len(self._ready)} ready, {len(self._running)} running,"
             f" {self._timers.live} timers{closed}>"
         )
 
@@ -318,10 +329,14 @@ class Queue(Generic[K, C]):
         finally:
             if getter in self._getters:
                 self._getters.remove(getter)
-            if not woken and self._ready.count:
+            if not woken and self._ready.takeable:
                 self._wake_getter()  # who was cancelled may have been woken for a key: it goes to another
             if not self._getters:
                 self._silence()
+
+    def _wake_getters(self, count: int) -> None:
+        for _ in range(count):
+            self._wake_getter()
 
     def _wake_getter(self) -> None:
         while self._getters:
@@ -353,7 +368,7 @@ class Queue(Generic[K, C]):
 
     def _busy(self) -> bool:
         self._catch_up()
-        return bool(self._running) or self._ready.count > 0
+        return bool(self._running) or len(self._ready) > 0
 
     def _tell_drainers(self) -> None:
         if self._drainers and not self._busy():

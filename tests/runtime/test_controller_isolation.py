@@ -239,3 +239,29 @@ def test_a_worker_whose_attempt_ignores_a_lost_lease_is_free_again_soon() -> Non
         assert outcomes(world, "stubborn")[0] is Outcome.DROPPED
 
     virtually(main)
+
+
+def test_requests_that_hung_before_leave_a_worker_to_the_others() -> None:
+    """As many as there are workers hang in every attempt; the others wait for the first cut, and then never again."""
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if request.name.startswith("stuck"):
+            await asyncio.Event().wait()
+        return None
+
+    async def main() -> None:
+        world = World()
+        for at in range(4):
+            world.server.create(toy(f"stuck-{at}"))
+        async with world.running(spec_of(body), workers=2, attempt_timeout=60.0):
+            await world.rest(200)
+            for at in range(20):
+                world.server.create(toy(f"bear-{at}"))
+                await world.rest(37)
+        waits = [one.start.waited for one in world.attempts if one.start.request.name.startswith("bear")]
+        assert len(waits) == 20
+        assert max(waits) == 0
+        hung = {one.start.request.name for one in world.attempts if one.start.started > world.clock.now() - 700}
+        assert {f"stuck-{at}" for at in range(4)} <= hung, "they get their turns all the same"
+
+    virtually(main)
