@@ -112,6 +112,36 @@ def test_a_worker_that_waits_is_woken_for_who_stood_in_line() -> None:
     run_virtual(main)
 
 
+def test_a_slot_that_nobody_needs_any_more_goes_to_the_next_in_line() -> None:
+    async def main() -> None:
+        queue = limited(1)
+        for key in "abc":
+            queue.doubt(key)
+            queue.add(key, "x")
+        first = take(queue)
+        assert queue.take() is None
+        queue.done(first)
+        queue.trust("b")
+        assert [take(queue).key for _ in "bc"] == ["b", "c"]
+
+    run_virtual(main)
+
+
+def test_a_worker_that_waits_is_woken_for_who_is_trusted_again() -> None:
+    async def main() -> None:
+        queue = limited(1)
+        for key in "ab":
+            queue.doubt(key)
+            queue.add(key, "x")
+        take(queue)
+        waiting = asyncio.create_task(queue.get())
+        await settle()
+        queue.trust("b")
+        assert (await waiting).key == "b"
+
+    run_virtual(main)
+
+
 def test_what_is_abandoned_is_left_and_told() -> None:
     async def main() -> None:
         queue = limited(1)
