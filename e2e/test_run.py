@@ -303,6 +303,24 @@ def test_an_unreachable_server_does_not_outlast_the_timeout(elsewhere: Callable[
     assert "https://127.0.0.1:1" in ran.err
 
 
+def test_m14_a_namespace_that_is_not_there_ends_it_with_4(ctrl: Ctrl) -> None:
+    ran = ctrl("run", "foo", "-n", "mistyped", timeout=20)
+    assert ran.code == 4
+    assert ran.err.splitlines()[-2:] == [
+        "error[CTRL-NOT-FOUND]: Namespace 'mistyped' does not exist.",
+        "next: kubectl create namespace mistyped, or name another one with -n",
+    ]
+
+
+def test_m14_a_namespace_that_is_being_deleted_is_told(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
+    held = {"metadata": {"name": "held", "finalizers": ["example.com/kept"]}, "apiVersion": "v1", "kind": "ConfigMap"}
+    kubectl.apply(held)
+    kubectl("delete", "namespace", namespace, "--wait=false")
+    ran = ctrl("run", "foo", "--once").checked()
+    assert f"Namespace '{namespace}' is being deleted: nothing new can be made in it." in ran.err
+    kubectl("patch", "configmap", "held", "--type=merge", '--patch={"metadata": {"finalizers": []}}')
+
+
 # Scope.
 
 

@@ -22,7 +22,7 @@ from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.reload import Reloader
 from kubectl_ctrl.cli.rivals import alone
 from kubectl_ctrl.cli.runlock import Runner, only_runner
-from kubectl_ctrl.cli.target import cluster_id, connected
+from kubectl_ctrl.cli.target import check_namespace, cluster_id, connected
 from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.errors import (
@@ -111,6 +111,8 @@ async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> _Ground:
     try:
         async with plan.clock.timeout(plan.options.timeout):
             cluster = await _cluster_id(client, plan)
+            if plan.namespace:
+                await check_namespace(client, plan.namespace)
             for runner in _runners(plan, cluster):
                 held.enter_context(only_runner(app.state_dir, runner))
             clients = {}

@@ -16,7 +16,7 @@ from kubectl_ctrl.client.connect import connect
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, ca_fingerprint, load
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import Forbidden, NotFound
-from kubectl_ctrl.model.objects import uid_of
+from kubectl_ctrl.model.objects import is_deleting, uid_of
 from kubectl_ctrl.model.resources import NAMESPACES
 from kubectl_ctrl.version import VERSION
 
@@ -42,6 +42,25 @@ async def connected(app: App, resolved: Resolved, *, clock: Clock, rng: Random) 
         user_agent=f"kubectl-ctrl/{VERSION}",
         interactive=app.interactive,
     )
+
+
+async def check_namespace(client: Client, name: str) -> None:
+    """Raise NotFound where the namespace is not there: waiting in one that was mistyped would look like success."""
+    try:
+        namespace = await client.get(NAMESPACES.ref(name))
+    except NotFound as error:
+        raise NotFound(
+            f"Namespace {name!r} does not exist.",
+            site=error.site,
+            code=error.code,
+            reason=error.reason,
+            next_step=f"kubectl create namespace {name}, or name another one with -n",
+        ) from error
+    except Forbidden as error:
+        _log.debug("It is not known whether the namespace is there: %s", error.message)
+        return
+    if is_deleting(namespace):
+        _log.warning("Namespace %r is being deleted: nothing new can be made in it.", name, extra={"action": "ending"})
 
 
 async def cluster_id(client: Client, resolved: Resolved) -> str:
