@@ -7,31 +7,30 @@ calls are made so; which cluster it is, and who else runs, are the user's questi
 from __future__ import annotations
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.places import system_namespace
 from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.target import connected
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.kubeconfig import acting_as
 from kubectl_ctrl.errors import Forbidden, NotFound, NotInstalled
-from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.install.kinds import SERVICEACCOUNTS
+from kubectl_ctrl.install.needs import account, system_namespace
+from kubectl_ctrl.model.resources import ObjectRef
 
-SERVICEACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
-
-def account(name: str) -> ObjectRef:
+def account_ref(name: str) -> ObjectRef:
     """The ServiceAccount of a controller."""
-    return SERVICEACCOUNTS.ref(f"kubectl-ctrl-{name}", system_namespace(name))
+    return SERVICEACCOUNTS.ref(account(name), system_namespace(name))
 
 
 def user_of(name: str) -> str:
     """As whom a controller acts that is installed."""
-    ref = account(name)
+    ref = account_ref(name)
     return f"system:serviceaccount:{ref.namespace}:{ref.name}"
 
 
 async def installed(app: App, plan: Plan, client: Client, name: str) -> Client:
     """A client that acts as that controller's ServiceAccount; the caller closes it."""
-    ref = account(name)
+    ref = account_ref(name)
     try:
         await client.get(ref)
     except NotFound:

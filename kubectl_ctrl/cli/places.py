@@ -18,15 +18,13 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.errors import Forbidden, NotFound
+from kubectl_ctrl.install.needs import account, system_namespace
+from kubectl_ctrl.install.ours import NAME, labels, selector
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, is_deleting, labels_of, name_of, namespace_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, NAMESPACES, ObjectRef
 
-MANAGED_BY = "app.kubernetes.io/managed-by"
-NAME = "app.kubernetes.io/name"
-COMPONENT = "app.kubernetes.io/component"
-US = "kubectl-ctrl"
-_CONTROLLER = "controller"
+_COMPONENT = "app.kubernetes.io/component=controller"
 
 # Where Leases are while a controller has no namespace of its own.
 _COMMON = "default"
@@ -101,10 +99,10 @@ class Objects:
 
 async def deployments_of(client: Client, name: str) -> Objects:
     """All Deployments that run this controller for us, also those that are scaled to zero."""
-    selector = f"{MANAGED_BY}={US},{NAME}={name},{COMPONENT}={_CONTROLLER}"
+    which = f"{selector(name)},{_COMPONENT}"
 
     async def listed(namespace: str) -> Objects:
-        answer = await client.list(DEPLOYMENTS, ListQuery(labels=selector, namespace=namespace))
+        answer = await client.list(DEPLOYMENTS, ListQuery(labels=which, namespace=namespace))
         return Objects(objects=tuple(answer.items))
 
     try:
@@ -147,12 +145,12 @@ async def lease_ref(client: Client, name: str, scope: str) -> ObjectRef:
 
 
 def lease_name(name: str, scope: str) -> str:
-    return f"kubectl-ctrl-{name}-{scope}" if scope else f"kubectl-ctrl-{name}"
+    return f"{account(name)}-{scope}" if scope else account(name)
 
 
 def lease_labels(name: str) -> dict[str, str]:
     """What tells a Lease of `foo` in namespace `bar` from one of a controller `foo-bar`."""
-    return {MANAGED_BY: US, NAME: name}
+    return labels(name)
 
 
 def lease_scope(lease: Obj, name: str) -> str | None:
@@ -163,10 +161,6 @@ def lease_scope(lease: Obj, name: str) -> str | None:
     if name_of(lease) == whole:
         return ""
     return name_of(lease).removeprefix(f"{whole}-") if name_of(lease).startswith(f"{whole}-") else None
-
-
-def system_namespace(name: str) -> str:
-    return f"{name}-system"
 
 
 def replicas_of(deployment: Obj) -> int:
@@ -201,7 +195,7 @@ def _deployment(name: str, found: Obj) -> Place:
         kind=Kind.DEPLOYMENT,
         controller=name,
         text=f"Deployment {which}",
-        short=f"deploy {which}",
+        short=f"in {namespace_of(found)}",
         object=found,
     )
 

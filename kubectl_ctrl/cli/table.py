@@ -43,7 +43,7 @@ VERBS = (
         "list",
         "kubectl_ctrl.cli.list:VERB",
         Effect.READ,
-        "List the bundled controllers and what each watches and owns.",
+        "List the bundled controllers, and where they are installed and run.",
     ),
     Entry(
         "install",
@@ -62,6 +62,12 @@ VERBS = (
         "kubectl_ctrl.cli.example:VERB",
         Effect.NONE,
         "Print a controller's example object as YAML.",
+    ),
+    Entry(
+        "simulate",
+        "kubectl_ctrl.cli.simulate:VERB",
+        Effect.READ,
+        "Print what the scaler will do with a workload, and when.",
     ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),

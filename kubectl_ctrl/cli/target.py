@@ -28,7 +28,9 @@ def meant(app: App, given: Given, effect: Effect) -> Resolved:
     # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
     flags = ConfigFlags(**{field.name: given[field.name] for field in fields(ConfigFlags)})
     resolved = load(flags, app.environ, app.home)
-    guard.check(effect, resolved, allow=given["allow_context"], standing=guard.standing_list(app.config_file))
+    guard.check(
+        effect, resolved, allow=given.flags.get("allow_context", ""), standing=guard.standing_list(app.config_file)
+    )
     return resolved
 
 

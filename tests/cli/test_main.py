@@ -21,7 +21,7 @@ Usage:
 
 Verbs:
   run        Run controllers here, against the current context.
-  list       List the bundled controllers and what each watches and owns.
+  list       List the bundled controllers, and where they are installed and run.
   install    Put what controllers need into the cluster: CRDs, a namespace, rights.
   uninstall  Take out what install made: rights by default, CRDs when asked to.
   example    Print a controller's example object as YAML.

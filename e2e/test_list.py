@@ -1,0 +1,125 @@
+"""`list` beside a real cluster: where each controller is installed and run; and without one, at once."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from e2e.ctrl import Ctrl
+from e2e.kube import Audit, Kubectl, wait_until
+from e2e.test_foo import deployment
+from e2e.test_run_alone import ELSEWHERE, hold
+from kubectl_ctrl.controllers import BUNDLED
+
+
+@pytest.fixture(autouse=True)
+def _nothing_installed(ctrl: Ctrl) -> Iterator[None]:
+    yield
+    ctrl("uninstall", "foo", "--crds=delete", "--yes")
+
+
+def rows(ctrl: Ctrl, *flags: str) -> dict[str, dict[str, Any]]:
+    ran = ctrl("list", "-o", "json", *flags).checked()
+    return {row["name"]: row for row in json.loads(ran.out)["controllers"]}
+
+
+def cells(ctrl: Ctrl, name: str = "foo") -> list[str]:
+    """INSTALLED and RUNNING, as the table has them."""
+    ran = ctrl("list").checked()
+    (line,) = (line for line in ran.out.splitlines() if line.startswith(f"{name} "))
+    return re.split(r" {2,}", line)[-2:]
+
+
+def test_installed_is_told_step_by_step(ctrl: Ctrl) -> None:
+    assert rows(ctrl)["foo"]["installed"] in ("no", "partly")  # another test may have left its CRD
+    ctrl("install", "foo", "--crds-only").checked()
+    row = rows(ctrl)["foo"]
+    assert row["installed"] == "partly"
+    assert "serviceaccount/kubectl-ctrl-foo" in row["missing"]
+    ctrl("install", "foo").checked()
+    row = rows(ctrl)["foo"]
+    assert (row["installed"], row["missing"]) == ("yes", [])
+    assert cells(ctrl)[0] == "yes"
+    ctrl("uninstall", "foo").checked()
+    assert rows(ctrl)["foo"]["installed"] == "partly"
+
+
+def test_a_run_on_this_machine_is_told_and_gone_with_it(ctrl: Ctrl, namespace: str) -> None:
+    ctrl("install", "foo").checked()
+    running = ctrl.started("run", "foo")
+    place = wait_until(lambda: rows(ctrl)["foo"]["running"])[0]
+    assert (place["kind"], place["pid"], place["namespace"]) == ("process", running.process.pid, namespace)
+    assert cells(ctrl)[1] == f"pid {running.process.pid} ({namespace})"
+    running.kill()
+    assert rows(ctrl)["foo"]["running"] == []
+    assert cells(ctrl)[1] == "-"
+
+
+def test_a_deployment_and_the_holder_of_a_lease_are_told(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+    body = deployment("kubectl-ctrl-foo")
+    labels = {"managed-by": "kubectl-ctrl", "name": "foo", "component": "controller"}
+    body["metadata"]["labels"] = {f"app.kubernetes.io/{key}": value for key, value in labels.items()}
+    kubectl.apply(body)
+    lease = f"kubectl-ctrl-foo-{namespace}"
+    hold(kubectl, lease, ELSEWHERE, seconds=600)
+    try:
+        found = {place["kind"]: place for place in rows(ctrl)["foo"]["running"]}
+        assert found["deployment"]["text"] == f"Deployment {namespace}/kubectl-ctrl-foo"
+        assert found["lease"]["text"].startswith(f"lease default/{lease} held by {ELSEWHERE} (renewed ")
+        assert cells(ctrl)[1] == f"in {namespace}, on another-machine"
+        hold(kubectl, lease, ELSEWHERE, seconds=0)
+        kubectl("scale", "deployment/kubectl-ctrl-foo", "--replicas=0")
+        assert rows(ctrl)["foo"]["running"] == []
+    finally:
+        kubectl("delete", "lease", lease, "--namespace=default")
+        kubectl("delete", "deployment", "kubectl-ctrl-foo", "--wait")
+
+
+def test_it_writes_nothing(ctrl: Ctrl, audit: Audit) -> None:
+    mark = audit.mark()
+    ctrl("list", "-o", "wide").checked()
+    assert audit.writes(mark) == []
+
+
+def test_what_may_not_be_seen_is_a_question_mark(ctrl: Ctrl) -> None:
+    ran = ctrl("list", "--as=nobody-at-all").checked()
+    lines = ran.out.splitlines()
+    assert len(lines) == 1 + len(BUNDLED)
+    assert all(line.split()[-2:] in (["?", "?"], ["partly", "?"]) for line in lines[1:]), ran.out
+    assert "may not be looked at" in ran.err
+
+
+@pytest.mark.parametrize(
+    "server",
+    ["https://127.0.0.1:1", "https://10.255.255.1:6443", "https://no-such-host.invalid:6443"],
+    ids=["refused", "silent", "unknown"],
+)
+def test_without_a_cluster_it_answers_all_the_same_and_soon(ctrl: Ctrl, server: str) -> None:
+    began = time.monotonic()
+    ran = ctrl("list", "--server", server).checked()
+    took = time.monotonic() - began
+    assert all(line.split()[-2:] == ["?", "?"] for line in ran.out.splitlines()[1:])
+    assert ran.err.startswith("Where they are installed and run is not known: ")
+    assert len(ran.err.splitlines()) == 1
+    # Two seconds for the cluster, the rest for a busy machine to start the program.
+    assert took < 5, took
+
+
+def test_the_table_fits_a_terminal_of_eighty_columns(ctrl: Ctrl) -> None:
+    ctrl("install", "foo").checked()
+    assert max(map(len, ctrl("list").checked().out.splitlines())) <= 80
+
+
+def test_yaml_has_what_json_has_and_names_need_nobody(ctrl: Ctrl, audit: Audit) -> None:
+    import yaml
+
+    from_yaml = yaml.safe_load(ctrl("list", "-o", "yaml").checked().out)["controllers"]
+    assert from_yaml == list(rows(ctrl).values())
+    mark = audit.mark()
+    assert ctrl("list", "-o", "name").checked().out.split() == list(BUNDLED)
+    assert audit.asked(mark) == []

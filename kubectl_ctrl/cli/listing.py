@@ -1,0 +1,226 @@
+"""What `list` does: what the controllers declare, beside what one cluster and this machine say of them.
+
+It never fails for want of a cluster, and does not wait for one: what is not known after two seconds is a question mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import yaml
+
+from kubectl_ctrl.cli import bundled, sources
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.places import Found, Place, look
+from kubectl_ctrl.cli.sources import Sourced
+from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.cli.target import cluster_id, connected, meant
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import CallError, CtrlError, NotFound, UsageError
+from kubectl_ctrl.install.kinds import ref_of, shown
+from kubectl_ctrl.install.needs import needs
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import (
+    CRDS,
+    DEPLOYMENTS,
+    HPAS,
+    NAMESPACES,
+    PODS,
+    REPLICASETS,
+    STATEFULSETS,
+    Resource,
+)
+from kubectl_ctrl.render.text import table
+from kubectl_ctrl.runtime.builder import Via
+
+_PATIENCE = 2.0
+_FORMS = ("", "wide", "name", "json", "yaml")
+# As kubectl shortens them: a table has eighty columns.
+_SHORT = {DEPLOYMENTS: "deploy", STATEFULSETS: "sts", REPLICASETS: "rs", PODS: "po", HPAS: "hpa", NAMESPACES: "ns"}
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class State(StrEnum):
+    """Whether a controller's parts are in the cluster."""
+
+    YES = "yes"
+    NO = "no"
+    PARTLY = "partly"
+    UNKNOWN = "?"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Row:
+    """One controller: what it declares, and what is found out about it while there is time."""
+
+    sourced: Sourced
+    owns: tuple[Resource, ...]
+    watches: tuple[Resource, ...]
+    installed: State = State.UNKNOWN
+    missing: tuple[str, ...] = ()
+    found: Found | None = None
+    rules: list[Obj] = field(default_factory=list)
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    if given.arguments:
+        raise UsageError("list takes no arguments.", next_step="kubectl ctrl list --help")
+    form = given["output"]
+    if form not in _FORMS:
+        raise UsageError(f"Invalid value for --output: {form!r}.", next_step="use wide, name, json or yaml")
+    if form == "name":
+        app.answer("\n".join(BUNDLED))
+        return 0
+    rows = [_declared(sourced) for sourced in sources.resolve(BUNDLED)]
+    why = asyncio.run(_asked(app, given, rows))
+    if why:
+        app.narrate(f"Where they are installed and run is not known: {why}")
+    match form:
+        case "json":
+            app.answer(json.dumps({"controllers": [_fields(row) for row in rows]}, indent=2))
+        case "yaml":
+            app.answer(yaml.safe_dump({"controllers": [_fields(row) for row in rows]}, sort_keys=False).rstrip("\n"))
+        case _:
+            app.answer(_table(rows, wide=form == "wide"))
+    return 0
+
+
+def _declared(sourced: Sourced) -> _Row:
+    spec = sourced.spec
+    owns = tuple(dict.fromkeys(source.resource for source in spec.sources if source.via is Via.OWNER))
+    watches = tuple(one for one in spec.resources if one not in spec.primaries and one not in owns)
+    rules = [rule for role in sourced.parts().rbac for rule in role.get("rules") or ()]
+    return _Row(sourced=sourced, owns=owns, watches=watches, rules=rules)
+
+
+# What the cluster says.
+
+
+async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
+    """Fill the rows with what is found out in time; says why when that is nothing, or not all."""
+    clock = SystemClock()
+    try:
+        async with clock.timeout(_PATIENCE), AsyncExitStack() as held:
+            resolved = meant(app, given, Effect.READ)
+            client = await connected(app, resolved, clock=clock, rng=random.SystemRandom())
+            held.push_async_callback(client.close)
+            cluster = await cluster_id(client, resolved)
+            await asyncio.gather(*(_ask(app, client, cluster, row) for row in rows))
+    except TimeoutError:
+        return f"the cluster did not answer within {_PATIENCE:g} s."
+    except CtrlError as error:
+        return error.message
+    unseen = dict.fromkeys(text for row in rows if row.found for text in row.found.unseen)
+    return " ".join(unseen)
+
+
+async def _ask(app: App, client: Client, cluster: str, row: _Row) -> None:
+    name = row.sourced.spec.name
+
+    async def running() -> None:
+        row.found = await look(client, state_dir=app.state_dir, cluster=cluster, name=name)
+
+    async def installed() -> None:
+        row.installed, row.missing = await _installed(client, row.sourced)
+
+    await asyncio.gather(running(), installed())
+
+
+async def _installed(client: Client, sourced: Sourced) -> tuple[State, tuple[str, ...]]:
+    """Whether all that install makes is there, and what is missing."""
+    objects = [obj for obj in needs(sourced.parts()) if obj["kind"] != NAMESPACES.kind]
+    there = await asyncio.gather(*(_is_there(client, obj) for obj in objects))
+    missing = tuple(shown(ref_of(obj)) for obj, found in zip(objects, there, strict=True) if found is False)
+    if len(missing) == len(objects):
+        return State.NO, missing
+    if missing:
+        return State.PARTLY, missing
+    return (State.UNKNOWN if None in there else State.YES), ()
+
+
+async def _is_there(client: Client, obj: Obj) -> bool | None:
+    """None where it may not be looked at. A CRD is there when what it defines is served, which everybody may see."""
+    try:
+        if obj["kind"] == CRDS.kind:
+            spec = obj["spec"]
+            served = [one["name"] for one in spec["versions"] if one.get("served", True)]
+            kind = spec["names"]["kind"]
+            types = [Resource(spec["group"], version, spec["names"]["plural"], kind) for version in served]
+            found = [await client.discovery.serves(one) for one in types]
+            return all(one is not None for one in found)
+        await client.get(ref_of(obj))
+    except NotFound:
+        return False
+    except CallError:
+        return None
+    return True
+
+
+# What it looks like.
+
+
+def _table(rows: Sequence[_Row], *, wide: bool) -> str:
+    header = ["NAME", "FOR", "OWNS", "WATCHES", "INSTALLED", "RUNNING", *(["NEEDS", "SUMMARY"] if wide else [])]
+    return table([_cells(row, wide=wide) for row in rows], header=header)
+
+
+def _cells(row: _Row, *, wide: bool) -> list[str]:
+    spec = row.sourced.spec
+
+    def named(resources: Sequence[Resource]) -> str:
+        return ",".join(str(one) if wide else _SHORT.get(one, one.plural) for one in resources) or "-"
+
+    cells = [spec.name, named(spec.primaries), named(row.owns), named(row.watches), row.installed.value, _running(row)]
+    return [*cells, _account(row.rules), bundled.summary(spec.name)] if wide else cells
+
+
+def _running(row: _Row) -> str:
+    if row.found is None:
+        return "?"
+    text = ", ".join(place.short for place in row.found.places)
+    return text or ("?" if row.found.unseen else "-")
+
+
+def _account(rules: Sequence[Obj]) -> str:
+    """`write deployments,events; read foos`: what it may do, in a few words."""
+    verbs: dict[str, set[str]] = {}
+    for rule in rules:
+        for resource in rule.get("resources") or ():
+            verbs.setdefault(resource, set()).update(rule.get("verbs") or ())
+    written = [name for name, may in verbs.items() if may & _WRITES]
+    read = [name for name, may in verbs.items() if not may & _WRITES]
+    return "; ".join(f"{verb} {','.join(names)}" for verb, names in (("write", written), ("read", read)) if names)
+
+
+def _fields(row: _Row) -> dict[str, Any]:
+    spec = row.sourced.spec
+    return {
+        "name": spec.name,
+        "for": [str(one) for one in spec.primaries],
+        "owns": [str(one) for one in row.owns],
+        "watches": [str(one) for one in row.watches],
+        "needs": row.rules,
+        "installed": "unknown" if row.installed is State.UNKNOWN else row.installed.value,
+        "missing": list(row.missing),
+        "running": None if row.found is None else [_place(place) for place in row.found.places],
+        "unseen": list(row.found.unseen) if row.found else [],
+        "summary": bundled.summary(spec.name),
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    fields: dict[str, Any] = {"kind": place.kind.value, "text": place.text, "namespace": place.scope}
+    if runner := place.runner:
+        fields |= {"pid": runner.pid, "run": runner.run, "context": runner.context, "since": runner.since}
+    return fields
