@@ -44,9 +44,10 @@ def counted(kubectl: Kubectl, **wanted: int) -> Callable[[], bool]:
     def check() -> bool:
         found: dict[str, int] = {}
         for item in kubectl.json("get", "replicasets")["items"]:
-            labels = item["metadata"]["labels"]
-            assert LABEL in labels, item["metadata"]["name"]
-            found[labels["app"]] = found.get(labels["app"], 0) + int(labels[LABEL])
+            label = item["metadata"].get("labels", {}).get(LABEL)
+            assert label is not None, item["metadata"]["name"]
+            app = item["spec"]["selector"]["matchLabels"]["app"]
+            found[app] = found.get(app, 0) + int(label)
         assert found == wanted
         return True
 
