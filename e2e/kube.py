@@ -115,6 +115,7 @@ class Asked:
     """One request that the API server answered, as its audit log tells."""
 
     agent: str
+    user: str  # who it was made as: the impersonated one where there is one
     verb: str
     resource: str  # plural, with group and subresource where there are: foos.samplecontroller.k8s.io/status
     namespace: str
@@ -130,6 +131,7 @@ class Asked:
         resource = ref.get("resource", "") + (f".{ref['apiGroup']}" if ref.get("apiGroup") else "")
         return cls(
             agent=event.get("userAgent", ""),
+            user=(event.get("impersonatedUser") or event.get("user") or {}).get("username", ""),
             verb=event["verb"],
             resource=resource + (f"/{ref['subresource']}" if ref.get("subresource") else ""),
             namespace=ref.get("namespace", ""),
