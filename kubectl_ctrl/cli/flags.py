@@ -77,3 +77,11 @@ ALLOW_CONTEXT = Flag(
     default="",
     help="Permit changes to a cluster that is not local; must equal the name of the context that is used.",
 )
+
+# Of every verb that meets the scaler's annotations.
+ANNOTATION_PREFIX = Flag(
+    "--annotation-prefix",
+    value="PREFIX",
+    default="",
+    help="For scaler: what its annotations begin with, instead of ars.44smkn.github.io/.",
+)

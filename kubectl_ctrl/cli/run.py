@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.command import Verb, later
-from kubectl_ctrl.cli.flags import ALLOW_CONTEXT
+from kubectl_ctrl.cli.flags import ALLOW_CONTEXT, ANNOTATION_PREFIX
 from kubectl_ctrl.cli.grammar import DURATION, Flag
 
 VERB = Verb(
@@ -34,6 +34,7 @@ VERB = Verb(
     flags=(
         Flag("-A", "--all-namespaces", help="Work in all namespaces."),
         ALLOW_CONTEXT,
+        ANNOTATION_PREFIX,
         Flag(
             "--as-installed",
             help="Let each controller act as the ServiceAccount that install made for it, with its rights alone.",

@@ -49,7 +49,8 @@ def run(app: App, given: Given) -> int:
     app.machine = log == "json"
     if not given.arguments:
         raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
-    sourced = sources.resolve(given.arguments)
+    prefix = given["annotation_prefix"]
+    sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
     options = _options(given)
     resolved = meant(app, given, find("run").effect)
     # As for kubectl wait it is the context's namespace, also with -A.

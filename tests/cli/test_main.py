@@ -25,6 +25,8 @@ Verbs:
   install    Put what controllers need into the cluster: CRDs, a namespace, rights.
   uninstall  Take out what install made: rights by default, CRDs when asked to.
   example    Print a controller's example object as YAML.
+  simulate   Print what the scaler will do with a workload, and when.
+  new        Write the folder of a new controller, small and working.
   options    List the flags that every verb takes.
   version    Print the version of this tool.
 
@@ -89,7 +91,7 @@ def test_the_options_fit_80_columns(capsys: Captured) -> None:
             ["zzz"],
             (
                 "error[CTRL-USAGE]: Unknown verb: 'zzz'.\n"
-                "next: the verbs are: run, list, install, uninstall, example, options, version\n"
+                "next: the verbs are: run, list, install, uninstall, example, simulate, new, options, version\n"
             ),
         ),
         (

@@ -190,7 +190,7 @@ class _Reading:
             schedules=schedules,
             forced=self._forced(base),
             exclude=self._read("exclude", _truth, False),
-            exclude_until=self._read("exclude-until", lambda text: _moment(text, base.zone), 0.0),
+            exclude_until=self._read("exclude-until", lambda text: parse_moment(text, base.zone), 0.0),
             pause=self._read("pause", _truth, False),
             grace=self._read("grace-period", _period, 0.0),
             enforce=self._read("enforce", _truth, False),
@@ -344,7 +344,8 @@ def _period(text: str) -> float:
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
-def _moment(text: str, zone: ZoneInfo) -> float:
+def parse_moment(text: str, zone: ZoneInfo) -> float:
+    """A time with its offset, or a date with or without a time in the zone."""
     try:
         if _DATE.fullmatch(text):
             return instant(datetime.fromisoformat(text), zone)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from kubectl_ctrl import (
     DEPLOYMENTS,
@@ -27,10 +25,8 @@ from kubectl_ctrl import (
     annotations_changed,
     any_of,
     controller,
-    controller_of,
     generation_changed,
     is_deleting,
-    labels_of,
     name_of,
     named,
     namespace_of,
@@ -44,6 +40,7 @@ from kubectl_ctrl.controllers.scaler.annotations import (
     read_settings,
 )
 from kubectl_ctrl.controllers.scaler.memory import Memory
+from kubectl_ctrl.controllers.scaler.owners import gitops_problem, is_runner, owner_problem
 from kubectl_ctrl.controllers.scaler.plan import Plan, plan, release
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
@@ -53,10 +50,6 @@ WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 LONGEST_NAP = 3600.0
 
 _BY_TARGET = "target"
-# The managers under which GitOps tools write what stands in a repository.
-_GITOPS = re.compile(
-    r"argo-?cd.*|kustomize-controller|helm-controller|flux.*|helm|fleet-?agent|kapp.*|config-?sync.*", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +98,10 @@ class Scaler:
     def targets(self, hpa: Obj, cached: Cached) -> Iterable[Request]:
         """What an autoscaler scales, where any of the three has to do with us."""
         place = namespace_of(hpa)
-        for resource in WORKLOADS:
-            if _key(resource, place, name := hpa["spec"]["scaleTargetRef"]["name"]) in _target_keys(hpa):
-                around = (hpa, cached.get(resource, name, place), cached.get(NAMESPACES, place))
-                yield from (Request(place, name) for _ in filter(self._names.on, around))
+        for kind, name in targets_of(hpa):
+            workloads = (cached.get(one, name, place) for one in WORKLOADS if one.kind == kind)
+            if any(map(self._names.on, (hpa, *workloads, cached.get(NAMESPACES, place)))):
+                yield Request(place, name)
 
     def workloads_in(self, namespace: Obj, cached: Cached) -> Iterable[Request]:
         """All of a namespace that has or had defaults."""
@@ -148,7 +141,7 @@ class Scaler:
         for resource in WORKLOADS:
             target = await ctx.read.get(resource, request.name, request.namespace)
             if target is not None and not is_deleting(target):
-                hpas = await ctx.read.indexed(HPAS, _BY_TARGET, _key(resource, request.namespace, request.name))
+                hpas = await ctx.read.indexed(HPAS, _BY_TARGET, _key(resource.kind, request.namespace, request.name))
                 hpa = hpas[0] if hpas else None
                 found.append(_Seen(resource=resource, target=target, hpa=hpa, namespace=namespace))
         return found
@@ -161,7 +154,7 @@ class Scaler:
         hpa = None
         if seen.hpa is not None:
             hpa = await ctx.read.live(HPAS, name_of(seen.hpa), namespace_of(seen.hpa))
-            if hpa is not None and not set(_target_keys(hpa)) & set(_target_keys(seen.hpa)):
+            if hpa is not None and targets_of(hpa) != targets_of(seen.hpa):
                 hpa = None
         return _Seen(resource=seen.resource, target=target, hpa=hpa, namespace=seen.namespace)
 
@@ -180,7 +173,7 @@ class Scaler:
         if live is None or settings is None:
             return None
         planned = plan(live.target, live.hpa, settings, self._names, ctx.now())
-        if not settings.allow_gitops and (problem := _declared(live, planned)):
+        if problem := gitops_problem(live.target, live.hpa, planned, settings):
             self._complain(ctx, live.target, "OwnedByGitOps", problem)
             return planned.look
         if planned.reverts and (resumes := self._memory.resumes(uid_of(live.target), ctx.now())):
@@ -201,15 +194,10 @@ class Scaler:
             return None
         if seen.namespace is not None and self._memory.knows(uid_of(seen.namespace)):
             self._memory.forget(uid_of(seen.namespace))
-        if _is_runner(target):
+        if is_runner(target):
             return None
-        owner = controller_of(target)
-        if owner is not None and not settings.allow_owned:
+        if problem := owner_problem(target, settings, names):
             if names.on(target):
-                problem = (
-                    f"{owner['kind']} {owner['name']!r} owns it and decides about its replicas; it is left alone."
-                    f" Set {names.prefix}allow-owned to true to scale it all the same."
-                )
                 self._complain(ctx, target, "OwnedByController", problem)
             return None
         return settings
@@ -242,37 +230,6 @@ def configured(*, annotation_prefix: str) -> ControllerSpec:
     return Scaler(Names(normal_prefix(annotation_prefix))).spec()
 
 
-def _is_runner(workload: Obj) -> bool:
-    """Whether it runs controllers of ours: a scaler that scales itself to 0 never starts anything again."""
-    labels = labels_of(workload)
-    return (labels.get("app.kubernetes.io/managed-by"), labels.get("app.kubernetes.io/component")) == (
-        "kubectl-ctrl",
-        "controller",
-    )
-
-
-def _declared(seen: _Seen, planned: Plan) -> str:
-    """Which GitOps tool holds a field that is to be changed, as a sentence; "" when none does."""
-    parts: Iterator[tuple[Obj | None, Obj]] = iter(((seen.target, planned.target), (seen.hpa, planned.hpa)))
-    for obj, change in parts:
-        for field in change.get("spec", {}):
-            for manager in _managers_of(obj or {}, field):
-                if _GITOPS.fullmatch(manager):
-                    kind = seen.resource.kind if obj is seen.target else HPAS.kind
-                    return (
-                        f"{manager} applies spec.{field} of this {kind} and would set it back; it is left alone."
-                        " Take the field out of what is applied, or set allow-gitops to true."
-                    )
-    return ""
-
-
-def _managers_of(obj: Obj, field: str) -> Iterator[str]:
-    for entry in obj["metadata"].get("managedFields") or ():
-        spec: Any = (entry.get("fieldsV1") or {}).get("f:spec") or {}
-        if f"f:{field}" in spec:
-            yield str(entry.get("manager") or "")
-
-
 def _hpa_changed(change: Change) -> bool:
     """Not its status, which changes all the time; an autoscaler has no generation."""
     old, new = change.old, change.new
@@ -283,13 +240,18 @@ def _hpa_changed(change: Change) -> bool:
     )
 
 
-def _key(resource: Resource, namespace: str, name: str) -> str:
-    return f"{resource.kind}/{namespace}/{name}"
+def _key(kind: str, namespace: str, name: str) -> str:
+    return f"{kind}/{namespace}/{name}"
 
 
 def _target_keys(hpa: Obj) -> tuple[str, ...]:
-    """What it scales, as the key of the index; nothing when that is no workload of ours."""
+    """What it scales, as the key of the index."""
+    return tuple(_key(kind, namespace_of(hpa), name) for kind, name in targets_of(hpa))
+
+
+def targets_of(hpa: Obj) -> tuple[tuple[str, str], ...]:
+    """Kind and name of the workload that an autoscaler scales; nothing when that is none of ours."""
     target = hpa["spec"]["scaleTargetRef"]
     if not str(target.get("apiVersion", "apps/v1")).startswith("apps/"):
         return ()
-    return tuple(_key(one, namespace_of(hpa), target["name"]) for one in WORKLOADS if one.kind == target["kind"])
+    return tuple((one.kind, target["name"]) for one in WORKLOADS if one.kind == target["kind"])

@@ -370,7 +370,7 @@ def test_f32_bounds_that_gitops_applies_are_refused() -> None:
             await stage.rest(HOUR)
             assert stage.bounds() == (2, 10)
             (message,) = stage.messages("OwnedByGitOps")
-            assert "of this HorizontalPodAutoscaler" in message
+            assert "of this autoscaler" in message
 
     scenario(body)
 
