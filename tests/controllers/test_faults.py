@@ -35,6 +35,7 @@ CHANGES: dict[str, Obj] = {
     "foo": {"spec": {"deploymentName": "example-foo-2", "replicas": 3}},
     "memcached": {"spec": {"size": 5}},
     "podcount": {"spec": {"replicas": 2}},
+    "scaler": {"metadata": {"annotations": {"ars.44smkn.github.io/stop": "0 21 * * mon-fri"}}},
 }
 _ANY_CHANGE: Obj = {"metadata": {"labels": {"changed": "yes"}}}
 
