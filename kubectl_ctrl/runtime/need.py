@@ -74,9 +74,15 @@ class Need:
             return False
         if known is not None and _surely(differing):
             return True  # a dry run would only say so
-        if await self._changes(live, desired, ref):
+        try:
+            if await self._changes(live, desired, ref):
+                return True
+        except Invalid:
+            # Over our POST an apply drops nothing, and what stays may not go with what comes: two ports of one name.
+            if posted is None:
+                raise
             return True
-        # Over our POST an apply drops nothing, and neither does its dry run.
+        # For the same reason a dry run does not tell what it would drop.
         if posted is not None and await self._drops(live, posted, desired, ref):
             return True
         self._settlements.put(live, desired, ref.subresource)

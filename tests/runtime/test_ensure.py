@@ -190,6 +190,20 @@ def test_a_field_that_was_dropped_while_the_controller_was_away_goes_as_well() -
     in_nursery(test)
 
 
+def test_a_dry_run_over_our_post_that_is_refused_tells_nothing() -> None:  # it would have two ports of one name
+    async def test(home: Nursery) -> None:
+        await home.ensure(deployment(ports=[{"name": "web", "containerPort": 80, "protocol": "TCP"}]))
+        tried = Match(verb="patch", when=lambda request: ("dryRun", "All") in request.query)
+        refused = home.world.server.faults.fail(tried, 422, message="Duplicate value", times=None)
+        await home.ensure(deployment(ports=[{"name": "web", "containerPort": 81, "protocol": "TCP"}]))
+        assert [port["containerPort"] for port in container_of(home.live)["ports"]] == [81]
+        assert refused.hits == 1
+        with pytest.raises(Invalid, match="Duplicate value"):  # once we apply, a dry run tells
+            await home.ensure(deployment(workingDir="/toys"))
+
+    in_nursery(test)
+
+
 def test_a_restarted_controller_at_rest_writes_nothing_and_asks_once() -> None:
     async def test(home: Nursery) -> None:
         await home.ensure(deployment(resources={"limits": {"cpu": "1000m"}}))
