@@ -176,7 +176,7 @@ class Job:
         counts: dict[str, int] = {}
         for one in of_crd:
             counts[one.ref.namespace] = counts.get(one.ref.namespace, 0) + 1
-        total = "1 object" if len(of_crd) == 1 else f"{len(of_crd)} objects"
+        total = _objects(len(of_crd))
         parts = [f"{count} in namespace {space}" for space, count in sorted(counts.items()) if space]
         return total + (f": {', '.join(parts)}" if parts else "")
 
@@ -212,8 +212,9 @@ class Job:
         if wish.crds:
             await self._crds()
         elif found.marked:
-            told = f"{len(found.marked)} objects have a finalizer of it, and cannot go while it does not run"
-            app.narrate(f"{found.name}: {told}")
+            count = len(found.marked)
+            told = f"{_objects(count)} {'has' if count == 1 else 'have'} a finalizer of it"
+            app.narrate(f"{found.name}: {told}, and cannot go while it does not run")
         if not (found.installed.rights or found.installed.namespaces or found.deployments or found.installed.crds):
             app.narrate(f"{found.name}: nothing of it is installed")
 
@@ -243,7 +244,7 @@ class Job:
         if left:
             names = "; ".join(map(str, left[:_SHOWN]))
             raise TimedOut(
-                f"{len(left)} objects were not gone within {format_duration(wish.drain)}: {names}.",
+                f"{_objects(len(left))} {'was' if len(left) == 1 else 'were'} not gone within {format_duration(wish.drain)}: {names}.",
                 next_step="controller, rights and CRDs are still there; help whoever holds them, and run it again",
             )
         for crd in found.installed.crds:
@@ -314,7 +315,7 @@ class Job:
             late = await Drain(self._here.client, going, self._found.name).holding()
             if late:
                 raise Refused(
-                    f"{len(late)} objects were made since, so the CRDs stay: {'; '.join(map(str, late[:_SHOWN]))}.",
+                    f"{_objects(len(late))} came since, so the CRDs stay: {'; '.join(map(str, late[:_SHOWN]))}.",
                     next_step=self._wish.again,
                 )
         for crd in going:
@@ -333,6 +334,10 @@ class Job:
 def _is_served(one: Held, places: Sequence[Place]) -> bool:
     """Whether somebody runs who looks after the place where the object lies."""
     return any(place.overlaps(one.ref.namespace) for place in places)
+
+
+def _objects(count: int) -> str:
+    return "1 object" if count == 1 else f"{count} objects"
 
 
 def _places(places: Sequence[Place]) -> str:

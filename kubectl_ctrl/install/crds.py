@@ -35,7 +35,7 @@ async def differences(client: Client, live: Obj, desired: Obj, *, ask: bool = Tr
 
     They are only known to the server: where something seems to differ, a replacement that is not kept shows them.
     """
-    seeming = diff(_completed(desired["spec"]), live["spec"])
+    seeming = _between(_completed(desired["spec"]), live["spec"])
     if not seeming or not ask:
         return seeming
     body = {**live, "spec": desired["spec"]}
@@ -43,7 +43,11 @@ async def differences(client: Client, live: Obj, desired: Obj, *, ask: bool = Tr
         answer = await client.replace(CRDS.ref(name_of(live)), body, WriteOptions(manager=MANAGER, dry_run=True))
     except (Forbidden, Invalid):
         return seeming
-    return diff(answer["spec"], live["spec"])
+    return _between(answer["spec"], live["spec"])
+
+
+def _between(wanted: Obj, there: Obj) -> tuple[Difference, ...]:
+    return diff({"spec": wanted}, {"spec": there})
 
 
 def _completed(spec: Obj) -> Obj:

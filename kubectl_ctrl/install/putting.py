@@ -161,7 +161,8 @@ class Putter:
         try:
             return await self._client.patch(step.ref, body, PatchKind.APPLY, options)
         except Conflict as error:
-            told = [cause.message for cause in error.causes if cause.reason == "FieldManagerConflict"]
+            kept = [cause for cause in error.causes if cause.reason == "FieldManagerConflict"]
+            told = [f"{cause.message}: {cause.field}" for cause in kept]
             if not told:
                 raise
             raise Refused(

@@ -1,0 +1,276 @@
+"""`uninstall` on a real API server: what goes and in which order, what stays, and what it waits for."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.ctrl import PROGRAM, Ctrl, Started
+from e2e.kube import Audit, Kubectl, wait_until
+from e2e.made_up import MadeUp, make_up, unmake
+
+OURS = "guard.example.com/hold"
+THEIRS = "backup.example.com/hold"
+
+
+@pytest.fixture
+def made(tmp_path: Path, namespace: str, kubectl: Kubectl, ctrl: Ctrl) -> Iterator[MadeUp]:
+    """An installed controller."""
+    made = make_up(tmp_path / "mine", namespace.rpartition("-")[2])
+    ctrl("install", made.word).checked()
+    yield made
+    unmake(made, kubectl, ctrl)
+
+
+def gone(made: MadeUp) -> list[str]:
+    """What uninstall says about rights and the namespace, in its order."""
+    _, space, account, cluster_role, role, cluster_binding, binding = made.lines
+    return [f"{line} deleted" for line in (cluster_binding, binding, cluster_role, role, account, space)]
+
+
+def held(made: MadeUp, kubectl: Kubectl, name: str) -> bool:
+    found = kubectl.find(made.crd, name)
+    return bool(found) and OURS in found["metadata"].get("finalizers", [])
+
+
+@pytest.fixture
+def running(ctrl: Ctrl, made: MadeUp, kubectl: Kubectl) -> Started:
+    """The controller runs, and holds one Thing."""
+    started = ctrl.started("run", made.word)
+    kubectl.create(made.thing("one"))
+    wait_until(lambda: held(made, kubectl, "one"), what="the controller holds it")
+    return started
+
+
+def free(made: MadeUp, kubectl: Kubectl, name: str) -> None:
+    kubectl("patch", made.crd, name, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
+
+
+# By default.
+
+
+def test_rights_go_and_the_crd_stays_with_its_objects(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+    kubectl.create(made.thing("one"))
+    assert ctrl("uninstall", made.word).checked().out.splitlines() == gone(made)
+    assert made.remains(kubectl) == [made.lines[0]]
+    assert kubectl.find(made.crd, "one")
+    assert kubectl.find("namespace", made.system) is None
+    again = ctrl("uninstall", made.word).checked()
+    assert again.out == ""
+    assert ctrl("install", made.word).checked().out.splitlines()[0] == f"{made.lines[0]} unchanged"
+
+
+def test_objects_that_have_its_finalizer_are_counted(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started
+) -> None:
+    kubectl.create(made.thing("theirs", THEIRS))
+    wait_until(lambda: held(made, kubectl, "theirs"))
+    ran = ctrl("uninstall", made.word).checked()
+    assert f"{made.name}: 2 objects have a finalizer of it, and cannot go while it does not run" in ran.err
+    # It runs with the rights of its user, so it goes on.
+    assert f"it also runs as process {running.process.pid} on this machine" in ran.err
+    assert running.process.poll() is None
+
+
+def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+    marks = dict(part.split("=") for part in made.selector.split(","))
+    role = made.manifest("rbac")
+    role["metadata"] = {"name": f"{made.account}-extra", "labels": marks}
+    kubectl.apply(role)
+    kubectl("create", "configmap", "notes", f"-n={made.system}")
+    ran = ctrl("uninstall", made.word).checked()
+    assert f"clusterrole.rbac.authorization.k8s.io/{made.account}-extra stays: it has our labels" in ran.err
+    assert f"namespace/{made.system} stays, since it holds configmaps {made.system}/notes" in ran.err
+    assert ran.out.splitlines() == gone(made)[:-1]
+    kubectl("delete", "configmap", "notes", f"-n={made.system}")
+    assert ctrl("uninstall", made.word).checked().out.splitlines() == gone(made)[-1:]
+    assert kubectl.find("clusterrole", f"{made.account}-extra")
+
+
+def test_a_deployment_that_runs_it_is_asked_to_stop_first(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+    marks = dict(part.split("=") for part in made.selector.split(","))
+    for name, labels in (("runner", {**marks, "app.kubernetes.io/component": "controller"}), ("other", {})):
+        kubectl.apply(_deployment(name, f"{made.name}-system", labels))
+    kubectl("rollout", "status", "deployment/runner", f"-n={made.system}", "--timeout=60s")
+    ran = ctrl("uninstall", made.word).checked()
+    assert ran.out.splitlines() == ["deployment.apps/runner deleted", *gone(made)[:-1]]
+    assert f"deployments.apps {made.system}/other" in ran.err
+    assert kubectl.find("deployment", "other", f"-n={made.system}")
+
+
+def _deployment(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Any]:
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": "c", "image": "busybox:1"}]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": template},
+    }
+
+
+@pytest.mark.parametrize("where", ["client", "server"])
+def test_a_dry_run_deletes_nothing(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, audit: Audit, where: str) -> None:
+    kubectl.create(made.thing("one"))
+    mark = audit.mark()
+    ran = ctrl("uninstall", made.word, "--crds=delete", f"--dry-run={where}").checked()
+    note = "(dry run)" if where == "client" else "(server dry run)"
+    assert [line for line in ran.out.splitlines() if "binding" in line] == [f"{line} {note}" for line in gone(made)[:2]]
+    assert f"{made.lines[0]} deleted {note}" in ran.out
+    if where == "client":
+        assert audit.writes(mark) == []
+    # A delete says in its body that it is a dry run, which the audit log does not show.
+    assert made.remains(kubectl) == sorted(made.lines)
+    assert [kubectl.json("get", line)["metadata"].get("deletionTimestamp") for line in made.lines[:2]] == [None, None]
+
+
+def test_alone_it_lists_what_there_is(ctrl: Ctrl) -> None:
+    ran = ctrl("uninstall")
+    assert ran.code == 2
+    assert "next: the bundled controllers are: foo" in ran.err
+
+
+# With the CRDs.
+
+
+def test_without_yes_it_says_what_would_go_and_does_nothing(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, namespace: str, audit: Audit
+) -> None:
+    kubectl.create(made.thing("one"), made.thing("two"))
+    mark = audit.mark()
+    ran = ctrl("uninstall", made.word, "--crds=delete")
+    assert ran.code == 6
+    first = f"{made.lines[0]} would be deleted, with 2 objects: 2 in namespace {namespace}"
+    assert ran.out.splitlines()[0] == first
+    assert f"clusterrole.rbac.authorization.k8s.io/{made.account} would be deleted" in ran.out
+    assert f"next: kubectl ctrl uninstall {made.word} --crds=delete --yes" in ran.err
+    assert audit.writes(mark) == []
+
+
+def test_objects_then_controller_then_rights_then_crds(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started, audit: Audit
+) -> None:
+    mark = audit.mark()
+    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    told = ran.out.splitlines()
+    assert told[0].startswith(f"{made.crd}: 1 object")
+    assert told[1:] == [*gone(made), f"{made.lines[0]} deleted"]
+    assert running.wait() == 0, "It was asked to stop, and stopped well."
+    assert made.remains(kubectl) == []
+    deletes = [one for one in audit.writes(mark) if one.verb == "delete"]
+    assert [deletes[0].resource, deletes[-1].resource] == [
+        made.crd,
+        "customresourcedefinitions.apiextensions.k8s.io",
+    ]
+    removals = [one for one in audit.writes(mark) if one.verb == "patch" and one.resource == made.crd]
+    assert removals, "The controller itself took its finalizer away."
+
+
+def test_finalizers_that_nobody_would_take_away_are_named_and_refused(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started, namespace: str
+) -> None:
+    running.stop()
+    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes")
+    assert ran.code == 6
+    assert f"{made.name} does not run, and 1 of its objects wait for it alone" in ran.err
+    assert f"{made.crd} {namespace}/one has {OURS} (set by kubectl-ctrl-{made.name})" in ran.err
+    assert "next: --drain-with-run" in ran.err
+    assert made.remains(kubectl) == sorted(made.lines)
+    assert held(made, kubectl, "one")
+    assert "deletionTimestamp" not in kubectl.find(made.crd, "one")["metadata"]
+    ctrl("uninstall", made.word, "--crds=delete", "--yes", "--drain-with-run").checked()
+    assert made.remains(kubectl) == []
+
+
+def test_f56_what_others_hold_is_told_and_everything_else_stays(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started, namespace: str
+) -> None:
+    kubectl.create(made.thing("two", THEIRS))
+    wait_until(lambda: held(made, kubectl, "two"))
+    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes", "--drain=3s")
+    assert ran.code == 124
+    assert f"{made.name}: 1 still finalizing" in ran.err
+    assert f"{made.crd} {namespace}/two: {THEIRS} (set by kubectl-create)" in ran.err
+    assert "1 object was not gone within 3s" in ran.err
+    assert kubectl.find(made.crd, "one") is None, "The others proceed."
+    assert running.process.poll() is None
+    assert made.remains(kubectl) == sorted(made.lines)
+    assert kubectl.find(made.crd, "two")["metadata"]["finalizers"] == [THEIRS], "Nothing is stripped."
+    free(made, kubectl, "two")
+    ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    assert made.remains(kubectl) == []
+
+
+def test_a_finalizer_in_the_domain_of_its_crd_is_its_own_whoever_set_it(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp
+) -> None:
+    kubectl.create(made.thing("restored", f"{made.group}/guard"))
+    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes")
+    assert ran.code == 6
+    assert f"{made.group}/guard (set by kubectl-create)" in ran.err
+
+
+# Interrupted, and two at once.
+
+
+def killed_after(ctrl: Ctrl, lines: int, *words: str) -> None:
+    """kill -9 as soon as so many lines were said."""
+    with subprocess.Popen(
+        [PROGRAM, *words], env=ctrl.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        for _ in range(lines):
+            process.stdout.readline()
+        process.kill()
+
+
+def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+    words = ("uninstall", made.word, "--crds=delete", "--yes")
+    for step in range(1, len(made.lines) + 2):
+        ctrl("install", made.word).checked()
+        kubectl.create(made.thing("one"))
+        killed_after(ctrl, step, *words)
+        ctrl(*words).checked()
+        assert made.remains(kubectl) == [], step
+        wait_until(lambda: kubectl.find("namespace", made.system) is None)
+
+
+def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+    both = [ctrl.started("uninstall", made.word, "--crds=delete", "--yes") for _ in range(2)]
+    assert [one.wait(deadline=90) for one in both] == [0, 0], [one.output() for one in both]
+    assert made.remains(kubectl) == []
+
+
+# The cleanup.
+
+
+def test_podcount_takes_its_labels_off(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+    kubectl.apply(_deployment("web", namespace, {}))
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    running = ctrl.started("run", "podcount")
+
+    def counts() -> list[str]:
+        return [one["metadata"].get("labels", {}).get("pod-count", "") for one in kubectl.json("get", "rs")["items"]]
+
+    wait_until(lambda: counts() == ["1"])
+    ctrl("install", "podcount").checked()
+    refused = ctrl("uninstall", "podcount", "--clean")
+    assert refused.code == 6
+    assert "podcount still runs, and would do again what its cleanup undoes: process" in refused.err
+    running.stop()
+    ran = ctrl("uninstall", "podcount", "--clean").checked()
+    assert "podcount: cleaned" in ran.err
+    assert counts() == [""]
+    assert kubectl.find("namespace", "podcount-system") is None
+
+
+def test_a_controller_without_a_cleanup_says_so(ctrl: Ctrl, made: MadeUp) -> None:
+    ran = ctrl("uninstall", made.word, "--clean").checked()
+    assert f"{made.name}: it has nothing to clean" in ran.err
+    assert ran.out.splitlines() == gone(made)
