@@ -1,25 +1,53 @@
-"""Memcached on a real API server: the tutorial's walk, what its original got wrong, and every kind of death."""
+"""Memcached on a real API server: the tutorial's walk, what its original got wrong, and every kind of death.
+
+Each flow is a function of its own, so that it can also be run under the rights that the controller asks for.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import CHECKOUT, Kubectl, wait_until
+from e2e.kube import CHECKOUT, Audit, Kubectl, wait_until
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
+SAMPLE = "memcached-sample"
+
+# config/samples of the tutorial, as it was written first and as later versions of the SDK generate it.
+TUTORIAL = {
+    "first": "apiVersion: cache.example.com/v1alpha1\nkind: Memcached\nmetadata:\n  name: memcached-sample\n"
+    "spec:\n  size: 3\n",
+    "later": "apiVersion: cache.example.com/v1alpha1\nkind: Memcached\nmetadata:\n  labels:\n"
+    "    app.kubernetes.io/name: project\n    app.kubernetes.io/managed-by: kustomize\n  name: memcached-sample\n"
+    "spec:\n  # TODO(user): edit the following value to ensure the number\n  size: 1\n  containerPort: 11211\n",
+}
 
 
-def memcached(name: str = "memcached-sample", size: int = 3, **spec: Any) -> dict[str, Any]:
+def memcached(name: str = SAMPLE, size: Any = 3, **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": "cache.example.com/v1alpha1",
         "kind": "Memcached",
         "metadata": {"name": name},
         "spec": {"size": size, **spec},
     }
+
+
+def deployment(name: str, owner: dict[str, Any] | None = None, **labels: str) -> dict[str, Any]:
+    """One that somebody else made, perhaps with an owner of ours."""
+    labels = labels or {"foreign": name}
+    meta: dict[str, Any] = {"name": name}
+    if owner is not None:
+        named = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
+        meta["ownerReferences"] = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], **named}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "busybox:1"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +61,17 @@ def running(ctrl: Ctrl) -> Started:
     return ctrl.started("run", "memcached")
 
 
-def pods(kubectl: Kubectl, name: str) -> list[str]:
+# --- what is looked at ---
+
+
+def pods(kubectl: Kubectl, name: str = SAMPLE) -> list[str]:
+    """The pods that serve or will, of whatever has the Memcached's labels, sorted."""
     found = kubectl.json("get", "pods", f"--selector=app=memcached,memcached_cr={name}")["items"]
-    return sorted(pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"])
+    return sorted(
+        pod["metadata"]["name"]
+        for pod in found
+        if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] not in ("Succeeded", "Failed")
+    )
 
 
 def condition(obj: dict[str, Any], kind: str = "Available") -> dict[str, Any]:
@@ -43,15 +79,19 @@ def condition(obj: dict[str, Any], kind: str = "Available") -> dict[str, Any]:
     return found[0] if found else {}
 
 
-def converged(kubectl: Kubectl, name: str, size: int) -> Callable[[], bool]:
+def degraded(kubectl: Kubectl, name: str = SAMPLE) -> dict[str, Any]:
+    return condition(kubectl.json("get", "memcached", name), "Degraded")
+
+
+def converged(kubectl: Kubectl, size: int, name: str = SAMPLE) -> Callable[[], bool]:
     """Whether the Memcached names so many pods, which are there, and says that all is well."""
 
     def check() -> bool:
         obj = kubectl.find("memcached", name)
         assert obj, f"no memcached {name}"
         status = obj.get("status", {})
-        assert len(status.get("nodes", [])) == size, status
-        assert status["nodes"] == pods(kubectl, name)
+        assert len(status.get("nodes", "none yet")) == size, status
+        assert status["nodes"] == pods(kubectl, name), status
         assert status["readyReplicas"] == size, status
         assert status["observedGeneration"] == obj["metadata"]["generation"], status
         states = {one["type"]: one["status"] for one in status["conditions"]}
@@ -61,11 +101,455 @@ def converged(kubectl: Kubectl, name: str, size: int) -> Callable[[], bool]:
     return check
 
 
-def test_the_tutorials_walk(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
+def container(kubectl: Kubectl, name: str = SAMPLE) -> dict[str, Any]:
+    (found,) = kubectl.json("get", "deployment", name)["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def uid(kubectl: Kubectl, kind: str, name: str = SAMPLE) -> str:
+    return str((kubectl.find(kind, name) or {"metadata": {"uid": ""}})["metadata"]["uid"])
+
+
+def nothing_left(kubectl: Kubectl) -> bool:
+    return not kubectl.json("get", "memcacheds,deployments,replicasets,pods")["items"]
+
+
+def patch(kubectl: Kubectl, name: str = SAMPLE, **spec: Any) -> None:
+    kubectl("patch", "memcached", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
+
+
+def assert_rests(audit: Audit, namespace: str) -> None:
+    """Once a second has passed without a write, ten more do."""
+
+    def quiet() -> bool:
+        audit.assert_no_writes(seconds=1, namespace=namespace)
+        return True
+
+    wait_until(quiet, deadline=30)
+    audit.assert_no_writes(namespace=namespace)
+
+
+# --- the flows; together they need every rule of rbac.yaml ---
+
+
+def walk(kubectl: Kubectl, sample: str = TUTORIAL["first"], size: int = 3) -> None:
+    """The tutorial: create, patch to 2 and to 5, delete."""
+    kubectl("apply", "--filename=-", stdin=sample)
+    wait_until(converged(kubectl, size), deadline=60)
+    for other in (2, 5):
+        patch(kubectl, size=other)
+        wait_until(converged(kubectl, other), deadline=60)
+    kubectl("delete", "memcached", SAMPLE)
+    wait_until(lambda: nothing_left(kubectl), deadline=60)
+
+
+def find_the_name_taken(kubectl: Kubectl) -> None:
+    """A foreign Deployment stays as it is, is told of once, and wakes the Memcached when it goes."""
+    kubectl.create(deployment(SAMPLE))
+    before = kubectl.json("get", "deployment", SAMPLE)
+    kubectl.apply(memcached())
+    text = f'Resource "{SAMPLE}" already exists and is not managed by Memcached'
+
+    def told() -> bool:
+        found = degraded(kubectl)
+        assert (found.get("status"), found.get("reason"), found.get("message")) == ("True", "ErrResourceExists", text)
+        events = kubectl.json("get", "events", "--field-selector=reason=ErrResourceExists")["items"]
+        assert [(event["type"], event["message"], event.get("count", 1)) for event in events] == [("Warning", text, 1)]
+        return True
+
+    wait_until(told, deadline=60)
+    after = kubectl.json("get", "deployment", SAMPLE)
+    assert after["spec"] == before["spec"]
+    assert after["metadata"].get("ownerReferences") == before["metadata"].get("ownerReferences")
+
+
+def find_it_gone(kubectl: Kubectl) -> None:
+    kubectl("delete", "deployment", SAMPLE)
+    wait_until(converged(kubectl, 3), deadline=60)
+
+
+def leave_the_replicas_to_an_autoscaler(kubectl: Kubectl) -> None:
+    kubectl.apply(memcached())
+    wait_until(converged(kubectl, 3), deadline=60)
+    # Without metrics it never scales by itself: what scales here is the hand of the test.
+    kubectl("autoscale", f"deployment/{SAMPLE}", "--min=2", "--max=9", "--cpu=80%")
+    words = f"HorizontalPodAutoscaler '{SAMPLE}'"
+    wait_until(lambda: words in condition(kubectl.json("get", "memcached", SAMPLE))["message"])
+    assert kubectl.json("get", "deployment", SAMPLE)["spec"]["replicas"] == 3, "leaving it out must not reset it"
+    kubectl("scale", f"deployment/{SAMPLE}", "--replicas=5")
+    patch(kubectl, size=1)
+    wait_until(converged(kubectl, 5), deadline=60)
+
+
+# --- the tutorial ---
+
+
+@pytest.mark.parametrize(("which", "size"), [("first", 3), ("later", 1)])
+@pytest.mark.usefixtures("running")
+def test_the_tutorials_walk(kubectl: Kubectl, which: str, size: int) -> None:
+    walk(kubectl, TUTORIAL[which], size)
+
+
+@pytest.mark.usefixtures("running")
+def test_the_example_comes_to_rest_and_its_columns_tell(
+    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str
+) -> None:
     kubectl("apply", "--filename=-", stdin=ctrl("example", "memcached").out)
-    wait_until(converged(kubectl, "memcached-sample", 3), deadline=60)
-    for size in (2, 5):
-        kubectl("patch", "memcached", "memcached-sample", "--type=merge", f'--patch={{"spec":{{"size":{size}}}}}')
-        wait_until(converged(kubectl, "memcached-sample", size), deadline=60)
-    kubectl("delete", "memcached", "memcached-sample")
-    wait_until(lambda: not kubectl.json("get", "deployments,replicasets,pods")["items"], deadline=60)
+    wait_until(converged(kubectl, 3), deadline=60)
+    head, row = kubectl("get", "mc").splitlines()
+    assert head.split() == ["NAME", "SIZE", "READY", "AVAILABLE", "AGE"]
+    assert row.split()[:4] == [SAMPLE, "3", "3", "True"]
+    kubectl("wait", "--for=condition=Available", f"memcached/{SAMPLE}", "--timeout=5s")
+    assert_rests(audit, namespace)
+
+
+@pytest.mark.usefixtures("running")
+def test_two_in_one_namespace_do_not_mix(kubectl: Kubectl) -> None:
+    kubectl.apply(memcached("one", 2), memcached("two", 3))
+    wait_until(converged(kubectl, 2, "one"), deadline=60)
+    wait_until(converged(kubectl, 3, "two"), deadline=60)
+    kubectl("delete", "memcached", "one")
+    wait_until(lambda: kubectl.find("deployment", "one") is None, deadline=60)
+    assert converged(kubectl, 3, "two")()
+
+
+@pytest.mark.usefixtures("running")
+def test_down_to_nothing_and_back(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    kubectl.apply(memcached(size=0))
+    wait_until(converged(kubectl, 0), deadline=60)
+    assert kubectl.json("get", "memcached", SAMPLE)["status"]["nodes"] == []
+    for size in (2, 0):
+        patch(kubectl, size=size)
+        wait_until(converged(kubectl, size), deadline=60)
+    assert_rests(audit, namespace)
+
+
+@pytest.mark.usefixtures("running")
+def test_image_and_port_follow_whatever_the_image_is_called(kubectl: Kubectl) -> None:
+    kubectl.apply(memcached(size=1))
+    wait_until(converged(kubectl, 1), deadline=60)
+    digest = "sha256:" + "0123456789abcdef" * 4
+    for image in ("memcached", "localhost:5000/memcached", "localhost:5000/a/memcached:1.6", f"memcached@{digest}"):
+        patch(kubectl, image=image, containerPort=11212)
+        wait_until(lambda image=image: container(kubectl)["image"] == image)  # type: ignore[misc]
+        wait_until(converged(kubectl, 1), deadline=60)
+    assert container(kubectl)["command"][-2:] == ["-p", "11212"]
+    assert [port["containerPort"] for port in container(kubectl)["ports"]] == [11212]
+    kubectl("patch", "memcached", SAMPLE, "--type=json", '--patch=[{"op":"remove","path":"/spec/containerPort"}]')
+    wait_until(lambda: [port["containerPort"] for port in container(kubectl)["ports"]] == [11211])
+    assert "-p" not in container(kubectl)["command"]
+
+
+@pytest.mark.usefixtures("running")
+def test_nodes_follow_the_pods(kubectl: Kubectl) -> None:
+    kubectl.apply(memcached())
+    wait_until(converged(kubectl, 3), deadline=60)
+    first = pods(kubectl)[0]
+    kubectl("run", "alone", "--image=busybox:1", f"--labels=app=looks-alike,memcached_cr={SAMPLE}")
+    kubectl("delete", "pod", first, "--wait=false")
+    wait_until(lambda: first not in kubectl.json("get", "memcached", SAMPLE)["status"]["nodes"])
+    wait_until(converged(kubectl, 3), deadline=60)
+    # One that has failed is no node any more; its ReplicaSet makes another.
+    failed = pods(kubectl)[0]
+    kubectl("patch", "pod", failed, "--subresource=status", "--type=merge", '--patch={"status":{"phase":"Failed"}}')
+    wait_until(lambda: failed not in kubectl.json("get", "memcached", SAMPLE)["status"]["nodes"])
+    wait_until(converged(kubectl, 3), deadline=60)
+
+
+# --- others have a say ---
+
+
+@pytest.mark.usefixtures("running")
+def test_f08_the_name_is_taken(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    find_the_name_taken(kubectl)
+    assert_rests(audit, namespace)
+    find_it_gone(kubectl)
+
+
+@pytest.mark.usefixtures("running")
+def test_f31_drift_is_repaired_and_what_others_added_stays(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    kubectl.apply(memcached())
+    wait_until(converged(kubectl, 3), deadline=60)
+    kubectl("label", "deployment", SAMPLE, "team=blue")
+    kubectl("annotate", "deployment", SAMPLE, "note=kept")
+    kubectl("set", "image", f"deployment/{SAMPLE}", "memcached=memcached:evil")
+    kubectl("scale", f"deployment/{SAMPLE}", "--replicas=6")
+    editor = Kubectl(kubectl.program, {**kubectl.env, "KUBE_EDITOR": "sed -i s/runAsUser:.*/runAsUser:\\ 0/"})
+    editor("edit", "deployment", SAMPLE)
+
+    def repaired() -> bool:
+        found = kubectl.json("get", "deployment", SAMPLE)
+        assert found["spec"]["replicas"] == 3
+        assert container(kubectl)["image"] == "memcached:1.4.36-alpine"
+        assert container(kubectl)["securityContext"]["runAsUser"] == 1001
+        assert found["metadata"]["labels"] == {"team": "blue"}
+        assert found["metadata"]["annotations"]["note"] == "kept"
+        return True
+
+    wait_until(repaired, deadline=60)
+    wait_until(converged(kubectl, 3), deadline=60)
+    assert_rests(audit, namespace)
+
+
+@pytest.mark.usefixtures("running")
+def test_f31_a_deleted_deployment_comes_back(kubectl: Kubectl) -> None:
+    kubectl.apply(memcached())
+    wait_until(converged(kubectl, 3), deadline=60)
+    first = uid(kubectl, "deployment")
+    for cascade in ("background", "foreground"):
+        kubectl("delete", "deployment", SAMPLE, f"--cascade={cascade}", "--wait=false")
+        wait_until(lambda first=first: uid(kubectl, "deployment") not in ("", first), deadline=60)  # type: ignore[misc]
+        wait_until(converged(kubectl, 3), deadline=60)
+        first = uid(kubectl, "deployment")
+
+
+@pytest.mark.usefixtures("running")
+def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    leave_the_replicas_to_an_autoscaler(kubectl)
+    assert_rests(audit, namespace)
+    kubectl("delete", "hpa", SAMPLE)
+    wait_until(converged(kubectl, 1), deadline=60)
+
+
+def test_f34_a_selector_that_is_there_is_kept(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+    """As the operator's later versions make it: no label says whose the pods are."""
+    kubectl.apply(memcached(size=2))
+    labels = {"app.kubernetes.io/name": "memcached-operator", "app.kubernetes.io/version": "1.4.36-alpine"}
+    kubectl.create(deployment(SAMPLE, kubectl.json("get", "memcached", SAMPLE), **labels))
+    ctrl.started("run", "memcached")
+    wait_until(converged(kubectl, 2), deadline=60)
+    assert kubectl.json("get", "deployment", SAMPLE)["spec"]["selector"] == {"matchLabels": labels}
+    assert degraded(kubectl)["reason"] == "SelectorKept"
+    assert_rests(audit, namespace)
+
+
+# --- the server says no ---
+
+
+@pytest.mark.usefixtures("running")
+def test_it_runs_where_only_restricted_pods_may(kubectl: Kubectl, namespace: str) -> None:
+    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    kubectl.apply(memcached(containerPort=11212))
+    wait_until(converged(kubectl, 3), deadline=60)
+    wait_until(lambda: kubectl.try_("run", "plain", "--image=busybox:1").code != 0, what="a plain pod is refused")
+
+
+def _quota(kubectl: Kubectl, what: str) -> None:
+    kubectl("create", "quota", "few", f"--hard={what}")
+    # Until its use is counted it refuses everything that it speaks of.
+    wait_until(lambda: kubectl.json("get", "quota", "few").get("status", {}).get("used"))
+
+
+@pytest.mark.usefixtures("running")
+def test_f30_a_quota_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    _quota(kubectl, "count/deployments.apps=0")
+    mark = audit.mark()
+    kubectl.apply(memcached())
+    wait_until(lambda: degraded(kubectl).get("reason") == "QuotaExceeded", deadline=60)
+    assert "exceeded quota: few" in degraded(kubectl)["message"]
+    assert condition(kubectl.json("get", "memcached", SAMPLE))["status"] == "False"
+    tried = [one for one in audit.asked(mark, namespace=namespace) if one.resource == "deployments.apps"]
+    assert len([one for one in tried if one.verb == "create"]) <= 2
+    kubectl("delete", "quota", "few")
+    wait_until(converged(kubectl, 3), deadline=90)
+
+
+@pytest.mark.usefixtures("running")
+def test_f30_a_quota_refuses_some_pods_until_it_is_raised(kubectl: Kubectl) -> None:
+    _quota(kubectl, "pods=1")
+    kubectl.apply(memcached())
+    wait_until(lambda: degraded(kubectl).get("reason") == "FailedCreate", deadline=60)
+    assert "exceeded quota: few" in degraded(kubectl)["message"]
+    wait_until(lambda: kubectl.json("get", "memcached", SAMPLE)["status"]["readyReplicas"] == 1)
+    assert condition(kubectl.json("get", "memcached", SAMPLE))["status"] == "False"
+    kubectl("delete", "quota", "few")
+    wait_until(converged(kubectl, 3), deadline=120)
+
+
+@pytest.mark.usefixtures("running")
+def test_f30_a_policy_refuses_the_deployment_until_it_is_lifted(kubectl: Kubectl, namespace: str) -> None:
+    """A ValidatingAdmissionPolicy answers 422, as if the Deployment were wrong."""
+    rules = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}]
+    match = {"resourceRules": rules, "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    validation = {"expression": "object.spec.replicas < 3", "message": "Three are too many."}
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": namespace}}
+    policy = {**kind, "kind": "ValidatingAdmissionPolicy"}
+    binding = {**kind, "kind": "ValidatingAdmissionPolicyBinding"}
+    kubectl.create({**policy, "spec": {"matchConstraints": match, "validations": [validation]}})
+    kubectl.create({**binding, "spec": {"policyName": namespace, "validationActions": ["Deny"]}})
+    probe = ("create", "deployment", "probe", "--image=busybox:1", "--replicas=3", "--dry-run=server")
+    wait_until(lambda: "too many" in kubectl.try_(*probe).err)
+    kubectl.apply(memcached())
+    wait_until(lambda: degraded(kubectl).get("reason") == "Denied", deadline=60)
+    assert "Three are too many." in degraded(kubectl)["message"]
+    kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", namespace)
+    wait_until(converged(kubectl, 3), deadline=90)
+
+
+@pytest.mark.usefixtures("running")
+def test_f29_the_namespace_goes(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    held = memcached()
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    kubectl.apply(held)
+    wait_until(converged(kubectl, 3), deadline=60)
+    mark = audit.mark()
+    kubectl("delete", "namespace", namespace, "--wait=false")
+    wait_until(lambda: kubectl.find("deployment", SAMPLE) is None, deadline=60)
+    assert_rests(audit, namespace)
+    tried = [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"]
+    assert [one.code for one in tried] in ([], [403], [403] * 2, [403] * 3), "each is one attempt, and none repeats it"
+    kubectl("patch", "memcached", SAMPLE, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
+
+
+@pytest.mark.usefixtures("running")
+def test_m12_a_name_that_is_too_long_for_a_label(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
+    fits, long = "m" * 63, "m" * 64
+    kubectl.apply(memcached(fits, 1), memcached(long, 1))
+    wait_until(converged(kubectl, 1, fits), deadline=60)
+    wait_until(lambda: degraded(kubectl, long).get("reason") == "NameTooLong")
+    assert_rests(audit, namespace)
+    assert kubectl.find("deployment", long) is None
+
+
+@pytest.mark.parametrize("name", ["UPPER", "under_score", "-dash", "a..b", "ü", "m" * 254])
+def test_m12_a_name_that_is_none(kubectl: Kubectl, name: str) -> None:
+    refused = kubectl.try_("create", "--filename=-", stdin=json.dumps(memcached(name)))
+    assert refused.code != 0
+    assert "metadata.name: Invalid value" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(-1, "greater than or equal to 0"), (1.5, "integer"), ("3", "integer"), (None, "Required"), (2**31, "less than")],
+)
+def test_m15_a_size_that_is_no_number_in_range(kubectl: Kubectl, size: Any, words: str) -> None:
+    refused = kubectl.try_("create", "--filename=-", stdin=json.dumps(memcached(size=size)))
+    assert refused.code != 0
+    assert "spec.size" in refused.err
+    assert words in refused.err
+
+
+def test_m17_an_unknown_field(kubectl: Kubectl) -> None:
+    refused = kubectl.try_("create", "--filename=-", stdin=json.dumps(memcached(siez=3)))
+    assert 'unknown field "spec.siez"' in refused.err
+
+
+def test_m20_a_live_selector_that_fits_none_of_our_pods(
+    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str
+) -> None:
+    kubectl.apply(memcached())
+    odd = deployment(SAMPLE, kubectl.json("get", "memcached", SAMPLE))
+    odd["spec"]["selector"] = {"matchExpressions": [{"key": "memcached_cr", "operator": "DoesNotExist"}]}
+    kubectl.create(odd)
+    ctrl.started("run", "memcached")
+    wait_until(lambda: degraded(kubectl).get("reason") == "Invalid", deadline=60)
+    assert "`selector` does not match template `labels`" in degraded(kubectl)["message"]
+    assert_rests(audit, namespace)
+    kubectl("delete", "deployment", SAMPLE)
+    wait_until(converged(kubectl, 3), deadline=60)
+
+
+def test_m37_odd_words_stay_data(kubectl: Kubectl, running: Started) -> None:
+    odd = "-x;$(reboot)\x1b[31m\u202egpj"
+    kubectl.apply(memcached(size=1, image=odd))
+    wait_until(converged(kubectl, 1), deadline=60)
+    assert container(kubectl)["image"] == odd
+    patch(kubectl, image=f"{odd}2")
+    wait_until(converged(kubectl, 1), deadline=60)
+    assert not {"\x1b", "\u202e"} & set(running.output())
+
+
+# --- deletion, death and rights ---
+
+
+@pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
+@pytest.mark.usefixtures("running")
+def test_f14_deletion_is_left_to_the_garbage_collector(
+    kubectl: Kubectl, audit: Audit, namespace: str, cascade: str
+) -> None:
+    kubectl.apply(memcached())
+    wait_until(converged(kubectl, 3), deadline=60)
+    mark = audit.mark()
+    kubectl("delete", "memcached", SAMPLE, f"--cascade={cascade}", timeout=90)
+    if cascade == "orphan":
+        assert len(pods(kubectl)) == 3
+    else:
+        wait_until(lambda: nothing_left(kubectl), deadline=60)
+    assert [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"] == []
+
+
+@pytest.mark.usefixtures("running")
+def test_f11_made_again_before_collection(kubectl: Kubectl) -> None:
+    kubectl.apply(memcached())
+    wait_until(converged(kubectl, 3), deadline=60)
+    before = uid(kubectl, "deployment")
+    kubectl("delete", "memcached", SAMPLE, "--wait=false")
+    kubectl.apply(memcached(size=2))
+    wait_until(converged(kubectl, 2), deadline=60)
+    assert uid(kubectl, "deployment") != before
+
+
+def test_it_can_go_when_nobody_runs(kubectl: Kubectl, ctrl: Ctrl) -> None:
+    kubectl.apply(memcached())
+    assert ctrl("run", "memcached", "--until-idle", "--timeout=2m", timeout=150).code == 0
+    assert converged(kubectl, 3)()
+    kubectl("delete", "memcached", SAMPLE, timeout=30)
+    wait_until(lambda: nothing_left(kubectl), deadline=60)
+
+
+def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) -> None:
+    """kill -9 once it has made that many calls about the namespace, or has nothing more to do."""
+    mark = audit.mark()
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: len(audit.asked(mark, namespace=namespace)) >= calls, every=0.01, deadline=5)
+    assert started.process.poll() is None, started.output()
+    started.kill()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_f02_killed_at_any_moment_and_started_again_it_ends_the_same(
+    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, seed: int
+) -> None:
+    """kill -9 after a seeded number of its calls, three times over, while Memcacheds come, change and go."""
+    dice = random.Random(seed)
+    names = [f"cache-{at}" for at in range(4)]
+    sizes = dict.fromkeys(names, 1)
+    kubectl.apply(*(memcached(name, size) for name, size in sizes.items()))
+    for _ in range(3):
+        _killed_after(dice.randint(1, 30), ctrl.started("run", "memcached"), audit, namespace)
+        name = dice.choice(names)
+        sizes[name] = dice.randint(0, 3)
+        kubectl.apply(memcached(name, sizes[name]), memcached("late"))
+        kubectl("delete", "memcached", "late", "--wait=false")
+    ctrl.started("run", "memcached")
+    for name, size in sizes.items():
+        wait_until(converged(kubectl, size, name), deadline=90)
+    wait_until(lambda: len(kubectl.json("get", "deployments")["items"]) == len(names), deadline=60)
+    assert_rests(audit, namespace)
+
+
+def test_a_restart_at_rest_writes_nothing(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+    kubectl.apply(*(memcached(f"cache-{at}", at, containerPort=11211 + at) for at in range(4)))
+    assert ctrl("run", "memcached", "--until-idle", "--timeout=2m", timeout=150).code == 0
+    mark = audit.mark()
+    assert ctrl("run", "memcached", "--until-idle", "--timeout=2m", timeout=150).code == 0
+    assert audit.writes(mark, namespace=namespace) == []
+
+
+def test_its_own_rights_are_enough(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+    account = f"system:serviceaccount:{namespace}:controller"
+    kubectl("apply", f"--filename={MANIFESTS / 'rbac.yaml'}")
+    kubectl("create", "serviceaccount", "controller")
+    bound = ("--clusterrole=kubectl-ctrl-memcached", f"--serviceaccount={namespace}:controller")
+    kubectl("create", "rolebinding", "controller", *bound)
+    mark = audit.mark()
+    ctrl.started("run", "memcached", f"--as={account}")
+    find_the_name_taken(kubectl)
+    find_it_gone(kubectl)
+    leave_the_replicas_to_an_autoscaler(kubectl)
+    kubectl("delete", "hpa,memcached", SAMPLE)
+    wait_until(lambda: nothing_left(kubectl), deadline=60)
+    walk(kubectl)
+    refused = [one for one in audit.asked(mark, namespace=namespace) if one.code in (401, 403)]
+    assert refused == []

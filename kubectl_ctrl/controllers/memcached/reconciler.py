@@ -94,7 +94,7 @@ def _problem_of(memcached: Obj) -> tuple[str, str] | None:
 async def _refused(ctx: Context, memcached: Obj, error: ApiError) -> Result:
     """The server takes no such Deployment: say so in its words, and look again where only that can tell."""
     # What breaks a rule of the kind is told field by field. Policies and webhooks that say no choose their code.
-    invalid = isinstance(error, Invalid) and bool(error.causes)
+    invalid = isinstance(error, Invalid) and any(cause.field for cause in error.causes)
     quota = "exceeded quota" in error.message
     reason = "Invalid" if invalid else "QuotaExceeded" if quota else "Denied"
     await _report(ctx, memcached, _failed(reason, error.message))
