@@ -109,14 +109,14 @@ def test_minute_by_minute_it_agrees_with_a_naive_reference(
     zone, around = moment
     begin, end = at(around) + offset * MINUTE, at(around) + offset * MINUTE + 3 * HOUR
     cron = parse_cron(text)
-    fires = [now for now, walls in minutes(zone, begin, end) if any(matches(cron, wall) for wall in walls)]
+    fires = [minute for minute, walls in minutes(zone, begin, end) if any(matches(cron, wall) for wall in walls)]
     found, now = [], begin - 1
     while (now := first_after(cron, zone, now)) <= end:
         found.append(now)
     assert found == fires
-    for now in fires:
-        assert last_before(cron, zone, now) == now
-        assert last_before(cron, zone, now + 59) == now
+    for minute in fires:
+        assert last_before(cron, zone, minute) == minute
+        assert last_before(cron, zone, minute + 59) == minute
     for one, two in pairwise(fires):
         assert last_before(cron, zone, two - 1) == one
 
