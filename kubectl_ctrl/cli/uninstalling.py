@@ -242,9 +242,9 @@ class Job:
                 await beside.enter_async_context(running(self._here, found.sourced.spec))
             left = await drain.run(wish.drain, self._tell)
         if left:
-            names = "; ".join(map(str, left[:_SHOWN]))
+            names, were = "; ".join(map(str, left[:_SHOWN])), "was" if len(left) == 1 else "were"
             raise TimedOut(
-                f"{_objects(len(left))} {'was' if len(left) == 1 else 'were'} not gone within {format_duration(wish.drain)}: {names}.",
+                f"{_objects(len(left))} {were} not gone within {format_duration(wish.drain)}: {names}.",
                 next_step="controller, rights and CRDs are still there; help whoever holds them, and run it again",
             )
         for crd in found.installed.crds:

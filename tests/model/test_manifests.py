@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.manifests import parse
+from kubectl_ctrl.model.manifests import parse, text
 
 _HEAD = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\n"
 
@@ -56,7 +56,7 @@ def test_a_merge_key_and_a_small_alias_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("raw", "told"),
     [
         (b"a: [\n", "all.yaml:2:1: Document 1 is not YAML: "),
         (b"a:\n\tb: 1\n", "all.yaml:2:1: Document 1 is not YAML: found character"),
@@ -69,8 +69,8 @@ def test_a_merge_key_and_a_small_alias_are_taken() -> None:
         (b"x: &x [*x]\n", "all.yaml:1: Document 1 holds itself through an alias."),
     ],
 )
-def test_m08_text_that_is_no_manifest_is_refused_with_its_place(text: bytes, told: str) -> None:
-    assert _refused(text).startswith(told)
+def test_m08_text_that_is_no_manifest_is_refused_with_its_place(raw: bytes, told: str) -> None:
+    assert _refused(raw).startswith(told)
 
 
 def test_m08_a_byte_order_mark_is_passed_over() -> None:
@@ -90,9 +90,9 @@ def test_m08_deep_nesting_is_refused() -> None:
     assert "nested too deeply" in _refused(_HEAD + b"x: " + b"[" * 5000 + b"]" * 5000)
 
 
-@pytest.mark.parametrize("text", [b"", b"\n", b"# a comment\n---\n---\n", b"{}\n---\nnull"])
-def test_m09_a_file_without_objects_is_refused(text: bytes) -> None:
-    assert _refused(text) in (
+@pytest.mark.parametrize("raw", [b"", b"\n", b"# a comment\n---\n---\n", b"{}\n---\nnull"])
+def test_m09_a_file_without_objects_is_refused(raw: bytes) -> None:
+    assert _refused(raw) in (
         "all.yaml: There is no object in this file.",
         "all.yaml:1: The object has no apiVersion.",
     )
@@ -104,7 +104,7 @@ def test_m09_a_list_at_the_top_and_a_bad_part_among_good_ones_are_named_by_their
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("raw", "told"),
     [
         (b"kind: Pod\nmetadata: {name: a}\n", "The object has no apiVersion."),
         (b"apiVersion: v1\nmetadata: {name: a}\n", "The object has no kind."),
@@ -113,5 +113,20 @@ def test_m09_a_list_at_the_top_and_a_bad_part_among_good_ones_are_named_by_their
         (b"apiVersion: v1\nkind: Pod\nmetadata: {name: 7}\n", "The Pod has no metadata.name."),
     ],
 )
-def test_m10_an_object_without_what_every_object_has_is_refused(text: bytes, told: str) -> None:
-    assert _refused(b"\n" + text) == f"all.yaml:2: {told}"
+def test_m10_an_object_without_what_every_object_has_is_refused(raw: bytes, told: str) -> None:
+    assert _refused(b"\n" + raw) == f"all.yaml:2: {told}"
+
+
+def test_what_is_written_reads_back_as_it_was() -> None:
+    shared = {"a": 1}
+    values = {
+        "text": ["1e3", "0o7", "12:30", "2026-01-01", "y", "no", "", " a ", "ä\n", "1"],
+        "one": shared,
+        "two": shared,
+    }
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": values}
+    written = text([obj, obj])
+    assert [manifest.obj for manifest in parse(written.encode(), "all.yaml")] == [obj, obj]
+    assert "&" not in written
+    for quoted in ("'1e3'", "'0o7'", "'y'", "'12:30'"):
+        assert quoted in written
