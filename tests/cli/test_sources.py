@@ -36,6 +36,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     monkeypatch.chdir(here)
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # as for a user
     before = set(sys.modules)
 
     def write(name: str, text: str) -> Path:
@@ -441,17 +442,32 @@ def test_code_is_loaded_again_with_what_it_imports_and_stays_when_that_fails(wri
         assert sourced.source.read().name == name
     assert sys.modules.keys() == loaded.keys()
 
-    write("helpers.py", 'NAME = "e"\nimport fresh\n')
+    write("helpers.py", 'NAME = "e"\nimport good\nimport fresh\n')
+    write("good.py", "")
     fresh = write("fresh.py", "1 / 0\n")
     before = sys.modules["helpers"]
     with pytest.raises(ControllerError, match=r"^fresh\.py:1:1: It cannot be imported: ZeroDivisionError"):
         code.again(lambda: None)
     assert (sourced.source.read().name, sys.modules["helpers"]) == ("d", before)
+    assert "good" not in sys.modules
     assert fresh in code.files, "mending it has to be noticed"
     write("fresh.py", "pass\n")
     code.again(lambda: None)
     assert sourced.source.read().name == "e"
     assert fresh in code.files
+
+
+def test_what_a_function_imports_later_is_watched_and_what_is_installed_below_is_not(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = write("env/site-packages/theirs.py", "").parent
+    monkeypatch.setenv("KUBECTL_CTRL_PYTHONPATH", str(theirs))
+    write("mine.py", "import theirs\n" + MINE)
+    later = write("later.py", "")
+    [sourced] = sources.resolve(["./mine.py"])
+    assert {path.name for path in sourced.source.code.files} == {"mine.py"}
+    __import__("later")
+    assert {path.name for path in sourced.source.code.files} == {"mine.py", later.name}
 
 
 def test_a_bundled_controller_is_loaded_again_and_nothing_else_of_the_package() -> None:

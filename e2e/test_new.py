@@ -1,0 +1,129 @@
+"""The folder that `kubectl ctrl new` writes does on a real API server what its README says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.ctrl import Ctrl, Started
+from e2e.kube import Audit, Kubectl, manifest, wait_until
+
+CRD = "greetings.new.example.com"
+
+
+@pytest.fixture
+def folder(kubectl: Kubectl, tmp_path: Path) -> Path:
+    out = kubectl("ctrl", "new", "greeting", "--group", "new.example.com", "--dir", str(tmp_path / "mine"))
+    assert out.splitlines()[0] == str(tmp_path / "mine" / "greeting" / "controller.py")
+    return tmp_path / "mine" / "greeting"
+
+
+def ready(kubectl: Kubectl, name: str) -> tuple[str, str]:
+    found = kubectl.find(CRD, name) or {}
+    for condition in found.get("status", {}).get("conditions", []):
+        assert condition["observedGeneration"] == found["metadata"]["generation"]
+        return condition["status"], condition["reason"]
+    return "", ""
+
+
+def data(kubectl: Kubectl, name: str) -> dict[str, str]:
+    found: dict[str, Any] = kubectl.find("configmap", name) or {}
+    return found.get("data") or {}
+
+
+def greets(kubectl: Kubectl, name: str, text: str, deadline: float = 30) -> None:
+    wait_until(
+        lambda: data(kubectl, name).get("greeting") == text and ready(kubectl, name) == ("True", "Greeted"),
+        what=f"{name} says {text!r}",
+        deadline=deadline,
+    )
+
+
+def greeting(name: str, **spec: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "new.example.com/v1alpha1",
+        "kind": "Greeting",
+        "metadata": {"name": name},
+        "spec": {"text": "Hello, {name}!", **spec},
+    }
+
+
+def walk(kubectl: Kubectl) -> None:
+    """Everything that the controller promises."""
+    greets(kubectl, "example-greeting", "Hello, world!")
+    kubectl("patch", CRD, "example-greeting", "--type=merge", '--patch={"spec":{"text":"Hi, {name}"}}')
+    greets(kubectl, "example-greeting", "Hi, world")
+    kubectl("patch", "configmap", "example-greeting", "--type=merge", '--patch={"data":{"greeting":"no","x":"y"}}')
+    wait_until(lambda: data(kubectl, "example-greeting") == {"greeting": "Hi, world", "x": "y"})
+    kubectl.apply(greeting("waits", nameFrom="who"))
+    wait_until(lambda: ready(kubectl, "waits") == ("False", "WaitingForName"))
+    kubectl("create", "configmap", "who", "--from-literal=name=Ada")
+    greets(kubectl, "waits", "Hello, Ada!")
+    kubectl("create", "configmap", "taken", "--from-literal=theirs=yes")
+    kubectl.apply(greeting("taken"))
+    wait_until(lambda: ready(kubectl, "taken") == ("False", "NameTaken"))
+    assert data(kubectl, "taken") == {"theirs": "yes"}
+    kubectl("delete", "configmap", "taken")
+    greets(kubectl, "taken", "Hello, world!")
+
+
+def test_install_run_example_get_and_uninstall(
+    folder: Path, kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str
+) -> None:
+    kubectl("ctrl", "install", str(folder))
+    run = ctrl.started("run", str(folder), "--reload")
+    run.line("Watching for changes: .*controller.py")
+    kubectl("apply", "--filename=-", stdin=kubectl("ctrl", "example", str(folder)))
+    walk(kubectl)
+    header, first = kubectl("get", CRD, "example-greeting").splitlines()
+    assert header.split() == ["NAME", "READY", "REASON", "AGE"]
+    assert first.split()[:3] == ["example-greeting", "True", "Greeted"]
+    assert "greets world" in kubectl("describe", CRD, "example-greeting")
+    audit.assert_no_writes(seconds=5, namespace=namespace)
+    assert "Greeted" in kubectl("events", f"--for={CRD}/example-greeting", "--no-headers")
+    assert run.stop() == 0
+    once = ctrl("run", str(folder), "--until-idle", "--timeout", "60s").checked()
+    assert "nothing to change" in once.out
+    kubectl("delete", CRD, "taken")
+    # The garbage collector looks for new types only every half a minute.
+    wait_until(lambda: not kubectl.find("configmap", "taken"), deadline=120, what="it goes with its owner")
+    kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
+    assert not kubectl.find("crd", CRD)
+    wait_until(lambda: not kubectl.find("configmap", "example-greeting"), what="it goes with its owner")
+
+
+def test_its_rights_are_enough(folder: Path, kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
+    kubectl("ctrl", "install", str(folder))
+    since = audit.mark()
+    run = ctrl.started("run", str(folder), "--as-installed")
+    kubectl("apply", "--filename=-", stdin=manifest(greeting("example-greeting")))
+    walk(kubectl)
+    assert run.stop() == 0
+    refused = [one for one in audit.asked(since, namespace=namespace) if one.code == 403]
+    assert refused == []
+    kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
+
+
+def test_without_its_crd_it_says_what_to_install(folder: Path, ctrl: Ctrl, kubectl: Kubectl) -> None:
+    ran = ctrl("run", str(folder), "--once")
+    assert ran.code == 8
+    assert "error[CTRL-NOT-INSTALLED]" in ran.err
+    assert f"kubectl ctrl install {folder}" in ran.err
+    run: Started = ctrl.started("run", str(folder))
+    run.line("greetings.new.example.com is not installed")
+    kubectl("ctrl", "install", str(folder))
+    kubectl.apply(greeting("late"))
+    # Discovery may lag behind: then it waits before it asks again.
+    greets(kubectl, "late", "Hello, world!", deadline=120)
+    assert run.stop() == 0
+    kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
+
+
+def test_nothing_is_overwritten(folder: Path, kubectl: Kubectl) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    again = kubectl.try_("ctrl", "new", "greeting", "--dir", str(folder.parent))
+    assert again.code == 2
+    assert f"{folder}/controller.py is there already, and nothing was written." in again.err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
