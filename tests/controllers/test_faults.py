@@ -259,8 +259,9 @@ def played(name: str, trouble: Trouble) -> tuple[list[State], Play]:
 def undisturbed(name: str, *, writes_only: bool = False) -> tuple[int, list[State]]:
     """How many calls a play has, and how its acts end."""
     trouble = Trouble(writes_only=writes_only)
-    states, _ = played(name, trouble)
+    states, play = played(name, trouble)
     assert trouble.calls
+    assert _failures(play) == []
     assert states[0] != states[1] != states[2]
     return trouble.calls, states
 
