@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -210,7 +209,11 @@ def test_f54_code_that_blocks_everything_is_named_and_ended_by_the_second_signal
     started.line("The event loop is blocked")
     started.line(r"mine\.py\", line 6, in reconcile")
     assert re.search(r"attempt=r\w+-\d+", "\n".join(started.err)), started.output()
-    started.signal(2)
-    time.sleep(0.5)  # signals that come together are one
-    started.signal(2)
-    assert started.wait(deadline=15) == 130
+
+    def ended() -> bool:
+        if started.process.poll() is None:
+            started.signal(2)  # again after a while: signals that come together are one
+        return started.process.poll() is not None
+
+    wait_until(ended, every=0.5, deadline=15)
+    assert started.process.returncode == 130

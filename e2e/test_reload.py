@@ -81,7 +81,7 @@ def test_a_save_is_followed_by_the_new_code_on_the_same_caches(
 
 
 def test_code_that_cannot_be_loaded_is_told_once_and_the_old_code_goes_on(
-    folder: Path, ctrl: Ctrl, kubectl: Kubectl, namespace: str
+    folder: Path, ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str
 ) -> None:
     started = begun(ctrl, folder)
     says(kubectl, "one")
@@ -96,7 +96,7 @@ def test_code_that_cannot_be_loaded_is_told_once_and_the_old_code_goes_on(
         assert "warning: Not reloaded, the code from before goes on." in line
         kubectl("patch", "configmap", "mark", "--type=merge", '--patch={"data":{"word":"changed"}}')
         says(kubectl, "one")
-    time.sleep(1)
+    audit.assert_no_writes(seconds=1, namespace=namespace)
     assert len([line for line in started.err if "Not reloaded" in line]) == 4
     (folder / "helpers.py").write_text(helpers("mended"))
     (folder / "new").write_text(MINE + "# mended\n")

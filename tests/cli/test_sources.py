@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -13,42 +11,7 @@ import pytest
 from kubectl_ctrl.cli import sources
 from kubectl_ctrl.errors import ControllerError, CtrlError, UsageError
 from kubectl_ctrl.render.errors import error_lines
-
-HEAD = """\
-from kubectl_ctrl import CONFIGMAPS, PODS, SECRETS, Context, Request, Result, controller
-
-
-async def reconcile(ctx: Context, request: Request) -> Result | None:
-    return None
-
-
-"""
-MINE = HEAD + 'CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)\n'
-
-Write = Callable[[str, str], Path]
-
-
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
-    """Writes a file below the current directory; afterwards nothing that it brought is loaded."""
-    here = (tmp_path / "here").resolve()
-    here.mkdir()
-    monkeypatch.chdir(here)
-    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # as for a user
-    before = set(sys.modules)
-
-    def write(name: str, text: str) -> Path:
-        path = here / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dedent(text))
-        return path
-
-    yield write
-    for name in set(sys.modules) - before:
-        if not name.startswith("kubectl_ctrl"):
-            del sys.modules[name]
+from tests.cli.own import HEAD, MINE, Write
 
 
 def told(*words: str) -> str:
@@ -117,35 +80,6 @@ def test_bundled_ones_and_own_ones_go_together_and_a_bundled_name_alone_is_fine(
     write("foo/controller.py", MINE)
     assert named("foo", "./foo") == ["foo", "mine"]
     assert named("./foo.py") == ["foo"]
-
-
-def test_folders_with_files_of_the_same_names_do_not_mix(write: Write) -> None:
-    for name in ("one", "two"):
-        write(f"{name}/controller.py", "import helpers\n" + MINE.replace('"mine"', "helpers.NAME"))
-        write(f"{name}/helpers.py", f'NAME = "{name}"\n')
-    one, two = sources.resolve(["./one", "./two"])
-    assert (one.spec.name, two.spec.name) == ("one", "two")
-    for sourced in (one, two):
-        sourced.source.code.again(lambda: None)
-        assert sourced.source.read().name == sourced.spec.name
-
-
-@pytest.mark.parametrize("name", ["queue", "json", "yaml", "my-controller", "7th"])
-def test_any_file_name_will_do_and_none_gets_in_the_way(write: Write, name: str) -> None:
-    write(f"{name}.py", MINE)
-    assert named(f"./{name}.py") == ["mine"]
-    import json
-    import queue
-
-    assert "here" not in str(json.__file__) + str(queue.__file__)
-
-
-def test_what_is_printed_by_an_import_does_not_get_into_the_answer(
-    write: Write, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write("mine.py", 'print("hello")\n' + MINE)
-    assert named("./mine.py") == ["mine"]
-    assert tuple(capsys.readouterr()) == ("", "hello\n")
 
 
 # --- settings ---
@@ -347,24 +281,6 @@ def test_m02_a_missing_module_is_told_with_how_to_install_it(
     )
 
 
-@pytest.mark.parametrize("how", ["VIRTUAL_ENV", "KUBECTL_CTRL_PYTHONPATH"])
-def test_what_is_installed_for_the_user_is_found(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    active, editable = tmp_path / "active", tmp_path / "editable"
-    packages = active / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
-    packages.mkdir(parents=True)
-    (packages / "theirs.py").write_text("from edited import NAME\n")
-    (packages / "edited.pth").write_text(f"{editable}\n")
-    (packages / "click.py").write_text("raise RuntimeError('not ours')\n")
-    editable.mkdir()
-    (editable / "edited.py").write_text('NAME = "installed"\n')
-    text = "import click\nfrom theirs import NAME\n" + MINE.replace('"mine"', "NAME")
-    write("mine.py", text)
-    monkeypatch.setenv(how, str(active if how == "VIRTUAL_ENV" else packages))
-    assert named("./mine.py") == ["installed"]
-
-
 def test_m02_a_file_that_failed_can_be_mended_and_named_again(write: Write) -> None:
     write("mine.py", "import helpers\n" + MINE)
     write("helpers.py", "1 / 0\n")
@@ -425,73 +341,6 @@ def test_m40_two_that_own_each_other_are_refused_with_both_places(write: Write) 
         "next: let one of them watch the other's objects with .watches(..., to=...) instead"
     )
     assert named("./two.py") == ["two"]
-
-
-# --- loading again ---
-
-
-def test_code_is_loaded_again_with_what_it_imports_and_stays_when_that_fails(write: Write) -> None:
-    write("mine.py", "import helpers\n" + MINE.replace('"mine"', "helpers.NAME"))
-    helpers = write("helpers.py", 'NAME = "a"\n')
-    [sourced] = sources.resolve(["./mine.py"])
-    code, loaded = sourced.source.code, dict(sys.modules)
-    assert code.files == {helpers, helpers.parent / "mine.py"}
-    for name in "bcd":
-        write("helpers.py", f'NAME = "{name}"\n')  # same size, same second
-        code.again(lambda: None)
-        assert sourced.source.read().name == name
-    assert sys.modules.keys() == loaded.keys()
-
-    write("helpers.py", 'NAME = "e"\nimport good\nimport fresh\n')
-    write("good.py", "")
-    fresh = write("fresh.py", "1 / 0\n")
-    before = sys.modules["helpers"]
-    with pytest.raises(ControllerError, match=r"^fresh\.py:1:1: It cannot be imported: ZeroDivisionError"):
-        code.again(lambda: None)
-    assert (sourced.source.read().name, sys.modules["helpers"]) == ("d", before)
-    assert "good" not in sys.modules
-    assert fresh in code.files, "mending it has to be noticed"
-    write("fresh.py", "pass\n")
-    code.again(lambda: None)
-    assert sourced.source.read().name == "e"
-    assert fresh in code.files
-
-
-def test_what_a_function_imports_later_is_watched_and_what_is_installed_below_is_not(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    theirs = write("env/site-packages/theirs.py", "").parent
-    monkeypatch.setenv("KUBECTL_CTRL_PYTHONPATH", str(theirs))
-    write("mine.py", "import theirs\n" + MINE)
-    later = write("later.py", "")
-    [sourced] = sources.resolve(["./mine.py"])
-    assert {path.name for path in sourced.source.code.files} == {"mine.py"}
-    __import__("later")
-    assert {path.name for path in sourced.source.code.files} == {"mine.py", later.name}
-
-
-def test_a_bundled_controller_is_loaded_again_and_nothing_else_of_the_package() -> None:
-    import kubectl_ctrl.controllers.foo.reconciler as before
-    from kubectl_ctrl.runtime import builder
-
-    modules = dict(sys.modules)
-    [sourced] = sources.resolve(["foo"])
-    try:
-        sourced.source.code.again(lambda: None)
-        assert sys.modules["kubectl_ctrl.controllers.foo.reconciler"] is not before
-        assert sys.modules["kubectl_ctrl.runtime.builder"] is builder
-        assert sourced.source.read().name == "foo"
-        assert sourced.source.read() is not sourced.spec
-        assert {path.name for path in sourced.source.code.files} >= {"__init__.py", "reconciler.py"}
-    finally:
-        sys.modules.update(modules)
-
-
-def test_a_path_to_a_bundled_controller_means_that_one() -> None:
-    import kubectl_ctrl.controllers.foo as package
-
-    folder = os.path.dirname(str(package.__file__))  # noqa: PTH120
-    assert named(folder, "foo") == ["foo"]
 
 
 # --- its example ---

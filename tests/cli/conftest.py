@@ -1,0 +1,35 @@
+"""A folder in which a test writes a user's own code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.cli.own import Write
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Writes a file below the current directory; afterwards nothing that it brought is loaded."""
+    here = (tmp_path / "here").resolve()
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # as for a user
+    before = set(sys.modules)
+
+    def write(name: str, text: str) -> Path:
+        path = here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+        return path
+
+    yield write
+    for name in set(sys.modules) - before:
+        if not name.startswith("kubectl_ctrl"):
+            del sys.modules[name]

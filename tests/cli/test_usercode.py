@@ -1,0 +1,131 @@
+"""A user's code: loaded with what lies beside it, loaded again when it changed, and kept apart from other code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.cli import sources
+from kubectl_ctrl.errors import ControllerError
+from tests.cli.own import MINE, Write
+
+
+def named(*words: str) -> list[str]:
+    return [sourced.spec.name for sourced in sources.resolve(words)]
+
+
+def test_folders_with_files_of_the_same_names_do_not_mix(write: Write) -> None:
+    for name in ("one", "two"):
+        write(f"{name}/controller.py", "import helpers\n" + MINE.replace('"mine"', "helpers.NAME"))
+        write(f"{name}/helpers.py", f'NAME = "{name}"\n')
+    one, two = sources.resolve(["./one", "./two"])
+    assert (one.spec.name, two.spec.name) == ("one", "two")
+    for sourced in (one, two):
+        sourced.source.code.again(lambda: None)
+        assert sourced.source.read().name == sourced.spec.name
+
+
+@pytest.mark.parametrize("name", ["queue", "json", "yaml", "my-controller", "7th"])
+def test_any_file_name_will_do_and_none_gets_in_the_way(write: Write, name: str) -> None:
+    write(f"{name}.py", MINE)
+    assert named(f"./{name}.py") == ["mine"]
+    import json
+    import queue
+
+    assert "here" not in str(json.__file__) + str(queue.__file__)
+
+
+def test_what_is_printed_by_an_import_does_not_get_into_the_answer(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("mine.py", 'print("hello")\n' + MINE)
+    assert named("./mine.py") == ["mine"]
+    assert tuple(capsys.readouterr()) == ("", "hello\n")
+
+
+@pytest.mark.parametrize("how", ["VIRTUAL_ENV", "KUBECTL_CTRL_PYTHONPATH"])
+def test_what_is_installed_for_the_user_is_found(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    active, editable = tmp_path / "active", tmp_path / "editable"
+    packages = active / "lib" / "python{}.{}".format(*sys.version_info) / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "theirs.py").write_text("from edited import NAME\n")
+    (packages / "edited.pth").write_text(f"{editable}\n")
+    (packages / "click.py").write_text("raise RuntimeError('not ours')\n")
+    editable.mkdir()
+    (editable / "edited.py").write_text('NAME = "installed"\n')
+    text = "import click\nfrom theirs import NAME\n" + MINE.replace('"mine"', "NAME")
+    write("mine.py", text)
+    monkeypatch.setenv(how, str(active if how == "VIRTUAL_ENV" else packages))
+    assert named("./mine.py") == ["installed"]
+
+
+# --- loading again ---
+
+
+def test_code_is_loaded_again_with_what_it_imports_and_stays_when_that_fails(write: Write) -> None:
+    write("mine.py", "import helpers\n" + MINE.replace('"mine"', "helpers.NAME"))
+    helpers = write("helpers.py", 'NAME = "a"\n')
+    [sourced] = sources.resolve(["./mine.py"])
+    code, loaded = sourced.source.code, dict(sys.modules)
+    assert code.files == {helpers, helpers.parent / "mine.py"}
+    for name in "bcd":
+        write("helpers.py", f'NAME = "{name}"\n')  # same size, same second
+        code.again(lambda: None)
+        assert sourced.source.read().name == name
+    assert sys.modules.keys() == loaded.keys()
+
+    write("helpers.py", 'NAME = "e"\nimport good\nimport fresh\n')
+    write("good.py", "")
+    fresh = write("fresh.py", "1 / 0\n")
+    before = sys.modules["helpers"]
+    with pytest.raises(ControllerError, match=r"^fresh\.py:1:1: It cannot be imported: ZeroDivisionError"):
+        code.again(lambda: None)
+    assert (sourced.source.read().name, sys.modules["helpers"]) == ("d", before)
+    assert "good" not in sys.modules
+    assert fresh in code.files, "mending it has to be noticed"
+    write("fresh.py", "pass\n")
+    code.again(lambda: None)
+    assert sourced.source.read().name == "e"
+    assert fresh in code.files
+
+
+def test_what_a_function_imports_later_is_watched_and_what_is_installed_below_is_not(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = write("env/site-packages/theirs.py", "").parent
+    monkeypatch.setenv("KUBECTL_CTRL_PYTHONPATH", str(theirs))
+    write("mine.py", "import theirs\n" + MINE)
+    later = write("later.py", "")
+    [sourced] = sources.resolve(["./mine.py"])
+    assert {path.name for path in sourced.source.code.files} == {"mine.py"}
+    __import__("later")
+    assert {path.name for path in sourced.source.code.files} == {"mine.py", later.name}
+
+
+def test_a_bundled_controller_is_loaded_again_and_nothing_else_of_the_package() -> None:
+    import kubectl_ctrl.controllers.foo.reconciler as before
+    from kubectl_ctrl.runtime import builder
+
+    modules = dict(sys.modules)
+    [sourced] = sources.resolve(["foo"])
+    try:
+        sourced.source.code.again(lambda: None)
+        assert sys.modules["kubectl_ctrl.controllers.foo.reconciler"] is not before
+        assert sys.modules["kubectl_ctrl.runtime.builder"] is builder
+        assert sourced.source.read().name == "foo"
+        assert sourced.source.read() is not sourced.spec
+        assert {path.name for path in sourced.source.code.files} >= {"__init__.py", "reconciler.py"}
+    finally:
+        sys.modules.update(modules)
+
+
+def test_a_path_to_a_bundled_controller_means_that_one() -> None:
+    import kubectl_ctrl.controllers.foo as package
+
+    folder = os.path.dirname(str(package.__file__))  # noqa: PTH120
+    assert named(folder, "foo") == ["foo"]
