@@ -46,6 +46,9 @@ Examples:
   # Keep it, to change it
   kubectl ctrl example foo > foo.yaml
 
+  # Create the one of a controller of your own
+  kubectl ctrl example ./mine | kubectl apply -f -
+
 Usage:
   kubectl ctrl example CONTROLLER
 
