@@ -111,7 +111,7 @@ def test_the_time_runs_out_and_each_unmet_condition_is_named_with_its_last_chang
     unmet = [line for line in ran.err.splitlines() if line.startswith("  ")]
     assert "foo/taken condition=Ready: it is False (ErrResourceExists" in unmet[0]
     assert "foo/none condition=Ready: it is not there (since " in unmet[1]
-    assert "gizmo/x create: it is of a type that is not served: gizmo (since " in unmet[2]
+    assert "gizmo/x create: it is of a type that is not served: gizmo (Install its CRD, or check the name) (since " in unmet[2]
     assert not any("foo/web condition" in line for line in unmet)
 
 
@@ -157,3 +157,9 @@ def test_wrong_words_are_told_with_the_right_form(ctrl: Ctrl, flags: list[str], 
     assert said in ran.err
     if "--until" in said and "exclude" not in said:
         assert "next: write TYPE/NAME=condition=Ready" in ran.err
+
+
+def test_m11_an_unknown_type_names_the_nearest(ctrl: Ctrl) -> None:
+    ran = ctrl("run", "foo", "--until", "deploymnt/x=create", "--timeout=2s")
+    assert ran.code == 124
+    assert "it is of a type that is not served: deploymnt (Did you mean deployments.apps?)" in ran.err

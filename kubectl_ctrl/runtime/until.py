@@ -234,10 +234,11 @@ class Until:
         while True:
             try:
                 return (await self._client.discovery.find(one.wanted.type)).resource
-            except NotServed:
+            except NotServed as error:
                 # Of a type that is not there no object is there.
                 lack = one.wanted.goal.lacks(None)
-                self._say(one, lack and f"is of a type that is not served: {one.wanted.type}")
+                hint = error.next_step.rstrip(".")
+                self._say(one, lack and f"is of a type that is not served: {one.wanted.type} ({hint})")
             except CallError as error:
                 _log.debug("It is not known what is served: %s", error.message, extra={"action": "until.unknown"})
             await self._clock.sleep(_ASK_AGAIN)
