@@ -64,7 +64,7 @@ def run(app: App, given: Given) -> int:
         controllers=sourced,
         resolved=resolved,
         all_namespaces=given["all_namespaces"],
-        options=options,
+        options=replace(options, words={one.spec.name: one.word for one in sourced}),
         log=log,
         elect=_one_of(given, "leader_elect", ("auto", "true", "false", "required")),
         local=local,

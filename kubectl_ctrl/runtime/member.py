@@ -41,7 +41,7 @@ class Member:
             client=client,
             informers=informers,
             settlements=Settlements(),
-            schemas=Schemas(client, run.clock, spec.name),
+            schemas=Schemas(client, run.clock, run.options.words.get(spec.name, spec.name)),
             recorder=self.recorder,
             gate=self._gate,
             run=run,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from random import Random
 
 from kubectl_ctrl.clock import Clock
@@ -31,6 +31,7 @@ class RunOptions:
     attempt_timeout: float = 60.0
     drain: float = 30.0  # how long attempts under way may take after the first stop
     run_id: str = ""  # `r7f3`; "" draws one
+    words: Mapping[str, str] = field(default_factory=dict)  # name of a controller -> what is typed for it, if not that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

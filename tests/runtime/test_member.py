@@ -241,3 +241,21 @@ def test_a_leader_that_cannot_renew_stops_before_another_may_begin() -> None:
             assert world.attempts[-1].start.started > latest
 
     run_virtual(main())
+
+
+def test_what_to_install_is_said_as_the_user_types_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+
+        async def reconcile(ctx: Context, request: Request) -> Result | None:
+            bear = await ctx.read.get(TOYS, request.name)
+            assert bear is not None
+            await ctx.write.status(bear, TOYS, {"ready": True, "mood": "fine"})
+            return None
+
+        await world.run(controller("toy", reconcile).for_(TOYS), until_idle=True, words={"toy": "./mine/toy.py"})
+
+    run_virtual(main())
+    [told] = [record.getMessage() for record in caplog.records if "older than the controller" in record.getMessage()]
+    assert told.endswith("Next: kubectl ctrl install ./mine/toy.py")
