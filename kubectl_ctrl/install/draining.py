@@ -17,7 +17,7 @@ from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, 
 from kubectl_ctrl.model.resources import Resource
 
 _AT_ONCE = 8
-_ASK_AGAIN = 1.0
+_ASK_AGAIN, _SOON = 1.0, 0.1
 
 Tell = Callable[[Sequence[Held]], None]
 
@@ -64,21 +64,18 @@ class Drain:
         """
         clock = self._client.clock
         end = clock.elapsed() + seconds
-        asked: set[str] = set()
         before: list[Held] | None = None
         while found := await self._look():
-            new = [(resource, obj) for resource, obj, one in found if not one.deleting and uid_of(obj) not in asked]
-            await self._delete_all(new)
-            asked |= {uid_of(obj) for _, obj in new}
-            if new:
-                continue  # most are gone now
             left = [one for _, _, one in found]
-            if left != before:
+            staying = [(resource, obj) for resource, obj, one in found if not one.deleting]
+            if not staying and left != before:
                 tell(left)
-            before = left
+                before = left
+            await self._delete_all(staying)
             if clock.elapsed() >= end:
-                return left
-            await clock.sleep(min(_ASK_AGAIN, max(end - clock.elapsed(), 0.05)))
+                return await self.holding()
+            # What nobody holds is gone at once.
+            await clock.sleep(_SOON if staying else min(_ASK_AGAIN, max(end - clock.elapsed(), _SOON)))
         return []
 
     async def _look(self) -> list[tuple[Resource, Obj, Held]]:

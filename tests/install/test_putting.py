@@ -199,3 +199,16 @@ def test_without_the_servers_opinion_nothing_but_reads_is_sent() -> None:
         assert {handled.verb for handled in land.server.requests} == {"get"}
 
     on_land(play)
+
+
+def test_what_kubectl_applied_with_our_labels_becomes_ours_with_one_write_each() -> None:
+    async def play(land: Land) -> None:
+        for obj in needs(parts()):
+            land.server.create(obj, manager="kubectl-client-side-apply")
+        land.changes()
+        assert {step.outcome.value for step in await land.install()} == {"configured"}
+        assert len(land.changes()) == len(_KINDS)
+        assert {step.outcome.value for step in await land.install()} == {"unchanged"}
+        assert land.changes() == []
+
+    on_land(play)
