@@ -190,6 +190,11 @@ def test_m40_controllers_of_one_name_are_refused_with_both_places(here: Path, en
     )
 
 
+def test_files_are_offered_to_somebody_who_begins_a_path(kubectl: Kubectl) -> None:
+    assert kubectl("__complete", "ctrl", "run", "./m").splitlines() == [":0"]
+    assert kubectl("__complete", "ctrl", "run", "m").splitlines()[-1] == ":4"
+
+
 def test_help_and_completion_run_no_code_of_the_users(here: Path, env: Mapping[str, str]) -> None:
     (here / "mine.py").write_text("open('was-run', 'w')\n" + MINE)
     in_folder(here, env, "run", "./mine.py", "--help").checked()

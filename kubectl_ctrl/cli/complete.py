@@ -13,7 +13,7 @@ from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
 from kubectl_ctrl.cli.grammar import Flag, before_verb
 
-_NO_FILES = 4
+_FILES, _NO_FILES = 0, 4
 
 
 def candidates(words: Sequence[str]) -> list[tuple[str, str]]:
@@ -34,6 +34,12 @@ def candidates(words: Sequence[str]) -> list[tuple[str, str]]:
     return [(value, text) for value, text in offers if value.startswith(last)]
 
 
+def directive(words: Sequence[str]) -> int:
+    """Whether the shell offers files: to somebody who began to write a path, as to a controller of their own."""
+    last = words[-1] if words else ""
+    return _FILES if "/" in last or last.startswith((".", "~")) else _NO_FILES
+
+
 def _flags(flags: Sequence[Flag]) -> list[tuple[str, str]]:
     return [(f"--{flag.long}", (flag.help or "").split(". ")[0].rstrip(".")) for flag in flags]
 
@@ -44,7 +50,7 @@ def main() -> int:
         lines = [f"{value}\t{text}" for value, text in candidates(sys.argv[1:])]
     except Exception:  # noqa: BLE001 - anything on the terminal here would break the user's line
         lines = []
-    print("\n".join([*lines, f":{_NO_FILES}"]))  # noqa: T201 - this is the protocol
+    print("\n".join([*lines, f":{directive(sys.argv[1:])}"]))  # noqa: T201 - this is the protocol
     return 0
 
 
