@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubectl_ctrl import Obj, controlled_by, find_condition, generation_of, name_of, namespace_of, uid_of
+from kubectl_ctrl import Obj, condition_is_true, find_condition, generation_of, name_of, namespace_of
 
 # On every pod and ReplicaSet of ours; also what their caches select by.
 CR_LABEL = "memcached_cr"
@@ -35,23 +35,18 @@ def own_labels(memcached: Obj) -> dict[str, str]:
 
 
 def kept_selector(memcached: Obj, live: Obj | None) -> Obj | None:
-    """The selector of our Deployment, where it is another than we would choose: it cannot change once it is set."""
-    if live is None or not controlled_by(live, uid_of(memcached)):
-        return None
-    selector: Obj = live["spec"]["selector"]
+    """The selector that the Deployment has, where we would choose another: it cannot change once it is set."""
+    selector: Obj | None = live["spec"]["selector"] if live is not None else None
     return None if selector == {"matchLabels": own_labels(memcached)} else selector
 
 
 def _selection(memcached: Obj, live: Obj | None) -> tuple[Obj, dict[str, str]]:
-    """The selector, and pod labels that it matches."""
+    """The selector, and pod labels. Labels that only an expression of it asks for are somebody else's, and stay."""
     labels = own_labels(memcached)
     kept = kept_selector(memcached, live)
-    if kept is None or live is None:
+    if kept is None:
         return {"matchLabels": labels}, labels
-    present = live["spec"]["template"]["metadata"].get("labels") or {}
-    asked_for = {term["key"] for term in kept.get("matchExpressions") or ()} & present.keys()
-    expressed = {key: present[key] for key in sorted(asked_for)}
-    return kept, {**labels, **expressed, **(kept.get("matchLabels") or {})}
+    return kept, {**labels, **(kept.get("matchLabels") or {})}
 
 
 def _pod_spec(spec: Obj) -> Obj:
@@ -101,7 +96,7 @@ def rollout_of(deployment: Obj) -> Rollout:
     seen = int(status.get("observedGeneration") or 0) >= generation_of(deployment)
     # Which pods are ready is not told by spec; at worst all of the old ones are.
     latest = max(0, ready - (total - updated)) if seen else 0
-    failure = find_condition(deployment, "ReplicaFailure")
+    failure = find_condition(deployment, "ReplicaFailure") if condition_is_true(deployment, "ReplicaFailure") else None
     progressing = find_condition(deployment, "Progressing") or {}
     stuck = progressing.get("reason") == "ProgressDeadlineExceeded"
     return Rollout(
@@ -111,6 +106,6 @@ def rollout_of(deployment: Obj) -> Rollout:
         ready_of_latest=latest,
         complete=seen and total == updated == ready == wanted,
         paused=bool(spec.get("paused")),
-        failure=(failure["reason"], failure.get("message") or "") if failure and failure["status"] == "True" else None,
+        failure=(failure["reason"], failure.get("message") or "") if failure else None,
         stuck=str(progressing.get("message") or "It takes too long.") if stuck else "",
     )

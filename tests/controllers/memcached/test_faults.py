@@ -10,7 +10,7 @@ from kubectl_ctrl.controllers.memcached.reconciler import CONTROLLER, MEMCACHEDS
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.model.owners import controlled_by, owner_reference
-from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, NAMESPACES, PODS
+from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, PODS
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.answers import Refusal
 from kubectl_ctrl.testing.faults import Match
@@ -65,6 +65,10 @@ def test_f08_the_name_is_taken() -> None:
             await stage.rest(600)
             assert len(stage.attempts) == attempts + 1, "its change is a reason to look"
             assert stage.written() == [("apply", "memcacheds/status", TEST)]
+            stage.change(size=4)
+            await stage.rest(600)
+            assert stage.status()["observedGeneration"] == 2
+            assert [event["count"] for event in stage.server.objects(EVENTS)] == [1], "it is said once"
             stage.server.delete(DEPLOYMENTS, TEST)
             await stage.rest(5)
             assert stage.conditions() == HEALTHY

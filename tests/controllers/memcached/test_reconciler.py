@@ -144,6 +144,37 @@ def test_nodes_leave_out_what_terminates_has_finished_or_only_looks_alike() -> N
     scenario(body)
 
 
+def test_nodes_of_several_replicasets_are_sorted_together_and_follow_what_begins_to_go() -> None:
+    async def body(stage: Caching) -> None:
+        stage.server.create(memcached(size=2))
+        async with stage.controlled():
+            spec = {key: stage.deployment()["spec"][key] for key in ("selector", "template")}
+            labels = labels_of(spec["template"])
+            for replicas, name in (("first", "zz"), ("second", "aa")):
+                meta: Obj = {
+                    "name": replicas,
+                    "labels": labels,
+                    "ownerReferences": [owner_reference(stage.deployment())],
+                }
+                parent = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": spec}
+                meta = {
+                    "name": name,
+                    "labels": labels,
+                    "ownerReferences": [owner_reference(stage.server.create(parent))],
+                }
+                meta["finalizers"] = ["example.com/hold"]
+                stage.server.create(
+                    {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec["template"]["spec"]}
+                )
+            await stage.rest(5)
+            assert stage.status()["nodes"] == ["aa", "zz"]
+            stage.server.delete(PODS, "zz")
+            await stage.rest(5)
+            assert stage.status()["nodes"] == ["aa"]
+
+    scenario(body, playing=False)
+
+
 def _stranger() -> Obj:
     meta = {"name": f"{TEST}-5d5d5d5d5d", "uid": "4a1d7b8e-0000-4000-8000-000000000000"}
     return owner_reference({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta})
@@ -232,6 +263,9 @@ def test_it_is_available_only_when_so_many_pods_of_the_latest_spec_are_ready() -
         stage.server.create(memcached())
         async with stage.controlled():
             assert stage.condition() == ("False", "RollingOut")
+            stage.progress(conditions=[{"type": "ReplicaFailure", "status": "False", "reason": "Over", "message": ""}])
+            await stage.rest(1)
+            assert stage.condition("Degraded") == ("False", "AsExpected")
             for counts, known in (((3, 3, 2), 2), ((4, 1, 3), 0), ((4, 3, 3), 2), ((4, 3, 4), 3), ((3, 3, 3), 3)):
                 stage.progress(**dict(zip(("replicas", "updatedReplicas", "readyReplicas"), counts, strict=True)))
                 await stage.rest(1)
@@ -241,7 +275,8 @@ def test_it_is_available_only_when_so_many_pods_of_the_latest_spec_are_ready() -
                 assert stage.status()["readyReplicas"] == counts[2]
             stage.change(image="cache:2")
             await stage.rest(1)
-            assert stage.condition() == ("False", "RollingOut"), "of the new image nothing is known yet"
+            assert stage.condition() == ("False", "RollingOut")
+            assert stage.told_by("Available")["message"] == "Nothing is known yet of the 3 pods of the latest spec."
 
     scenario(body, playing=False)
 
@@ -406,6 +441,10 @@ def test_on_the_tutorials_first_crd_the_nodes_are_kept_and_it_rests() -> None:
         stage.server.create(memcached())
         async with stage.controlled():
             assert stage.status() == {"nodes": stage.pods()}
+            for turn in range(3):
+                stage.server.change(DEPLOYMENTS, TEST, {"metadata": {"labels": {"turn": str(turn)}}})
+                await stage.rest(5)
+            assert stage.events() == [], "nothing is kept that would tell whether it was said before"
             await stage.assert_rests(7200)
 
     older = crd()
