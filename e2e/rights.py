@@ -1,0 +1,94 @@
+"""Which rights a controller has and which it used: from its roles, and from the API server's audit log."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e.kube import CHECKOUT, Audit, Cluster, Kubectl
+
+# A right is a verb and a resource type, with its group and subresource: ("patch", "deployments.apps/status").
+Right = tuple[str, str]
+
+
+def user_of(controller: str) -> str:
+    return f"system:serviceaccount:{controller}-system:kubectl-ctrl-{controller}"
+
+
+def roles(kubectl: Kubectl, controller: str) -> list[dict[str, Any]]:
+    """Every role that install made for it."""
+    which = f"--selector=app.kubernetes.io/managed-by=kubectl-ctrl,app.kubernetes.io/name={controller}"
+    found: list[dict[str, Any]] = kubectl.json("get", "clusterroles,roles", "--all-namespaces", which)["items"]
+    return found
+
+
+def rights_in(rules: Sequence[Mapping[str, Any]]) -> set[Right]:
+    """What rules grant, one by one; with a star nothing could be proven, so none may be there."""
+    granted = set()
+    for rule in rules:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                name, slash, subresource = resource.partition("/")
+                full = f"{name}.{group}" if group else name
+                granted |= {(verb, f"{full}{slash}{subresource}") for verb in rule["verbs"]}
+    assert "*" not in str(granted)
+    return granted
+
+
+def granted(kubectl: Kubectl, controller: str) -> set[Right]:
+    return {right for role in roles(kubectl, controller) for right in rights_in(role["rules"])}
+
+
+def used(audit: Audit, since: int, controller: str) -> set[Right]:
+    """What it asked for under its own name; paths that are no resources, such as discovery, need no role of ours."""
+    asked = audit.asked(since)
+    return {(one.verb, one.resource) for one in asked if one.user == user_of(controller) and one.resource}
+
+
+def refused(audit: Audit, since: int, controller: str) -> set[Right]:
+    asked = audit.asked(since)
+    return {(one.verb, one.resource) for one in asked if one.user == user_of(controller) and one.code in (401, 403)}
+
+
+def without(kubectl: Kubectl, controller: str, right: Right) -> None:
+    """Take one right away from its cluster role."""
+    (role,) = (role for role in roles(kubectl, controller) if role["kind"] == "ClusterRole")
+    rules = []
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                verbs = [
+                    verb
+                    for verb in rule["verbs"]
+                    if rights_in([{"apiGroups": [group], "resources": [resource], "verbs": [verb]}]) != {right}
+                ]
+                if verbs:
+                    rules.append({"apiGroups": [group], "resources": [resource], "verbs": verbs})
+    assert rights_in(rules) == rights_in(role["rules"]) - {right}
+    patch = [{"op": "replace", "path": "/rules", "value": rules}]
+    name = role["metadata"]["name"]
+    kubectl("patch", "clusterrole", name, "--type=json", f"--patch={json.dumps(patch)}")
+
+
+@contextmanager
+def losing(cluster: Cluster, kubeconfig: Path, folder: Path, *wanted: str) -> Iterator[Path]:
+    """A kubeconfig like that one whose server loses the first answer to each of these: "PATCH /replicasets/"."""
+    words = [sys.executable, "-m", "e2e.lossy", str(cluster.kubeconfig), *wanted]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as proxy:
+        assert proxy.stdout is not None
+        content = yaml.safe_load(kubeconfig.read_text())
+        content["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{proxy.stdout.readline().strip()}"}
+        content["users"][0]["user"] = {}
+        path = folder / "lossy-kubeconfig"
+        path.write_text(yaml.safe_dump(content))
+        try:
+            yield path
+        finally:
+            proxy.kill()
