@@ -59,6 +59,17 @@ def test_an_owned_object_wakes_the_primary_that_controls_it() -> None:
     assert woken(spec, added(CONFIGMAPS, made(CONFIGMAPS, "settings"))) == []
 
 
+def test_of_several_primaries_each_wakes_its_name_and_its_children_do() -> None:
+    spec = controller("toy", do_nothing).for_(TOYS, DEPLOYMENTS).owns(CONFIGMAPS)
+    robot = made(DEPLOYMENTS, "robot")
+    assert woken(spec, added(TOYS, BEAR)) == [BEARS]
+    assert woken(spec, added(DEPLOYMENTS, robot)) == [ROBOTS]
+    assert woken(spec, added(CONFIGMAPS, owned(CONFIGMAPS, "settings", BEAR))) == [BEARS]
+    child = owned(CONFIGMAPS, "settings", robot)
+    child["metadata"]["ownerReferences"][0] |= {"apiVersion": "apps/v1", "kind": "Deployment"}
+    assert woken(spec, added(CONFIGMAPS, child)) == [ROBOTS]
+
+
 def test_an_owner_that_is_not_the_controller_is_not_woken() -> None:
     child = owned(CONFIGMAPS, "settings", BEAR)
     del child["metadata"]["ownerReferences"][0]["controller"]
