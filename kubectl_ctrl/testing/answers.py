@@ -76,8 +76,9 @@ def no_such_resource() -> Refusal:
     return Refusal(404, {**status(404, "NotFound", message), "details": {}})
 
 
-def already_exists(resource: Resource, name: str) -> Refusal:
+def already_exists(resource: Resource, name: str, *, deleting: bool = False) -> Refusal:
     message = f'{resource.full_name} "{name}" already exists'
+    message = f"object is being deleted: {message}" if deleting else message
     return Refusal(409, status(409, "AlreadyExists", message, name=name, group=resource.group, kind=resource.plural))
 
 
@@ -154,25 +155,13 @@ def unprocessable(message: str) -> Refusal:
 
 
 def bad_options(field: str, message: str) -> Refusal:
-    """A 422 about the query of a list or watch."""
-    cause = {"reason": "FieldValueForbidden", "message": f"Forbidden: {message}", "field": field}
-    text = f'ListOptions.meta.k8s.io "" is invalid: {field}: Forbidden: {message}'
-    return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind="ListOptions", causes=[cause]))
+    """A 422 about what the query of a list or watch may not say."""
+    return bad_query("ListOptions", Problem(field=field, reason="FieldValueForbidden", message=f"Forbidden: {message}"))
 
 
-def bad_patch(field: str, message: str) -> Refusal:
-    """A 422 about the query of a patch."""
-    cause = {"reason": "FieldValueRequired", "message": message, "field": field}
-    text = f'PatchOptions.meta.k8s.io "" is invalid: {field}: {message}'
-    return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind="PatchOptions", causes=[cause]))
-
-
-def bad_dry_run(verb: str, given: str) -> Refusal:
-    kind = f"{verb.capitalize()}Options"
-    message = f'Unsupported value: ["{given}"]: supported values: "All"'
-    cause = {"reason": "FieldValueNotSupported", "message": message, "field": "dryRun"}
-    text = f'{kind}.meta.k8s.io "" is invalid: dryRun: {message}'
-    return Refusal(422, status(422, "Invalid", text, group="meta.k8s.io", kind=kind, causes=[cause]))
+def bad_query(options: str, *problems: Problem) -> Refusal:
+    """A 422 about options: ListOptions, CreateOptions and the like."""
+    return invalid(Resource("meta.k8s.io", "v1", "", options), "", list(problems))
 
 
 def bad_request(message: str) -> Refusal:
@@ -196,6 +185,11 @@ def terminating(resource: Resource, name: str, namespace: str) -> Refusal:
     cause["field"] = "metadata.namespace"
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
     return forbidden(resource, name, why, causes=[cause])
+
+
+def unparsed(message: str) -> Refusal:
+    """A 500 with no reason, for what the server looks at too late."""
+    return Refusal(500, status(500, "", message))
 
 
 def unauthorized() -> Refusal:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from kubectl_ctrl.client.transport import HttpRequest
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.kinds import Kind
 
@@ -89,12 +89,9 @@ class Served:
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._kinds.get((group, version, plural))
 
-    def is_built_in(self, group: str, version: str) -> bool:
-        """Whether the group version is the server's own; what CRDs add is answered for by somebody else in there."""
-        return any(
-            (kind.resource.group, kind.resource.version) == (group, version) and not kind.custom
-            for kind in self._kinds.values()
-        )
+    def is_built_in(self, group: str) -> bool:
+        """Whether the group is the server's own; what CRDs add is answered for by somebody else in there."""
+        return any(kind.resource.group == group and not kind.custom for kind in self._kinds.values())
 
     def of(self, resource: Resource) -> Kind:
         kind = self.find(resource.group, resource.version, resource.plural)
@@ -127,7 +124,7 @@ def understand(request: HttpRequest, served: Served) -> Ask:
     elif parts[0] == "apis" and len(parts) >= 4:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
-        raise answers.no_such_path()
+        raise _nowhere(served, parts)
     kind, namespace, tail = _placed(served, group, version, rest)
     name, subresource = (*tail, "", "")[:2]
     if len(tail) > 2 or (subresource and subresource not in kind.subresources):
@@ -146,6 +143,12 @@ def understand(request: HttpRequest, served: Served) -> Ask:
     )
 
 
+def _nowhere(served: Served, parts: list[str]) -> answers.Refusal:
+    """The 404 of a path that leads to no resource: within the server's own groups it is a Status."""
+    inside = parts[0] == "api" or (parts[0] == "apis" and served.is_built_in("".join(parts[1:2])))
+    return answers.no_such_resource() if inside and len(parts) > 1 else answers.no_such_path()
+
+
 def _placed(served: Served, group: str, version: str, rest: list[str]) -> tuple[Kind, str, list[str]]:
     """The kind, the namespace, and what follows the plural."""
     if rest[0] == "namespaces" and len(rest) >= 3:
@@ -154,7 +157,7 @@ def _placed(served: Served, group: str, version: str, rest: list[str]) -> tuple[
             return kind, rest[1], rest[3:]
     kind = served.find(group, version, rest[0])
     if kind is None or (kind.resource.namespaced and len(rest) > 1):
-        raise answers.no_such_resource() if served.is_built_in(group, version) else answers.no_such_path()
+        raise answers.no_such_resource() if served.is_built_in(group) else answers.no_such_path()
     return kind, "", rest[1:]
 
 
@@ -169,7 +172,7 @@ def _verb(method: str, name: str, query: Mapping[str, str], kind: Kind) -> str:
     match verb:
         case "get":
             return "watch" if query.get("watch", "false") not in ("", "0", "false") else "list"
-        case "delete":
+        case "delete" if kind.resource != NAMESPACES:
             return "deletecollection"
         case "create" if kind.resource.namespaced or not name:
             return "create"

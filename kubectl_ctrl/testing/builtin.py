@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from copy import deepcopy
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -11,7 +12,7 @@ from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.selectors import from_label_selector
-from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing import answers, schemas
 from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.names import invalid
 
@@ -23,8 +24,8 @@ def defaulted(obj: Obj) -> Obj:
     """The object with what the API server adds to it; `obj` itself may be changed."""
     spec = obj.get("spec")
     match obj["kind"]:
-        case "Event":
-            _fill(obj, eventTime=None, reportingComponent="", reportingInstance="", source={})
+        case "Event" | "Lease":
+            _fill(obj, **deepcopy(schemas.EMPTY[obj["kind"]]))
         case "Secret":
             plain = {name: base64.b64encode(text.encode()).decode() for name, text in obj.pop("stringData", {}).items()}
             obj["type"] = obj.get("type") or "Opaque"
@@ -45,8 +46,7 @@ def defaulted(obj: Obj) -> Obj:
         case "ReplicaSet":
             _fill(spec, replicas=1)
         case "StatefulSet":
-            _fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
-            _fill(spec.setdefault("updateStrategy", {}), type="RollingUpdate")
+            _stateful_set_spec(spec)
         case "HorizontalPodAutoscaler":
             target = {"type": "Utilization", "averageUtilization": 80}
             _fill(spec, minReplicas=1, metrics=[{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
@@ -65,6 +65,12 @@ def defaulted(obj: Obj) -> Obj:
 def first_status(kind: str) -> Obj:
     """The status with which an object of this kind begins."""
     match kind:
+        case "Deployment":
+            return {"status": {}}
+        case "ReplicaSet":
+            return {"status": {"replicas": 0}}
+        case "StatefulSet":
+            return {"status": {"replicas": 0, "availableReplicas": 0}}
         case "HorizontalPodAutoscaler":
             return {"status": {"desiredReplicas": 0, "currentMetrics": None}}
         case "Service":
@@ -77,6 +83,14 @@ def first_status(kind: str) -> Obj:
 def _fill(target: Obj, **defaults: Any) -> None:
     for key, value in defaults.items():
         target.setdefault(key, value)
+
+
+def _stateful_set_spec(spec: Obj) -> None:
+    _fill(spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady", serviceName="")
+    _fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
+    strategy = spec.setdefault("updateStrategy", {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        _fill(strategy.setdefault("rollingUpdate", {}), partition=0)
 
 
 def _pod_spec(spec: Obj) -> None:
@@ -164,7 +178,7 @@ def _workload(kind: str, spec: Obj, before: Obj | None) -> Iterator[Problem]:
         return
     if not fits:
         words = "`selector` does not match template `labels`"
-        yield invalid("spec.template.metadata.labels", _go_map(labels), words)
+        yield invalid("spec.template.metadata.labels", _go_map(labels) if labels else "null", words)
     if not (template.get("spec") or {}).get("containers"):
         field = "spec.template.spec.containers"
         yield Problem(field=field, reason="FieldValueRequired", message="Required value")

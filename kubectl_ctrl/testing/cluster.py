@@ -14,7 +14,7 @@ from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import CRDS, Resource
-from kubectl_ctrl.testing import answers, discovery, patching, reads, rules, scales
+from kubectl_ctrl.testing import answers, discovery, options, patching, reads, rules, scales
 from kubectl_ctrl.testing.answers import Refusal
 from kubectl_ctrl.testing.asks import Ask, Served, understand
 from kubectl_ctrl.testing.collector import Collector
@@ -81,8 +81,7 @@ class Cluster:
         return scales.scale_of(ask.kind, obj) if ask.subresource == "scale" else obj
 
     def _write(self, ask: Ask) -> Done:
-        if ask.dry_run and ask.query["dryRun"] != "All":
-            raise answers.bad_dry_run(ask.verb, ask.query["dryRun"])
+        options.check_write(ask)
         match ask.verb:
             case "create":
                 return self._writer.create(ask)

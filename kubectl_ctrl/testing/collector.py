@@ -83,17 +83,24 @@ class Collector:
         references = obj["metadata"].get("ownerReferences") if obj is not None else None
         if obj is None or not references or is_deleting(obj):
             return
-        solid = [reference for reference in references if self._is_there(reference["uid"], obj)]
+        solid = [reference for reference in references if self._is_there(reference, obj)]
         if not solid:
             self._delete(*place, "Background")
         elif len(solid) < len(references):
             self._merge(*place, {"metadata": {"ownerReferences": solid}}, "")
 
-    def _is_there(self, uid: str, dependent: Obj) -> bool:
-        """An owner in another namespace counts as absent, but not for what lies in none: that is never collected."""
-        place = self._places.get(uid)
+    def _is_there(self, reference: Obj, dependent: Obj) -> bool:
+        """An owner of another name counts as absent.
+
+        So does one in another namespace, but not for what lies in none: that is never collected.
+        """
+        place = self._places.get(reference["uid"])
         namespace = key_of(dependent).namespace
-        return place is not None and (not namespace or place[1].namespace in ("", namespace))
+        return (
+            place is not None
+            and place[1].name == reference["name"]
+            and (not namespace or place[1].namespace in ("", namespace))
+        )
 
     def _deleting(self, table: str, obj: Obj) -> None:
         finalizers = obj["metadata"].get("finalizers") or []

@@ -61,6 +61,11 @@ class Kind:
         return f"{group}/{self.storage_version}" if group else self.storage_version
 
     @property
+    def strict_finalizers(self) -> bool:
+        """Whether a finalizer must be a standard one, or have a domain."""
+        return not self.custom and self.resource not in (CRDS, EVENTS, LEASES)
+
+    @property
     def has_status(self) -> bool:
         return "status" in self.subresources
 

@@ -28,6 +28,7 @@ _KEY_RULE = (
     "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
+_STANDARD_FINALIZERS = frozenset({"foregroundDeletion", "orphan", "kubernetes"})
 
 
 def check_name(kind: Kind, obj: Obj) -> None:
@@ -42,26 +43,70 @@ def check_name(kind: Kind, obj: Obj) -> None:
         raise answers.invalid(kind.resource, name, [invalid(field, _quoted(name), rule)])
 
 
-def problems(obj: Obj) -> Iterator[Problem]:
+def problems(kind: Kind, obj: Obj) -> Iterator[Problem]:
     """What is wrong with an object's metadata, and with the labels of its pod template."""
-    meta = obj["metadata"]
+    meta, spec = obj["metadata"], obj.get("spec")
+    _check_texts(kind, meta)
     yield from _label_problems(meta.get("labels") or {}, "metadata.labels")
-    template = (obj.get("spec") or {}).get("template")
+    for key in meta.get("annotations") or ():
+        yield from _key_problems(key.lower(), "metadata.annotations", key)
+    template = spec.get("template") if isinstance(spec, dict) else None
     if isinstance(template, dict) and isinstance(template.get("metadata"), dict):
         yield from _label_problems(template["metadata"].get("labels") or {}, "spec.template.labels")
     yield from _owner_problems(meta.get("ownerReferences") or ())
+    yield from _finalizer_problems(kind, meta.get("finalizers") or ())
+
+
+def _check_texts(kind: Kind, meta: Obj) -> None:
+    """Labels and annotations that are no texts cannot even be read."""
+    for name in ("labels", "annotations"):
+        for value in (meta.get(name) or {}).values():
+            if not isinstance(value, str):
+                field = f"ObjectMeta.{name}" if kind.custom else f"ObjectMeta.metadata.{name}"
+                why = f"json: cannot unmarshal {_json_type(value)} into Go struct field {field} of type string"
+                raise answers.undecodable(kind.resource, why)
+
+
+def _key_problems(key: str, field: str, shown: str) -> Iterator[Problem]:
+    """What is wrong with a qualified name, such as the key of a label."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and not _SUBDOMAIN.fullmatch(prefix):
+        yield invalid(field, _quoted(shown), f"prefix part {_NAME_RULE}")
+    if not name:
+        yield invalid(field, _quoted(shown), "name part must be non-empty")
+    if len(name) > 63:
+        yield invalid(field, _quoted(shown), "name part must be no more than 63 bytes")
+    if not _LABEL.fullmatch(name):
+        yield invalid(field, _quoted(shown), _KEY_RULE)
+
+
+def _finalizer_problems(kind: Kind, finalizers: Any) -> Iterator[Problem]:
+    field = "metadata.finalizers"
+    for place, name in enumerate(finalizers):
+        yield from _key_problems(name, field, name)
+        if kind.strict_finalizers and not _is_qualified(name):
+            words = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"{field}[{place}]", _quoted(name), words)
+
+
+def finalizer_warnings(obj: Obj, old: Obj | None) -> list[str]:
+    """What is said about the new finalizers of a custom resource that could be anybody's."""
+    before = (old["metadata"].get("finalizers") or ()) if old is not None else ()
+    advice = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+    return [
+        f'metadata.finalizers: "{name}": {advice}'
+        for name in obj["metadata"].get("finalizers") or ()
+        if name not in before and not _is_qualified(name)
+    ]
+
+
+def _is_qualified(finalizer: str) -> bool:
+    return "/" in finalizer or finalizer in _STANDARD_FINALIZERS
 
 
 def _label_problems(labels: Mapping[str, Any], field: str) -> Iterator[Problem]:
     for key, value in labels.items():
-        if not isinstance(value, str):
-            why = f"json: cannot unmarshal {_json_type(value)} into Go struct field ObjectMeta.{field} of type string"
-            raise answers.bad_request(why)
-        prefix, slash, name = key.rpartition("/")
-        if len(name) > 63 or not _LABEL.fullmatch(name) or (slash and not _SUBDOMAIN.fullmatch(prefix)):
-            yield invalid(
-                field, _quoted(key), "name part must be no more than 63 bytes" if len(name) > 63 else _KEY_RULE
-            )
+        yield from _key_problems(key, field, key)
         if len(value) > 63 or (value and not _LABEL.fullmatch(value)):
             yield invalid(field, _quoted(value), "must be no more than 63 bytes" if len(value) > 63 else _VALUE_RULE)
 
@@ -75,7 +120,8 @@ def _owner_problems(owners: Any) -> Iterator[Problem]:
     for owner in owners:
         for name in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(name):
-                yield invalid(f"{field}.{name}", '""', "must not be empty")
+                words = "version must not be empty" if name == "apiVersion" else "must not be empty"
+                yield invalid(f"{field}.{name}", '""', words)
     controllers = [owner for owner in owners if owner.get("controller")]
     if len(controllers) > 1:
         names = " and ".join(f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])

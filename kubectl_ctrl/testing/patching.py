@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kubectl_ctrl.errors import UsageError
@@ -20,15 +21,16 @@ APPLY = "application/apply-patch+yaml"
 def media_type(headers_type: str, kind: Kind) -> str:
     """The patch's kind, if this resource type takes it."""
     given = headers_type.partition(";")[0].strip()
+    if kind.custom and given not in (JSON_PATCH, MERGE, APPLY):
+        raise answers.unsupported_media([JSON_PATCH, MERGE, APPLY])
     if given not in (JSON_PATCH, MERGE, STRATEGIC, APPLY):
         raise answers.unsupported_media()
-    if kind.custom and given == STRATEGIC:
-        raise answers.unsupported_media([JSON_PATCH, MERGE, APPLY])
     return given
 
 
 def patched(kind: Kind, old: Obj, body: Any, media: str) -> Obj:
     """The object after the patch; shares what did not change with `old`."""
+    _check_form(body, media)
     try:
         if media == JSON_PATCH:
             new = apply_json(old, body)
@@ -41,6 +43,13 @@ def patched(kind: Kind, old: Obj, body: Any, media: str) -> Obj:
     if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
         raise answers.bad_request("the patched object is unrecognized (must be of type object)")
     return new
+
+
+def _check_form(body: Any, media: str) -> None:
+    wanted, go = (list, "[]handlers.jsonPatchOp") if media == JSON_PATCH else (dict, "map[string]interface {}")
+    if not isinstance(body, wanted):
+        given = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(body), "number")
+        raise answers.bad_request(f"error decoding patch: json: cannot unmarshal {given} into Go value of type {go}")
 
 
 def strategic(old: Any, patch: Any, schema: Obj) -> Any:
@@ -68,7 +77,7 @@ def strategic(old: Any, patch: Any, schema: Obj) -> Any:
 def _strategic_list(old: list[Any], patch: list[Any], schema: Obj) -> list[Any]:
     match schema.get("x-kubernetes-list-type"):
         case "set":
-            return [*old, *(item for item in patch if item not in old)]
+            return _in_order(old, patch, [*old, *(item for item in patch if item not in old)], lambda item: item)
         case "map":
             return _keyed_list(old, patch, schema["x-kubernetes-list-map-keys"][0], items_of(schema))
     return [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
@@ -87,4 +96,17 @@ def _keyed_list(old: list[Obj], patch: list[Obj], key: str, schema: Obj) -> list
             result.append(strategic({}, item, schema))
         else:
             result[place] = strategic(result[place], item, schema)
-    return result
+    return _in_order(old, [item for item in patch if "$patch" not in item], result, lambda item: item.get(key))
+
+
+def _in_order(old: list[Any], patch: list[Any], merged: list[Any], name: Callable[[Any], Any]) -> list[Any]:
+    """`merged` in the order of the patch; what is not in it comes before that only where it did so before."""
+    before, given = [name(item) for item in old], [name(item) for item in patch]
+    found = {name(item): item for item in merged}
+    left = [one for one in found if one not in given]
+    ordered = []
+    for one in dict.fromkeys(given):
+        while left and one in before and before.index(left[0]) < before.index(one):
+            ordered.append(left.pop(0))
+        ordered.append(one)
+    return [found[one] for one in [*ordered, *left]]

@@ -10,7 +10,7 @@ from typing import Any
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Key, Obj, key_of, labels_of
 from kubectl_ctrl.model.selectors import Selector
-from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing import answers, options
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.kinds import Kind
 from kubectl_ctrl.testing.storage import Storage, Table
@@ -19,7 +19,9 @@ Form = Callable[[Obj], Obj]
 
 
 def get(storage: Storage, ask: Ask) -> Obj:
-    _check_version(storage, ask.query.get("resourceVersion", ""))
+    if (version := ask.query.get("resourceVersion", "")) and not version.isdecimal():
+        raise answers.unparsed(bad_version(version))
+    _check_version(storage, version)
     obj = storage.get(ask.kind.table, ask.key)
     if obj is None:
         raise answers.not_found(ask.resource, ask.name)
@@ -32,11 +34,12 @@ def list_(storage: Storage, ask: Ask) -> Obj:
     chosen = chooser(ask)
     rows = storage.at(ask.kind.table, version)
     found = [rows[key] for key in _in_order(rows, ask.namespace) if key > start and chosen(rows[key])]
-    limit = int(ask.query.get("limit") or 0)
+    limit = _number(ask.query.get("limit") or "0")
     page = found[:limit] if limit else found
     partial = wants_metadata(ask)
     form = form_of(ask) if partial or ask.kind.custom else _untyped
-    meta: Obj = {"resourceVersion": str(version)}
+    # What lists of custom resources are written with never leaves it out.
+    meta: Obj = {"resourceVersion": str(version), **({"continue": ""} if ask.kind.custom and not partial else {})}
     if len(page) < len(found):
         meta["continue"] = _token(version, key_of(page[-1]))
         if not (ask.query.get("labelSelector") or ask.query.get("fieldSelector")):
@@ -62,18 +65,21 @@ def _start(storage: Storage, ask: Ask) -> tuple[Key, int]:
             raise answers.bad_request("specifying resource version is not allowed when using continue")
         return _from_token(storage, token)
     version = _check_version(storage, ask.query.get("resourceVersion", ""))
+    options.check_list(ask)
     match = ask.query.get("resourceVersionMatch", "")
-    if "sendInitialEvents" in ask.query:
-        raise answers.bad_options("sendInitialEvents", "sendInitialEvents is forbidden for list")
-    if match and not ask.query.get("resourceVersion"):
-        message = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        raise answers.bad_options("resourceVersionMatch", message)
     exact = match == "Exact" or (not match and ask.query.get("limit") and version)
     if not exact:
         return Key("", ""), storage.version
     if version < storage.compacted:
         raise answers.expired("The resourceVersion for the provided list is too old.")
     return Key("", ""), version
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise answers.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
 
 
 def _check_version(storage: Storage, text: str) -> int:
@@ -142,6 +148,8 @@ def _by_fields(kind: Kind, text: str) -> Callable[[Obj], bool]:
     terms: list[tuple[str, str, bool]] = []
     for part in filter(None, text.split(",")):
         field, operator, value = _field_term(part)
+        if field not in known and (kind.custom or kind.field_labels):
+            raise answers.bad_request(f"field label not supported: {field}")
         if field not in known:
             names = ", ".join(f'"{name}"' for name in known)
             raise answers.bad_request(f'"{field}" is not a known field selector: only {names}')

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubectl_ctrl.model.objects import Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.patches import same
-from kubectl_ctrl.model.resources import CRDS
+from kubectl_ctrl.model.resources import CRDS, NAMESPACES
 from kubectl_ctrl.testing import answers, builtin
 from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.asks import Ask
@@ -40,11 +40,20 @@ def check_place(ask: Ask, obj: Obj) -> None:
         meta["namespace"] = ask.namespace
     else:
         meta.pop("namespace", None)
+    if ask.verb == "update":
+        check_named(ask, obj)
     if ask.name and (meta.get("name") or ask.name) != ask.name:
         message = f"the name of the object ({meta['name']}) does not match the name on the URL ({ask.name})"
         raise answers.bad_request(message)
     if ask.name:
         meta["name"] = ask.name
+
+
+def check_named(ask: Ask, obj: Obj) -> None:
+    """A whole object says its name, though the path says it too."""
+    if not obj["metadata"].get("name"):
+        why = "name must be provided"
+        raise answers.bad_request(f"the name of the object ({ask.name} based on URL) was undeterminable: {why}")
 
 
 def _check_type(kind: Kind, obj: Obj) -> None:
@@ -92,9 +101,10 @@ def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
     meta = obj["metadata"]
     if meta.get("resourceVersion"):
         message = "resourceVersion should not be set on objects to be created"
-        raise answers.Refusal(500, answers.status(500, "", message))
+        raise answers.unparsed(message)
     for name in (*_SERVERS_OWN, "resourceVersion"):
-        meta.pop(name, None)
+        if name != "generation" or kind.generation is not Generation.NEVER:  # where nobody counts, nobody looks
+            meta.pop(name, None)
     meta["uid"] = uid
     meta["creationTimestamp"] = now
     if kind.generation is not Generation.NEVER:
@@ -141,6 +151,8 @@ def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
         )
         raise answers.invalid(kind.resource, name, [problem, problem])  # metadata is looked at twice
     version = version_of(new)
+    if version and not version.isdecimal():
+        raise answers.unparsed(f'strconv.ParseUint: parsing "{version}": invalid syntax')
     if version and version != version_of(old):
         raise answers.conflict(kind.resource, name)
     if not version and ask.verb == "update" and not kind.unconditional:
@@ -204,11 +216,13 @@ def _without_metadata(kind: Kind, obj: Obj) -> Obj:
 
 def doomed(kind: Kind, old: Obj, *, now: str, grace: int, finalizers: list[str]) -> Obj:
     """The object once its deletion was asked for and something still holds it."""
-    meta = {**old["metadata"], "deletionTimestamp": now, "deletionGracePeriodSeconds": grace}
+    meta = {**old["metadata"], "deletionTimestamp": now}
     if finalizers:
         meta["finalizers"] = finalizers
     if old.get("kind") == "Namespace":
         old = {**old, "status": {"phase": "Terminating"}}
-    if kind.generation is not Generation.NEVER:
-        meta["generation"] = int(meta.get("generation") or 0) + 1
+    if kind.resource not in (CRDS, NAMESPACES):  # their deletion goes a way of its own
+        meta["deletionGracePeriodSeconds"] = grace
+        if kind.generation is not Generation.NEVER:
+            meta["generation"] = int(meta.get("generation") or 0) + 1
     return {**old, "metadata": meta}

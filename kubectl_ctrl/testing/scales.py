@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.kinds import Kind
 from kubectl_ctrl.testing.names import invalid
 
@@ -32,7 +34,7 @@ def scale_of(kind: Kind, obj: Obj) -> Obj:
 def scaled(kind: Kind, obj: Obj, scale: Obj) -> Obj:
     """The object with the replicas of a Scale, and the version that the Scale came with."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if replicas < 0:
+    if replicas < 0 and not kind.custom:  # what a custom resource may have is said by its own check
         scale_kind = Resource("autoscaling", "v1", "scales", "Scale")
         problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise answers.invalid(scale_kind, str(obj["metadata"]["name"]), [problem])
@@ -43,6 +45,14 @@ def scaled(kind: Kind, obj: Obj, scale: Obj) -> Obj:
         if name in (scale.get("metadata") or {}):
             meta[name] = scale["metadata"][name]
     return {**new, "metadata": meta}
+
+
+def problems(kind: Kind, obj: Obj) -> Iterator[Problem]:
+    """What is wrong with the part of a custom resource that its scale shows."""
+    path = (kind.scale or {}).get("specReplicasPath", "")
+    replicas = _at(obj, path) if path else None
+    if isinstance(replicas, int) and replicas < 0:
+        yield invalid(path, replicas, "should be a non-negative integer")
 
 
 def _at(obj: Obj, path: str) -> Any:

@@ -129,12 +129,17 @@ _TEMPLATED: Obj = {"spec": {"template": {"metadata": {}, "spec": {"containers": 
 EMPTY: dict[str, Obj] = {
     "Deployment": {**_TEMPLATED, "spec": {**_TEMPLATED["spec"], "strategy": {}}},
     "ReplicaSet": _TEMPLATED,
-    "StatefulSet": {**_TEMPLATED, "spec": {**_TEMPLATED["spec"], "updateStrategy": {}}},
+    "StatefulSet": {**_TEMPLATED, "spec": {**_TEMPLATED["spec"], "serviceName": "", "updateStrategy": {}}},
     "Pod": {"spec": {"containers": None}, "status": {}},
     "Service": {"spec": {}, "status": {"loadBalancer": {}}},
     "HorizontalPodAutoscaler": {"spec": {"scaleTargetRef": {}}, "status": {}},
     "Lease": {"spec": {}},
-    "Event": {"eventTime": None, "reportingComponent": "", "reportingInstance": "", "source": {}},
+    "Event": {
+        **dict.fromkeys(("eventTime", "firstTimestamp", "lastTimestamp")),
+        "reportingComponent": "",
+        "reportingInstance": "",
+        "source": {},
+    },
     "CustomResourceDefinition": {"spec": {"names": {}}, "status": {}},
 }
 

@@ -5,11 +5,17 @@ pages, watches and their ends, deletion with finalizers, refusals as Status obje
 
 Gaps, on purpose:
 - No RBAC, admission, quota or webhooks: a 403 is scripted. No Table form, no protobuf, and YAML only where it is JSON.
-- Custom resources: no CEL, no formats, schema problems in the order of the fields; all versions of a resource are one
-  shape (conversion strategy None); a null counts as absent, also where it is allowed. CRDs themselves are not checked.
+  Media types are looked at in patches alone.
+- What cannot be read (a selector, a continue token, a body that is no object) is refused in other words, and so is what
+  is of a wrong type deep inside; a strict patch is refused as any other write. A JSON patch keeps to its RFC, where the
+  real one also replaces what is not there.
+- Custom resources: no CEL, no formats, schema problems in the order of the fields; what is wrong with a status, or with
+  what /scale shows, is told in other words; all versions of a resource are one shape (conversion strategy None); a null
+  counts as absent, also where it is allowed. CRDs themselves are not checked.
 - Built-in objects: defaults, normal forms and checks only as far as controllers meet them (Deployment, ReplicaSet,
-  StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event); fieldValidation sees no unknown fields in them, and
-  what their schemas here do not spell out is granular if an object and atomic if a list.
+  StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event); fieldValidation sees no unknown fields in them; a
+  null is dropped, where Go's types make an empty text of it in a map; and what their schemas here do not spell out is
+  granular if an object and atomic if a list.
 - Apply: entries of old versions are not converted, there is no limit of ten, a null that is sent counts as absent, and
   /scale takes no apply. Strategic merge reads over $setElementOrder and $retainKeys.
 - The cluster's controllers act at once and in full: collection, namespaces, CRDs. The status of a Deployment moves only

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.testing import answers, builtin, managed, names, schemas, structural
-from kubectl_ctrl.testing.answers import Refusal
+from kubectl_ctrl.testing import answers, builtin, managed, names, scales, schemas, structural
 from kubectl_ctrl.testing.fieldsets import child_of, items_of
 from kubectl_ctrl.testing.kinds import Kind
+
+_METADATA = frozenset(
+    {
+        *("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "labels"),
+        *("annotations", "ownerReferences", "finalizers", "managedFields"),
+        *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
+    }
+)
 
 
 def without_nulls(value: Any) -> Any:
@@ -43,8 +50,10 @@ def shaped(kind: Kind, obj: Obj, validation: str, *, nulls: bool = False) -> tup
     obj["metadata"] = _tidy(obj["metadata"], schemas.METADATA)
     if not kind.custom:
         return builtin.defaulted(_tidy(obj, managed.schema_of(kind))), []
+    odd = sorted(obj["metadata"].keys() - _METADATA)
+    obj["metadata"] = {key: value for key, value in obj["metadata"].items() if key in _METADATA}
     obj, dropped = structural.pruned(obj, kind.schema)
-    said = [f'unknown field "{path}"' for path in dropped]
+    said = [f'unknown field "{path}"' for path in [*(f"metadata.{name}" for name in odd), *sorted(dropped)]]
     if said and validation == "Strict":
         resource = kind.resource
         message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
@@ -54,8 +63,12 @@ def shaped(kind: Kind, obj: Obj, validation: str, *, nulls: bool = False) -> tup
 
 def check(kind: Kind, obj: Obj, old: Obj | None) -> None:
     """Raises the 422 of an object that breaks its schema or a rule of its kind."""
-    found = [*names.problems(obj)]
-    found += structural.problems(obj, kind.schema) if kind.custom else builtin.problems(obj, old)
+    found = [*names.problems(kind, obj)]
+    found += (
+        [*structural.problems(obj, kind.schema), *scales.problems(kind, obj)]
+        if kind.custom
+        else builtin.problems(obj, old)
+    )
     if found:
         raise answers.invalid(kind.resource, str(obj["metadata"]["name"]), found)
 
@@ -64,13 +77,11 @@ def check_known(kind: Kind, config: Obj) -> None:
     """Server-side apply does not take what the schema does not declare: a plain 500 says so."""
     if not kind.custom:
         return
-    _, unknown = structural.pruned(config, kind.schema)
-    fields = [f".{path}: field not declared in schema" for path in unknown]
     bare = {key: value for key, value in config.items() if key not in ("apiVersion", "kind", "metadata")}
-    fields += structural.type_mismatches(bare, {**kind.schema, "type": "object"})
+    fields = list(structural.untyped(bare, {**kind.schema, "type": "object"}))
     if not fields:
         return
     meta, resource = config["metadata"], kind.resource
     where = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {resource.api_version}, Kind={resource.kind}"
     text = fields[0] if len(fields) == 1 else "errors:\n" + "\n".join(f"  {field}" for field in fields)
-    raise Refusal(500, answers.status(500, "", f"failed to create typed patch object ({where}): {text}"))
+    raise answers.unparsed(f"failed to create typed patch object ({where}): {text}")

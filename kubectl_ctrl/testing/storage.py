@@ -67,11 +67,11 @@ class Storage:
         self._log(table, Step(self.version, kind, old, obj, obj))
         return obj
 
-    def remove(self, table: str, key: Key, last: Obj | None = None) -> Obj:
-        """Take an object out; `last` is its final state where the deletion itself changed it."""
+    def remove(self, table: str, key: Key) -> Obj:
+        """Take an object out; watches show its last state, that in which its last finalizer was still there."""
         old = self.tables[table].pop(key)
         self.version += 1
-        shown = dict(last if last is not None else old)
+        shown = dict(old)
         shown["metadata"] = {**shown["metadata"], "resourceVersion": str(self.version)}
         self._log(table, Step(self.version, ChangeKind.DELETED, old, None, shown))
         return shown

@@ -115,19 +115,59 @@ def _type_problem(value: Any, schema: Obj, path: str) -> Problem | None:
     return Problem(field=path, reason="FieldValueTypeInvalid", message=message)
 
 
-def type_mismatches(value: Any, schema: Obj, path: str = "") -> Iterator[str]:
-    """Where a value is not of the type in its schema, in the words of server-side apply."""
+def untyped(value: Any, schema: Obj, path: str = "") -> Iterator[str]:
+    """Where a value is none of its schema, in the words of server-side apply."""
     if _type_problem(value, schema, path) is not None:
-        given = json.dumps(value, separators=(",", ":"))
-        yield f"{path}: expected {_SMD_NAMES[schema['type']]}, got &value.valueUnstructured{{Value:{given}}}"
+        yield f"{path}: expected {_expected(value, schema)}"
     elif isinstance(value, dict):
-        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, item in value.items():
-            inner = properties.get(key) or (additional if isinstance(additional, dict) else {})
-            yield from type_mismatches(item, inner, f"{path}.{key}")
+            inner = _entry_schema(schema, key)
+            if inner is None:
+                yield f"{path}.{key}: field not declared in schema"
+            else:
+                yield from untyped(item, inner, f"{path}.{key}")
     elif isinstance(value, list):
-        for place, item in enumerate(value):
-            yield from type_mismatches(item, schema.get("items") or {}, f"{path}[{place}]")
+        yield from _untyped_items(value, schema, path)
+
+
+def _expected(value: Any, schema: Obj) -> str:
+    wanted = _SMD_NAMES.get(schema.get("type", ""), "string")
+    if wanted == "numeric":
+        return f"numeric (int or float), got {_NAMES.get(type(value), 'null')}"
+    return f"{wanted}, got &value.valueUnstructured{{Value:{json.dumps(value, separators=(',', ':'))}}}"
+
+
+def _entry_schema(schema: Obj, key: str) -> Obj | None:
+    """The schema of one entry of an object; None if there is no place for it."""
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    if key in properties:
+        return dict(properties[key])
+    if isinstance(additional, dict):
+        return additional
+    embedded = schema.get("x-kubernetes-embedded-resource") and key in _EVERY_OBJECT
+    return {} if additional or embedded or schema.get("x-kubernetes-preserve-unknown-fields") or not schema else None
+
+
+def _untyped_items(value: list[Any], schema: Obj, path: str) -> Iterator[str]:
+    keys = schema.get("x-kubernetes-list-map-keys") or []
+    seen: set[str] = set()
+    for place, item in enumerate(value):
+        inner, shown = schema.get("items") or {}, f"[{place}]"
+        if keys and isinstance(item, dict):
+            pairs = {key: item[key] for key in sorted(keys) if key in item}
+            if not pairs:
+                named = " ".join(_quoted(key) for key in keys)
+                why = "associative list with keys has an element that omits all key fields"
+                yield f"{path}: element {place}: {why} [{named}] (and doesn't have default values for any key fields)"
+                return
+            shown = "[" + ",".join(f"{key}={json.dumps(one)}" for key, one in pairs.items()) + "]"
+        elif schema.get("x-kubernetes-list-type") == "set":
+            shown = f"[={json.dumps(item)}]"
+        if shown in seen:
+            yield f"{path}: duplicate entries for key {shown}"
+            return
+        seen.add(shown)
+        yield from untyped(item, inner, path + shown)
 
 
 def _object_problems(value: Obj, schema: Obj, path: str) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, T
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.change import ChangeKind
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.testing import answers, reads
+from kubectl_ctrl.testing import answers, options, reads, schemas
 from kubectl_ctrl.testing.answers import encode
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.storage import Step, Storage
@@ -73,16 +73,14 @@ class Watch:
     def _initial(self) -> tuple[list[bytes], int]:
         """The lines before any change, and the version after which changes are told."""
         text = self.ask.query.get("resourceVersion", "")
-        if "sendInitialEvents" in self.ask.query and self.ask.query.get("resourceVersionMatch") != "NotOlderThan":
-            message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            raise answers.bad_options("resourceVersionMatch", message)
+        options.check_watch(self.ask)
         if self.ask.flag("sendInitialEvents"):
             return self._state(streaming=True), self._storage.version
         if text in ("", "0"):
             # The end of the initial state is told even to those who did not ask for it in so many words.
             return self._state(streaming=not text), self._storage.version
         if not text.isdecimal():
-            raise answers.Refusal(500, answers.status(500, "", reads.bad_version(text)))
+            raise answers.unparsed(reads.bad_version(text))
         return [], int(text)
 
     def _state(self, *, streaming: bool) -> list[bytes]:
@@ -220,7 +218,8 @@ class Watch:
         if annotations:
             meta["annotations"] = annotations
         resource = self.ask.resource
-        shown = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
+        empty = {} if self.ask.kind.custom else schemas.EMPTY.get(resource.kind, {})
+        shown = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta, **empty}
         return _line("BOOKMARK", encode(self._form(shown)))
 
     async def _wait(self) -> None:

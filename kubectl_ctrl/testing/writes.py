@@ -8,7 +8,8 @@ from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES, Resource
-from kubectl_ctrl.testing import answers, managed, names, patching, rules, scales, shaping
+from kubectl_ctrl.testing import answers, managed, names, options, patching, rules, scales, shaping
+from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.storage import Storage
 
@@ -100,8 +101,8 @@ class Writer:
     def _create(self, ask: Ask, obj: Obj) -> Done:
         key = key_of(obj)
         self._check_namespace(ask, key)
-        if self._storage.get(ask.kind.table, key) is not None:
-            raise answers.already_exists(ask.resource, key.name)
+        if (old := self._storage.get(ask.kind.table, key)) is not None:
+            raise answers.already_exists(ask.resource, key.name, deleting=is_deleting(old))
         new, warnings = self._newborn(ask, obj)
         new = managed.updated(ask.kind, None, new, self._change(ask))
         return Done(body=self._commit(ask, None, new), code=201, warnings=warnings)
@@ -110,7 +111,7 @@ class Writer:
         new, warnings = shaping.shaped(ask.kind, obj, ask.query.get("fieldValidation", "Warn"))
         new = rules.newborn(ask.kind, new, uid=self._new_uid(), now=self._now())
         shaping.check(ask.kind, new, None)
-        return new, warnings
+        return new, [*warnings, *self._advice(ask, new, None)]
 
     def _create_by_update(self, ask: Ask, obj: Obj) -> Done:
         if ask.subresource or not ask.kind.create_on_update:
@@ -123,6 +124,9 @@ class Writer:
     # -- changing
 
     def _replace(self, ask: Ask, old: Obj, new: Obj) -> Done:
+        if new["metadata"].get("managedFields") == [] and not ask.kind.custom:
+            # Go's types tell an empty list from none: it forgets all entries, as one empty entry does.
+            new = {**new, "metadata": {**new["metadata"], "managedFields": [{}]}}
         new, warnings = self._successor(ask, old, new)
         new = managed.updated(ask.kind, old, new, self._change(ask))
         return Done(body=self._commit(ask, old, new), warnings=warnings)
@@ -135,7 +139,10 @@ class Writer:
         shaping.check(ask.kind, new, old)
         if given is not None:
             new = {**new, "metadata": {**new["metadata"], "managedFields": given}}
-        return new, warnings
+        return new, [*warnings, *self._advice(ask, new, old)]
+
+    def _advice(self, ask: Ask, new: Obj, old: Obj | None) -> list[str]:
+        return names.finalizer_warnings(new, old) if ask.kind.custom else []
 
     def _scale(self, ask: Ask, old: Obj, scale: Obj) -> Done:
         new = scales.scaled(ask.kind, old, scale)
@@ -146,6 +153,8 @@ class Writer:
         config = shaping.without_nulls(ask.obj())
         self._check_apply(ask, config)
         shaping.check_known(ask.kind, config)
+        if old is None and not ask.subresource:
+            rules.check_named(ask, config)
         rules.check_place(ask, config)
         force = ask.flag("force")
         if old is not None:
@@ -165,13 +174,16 @@ class Writer:
 
     def _check_apply(self, ask: Ask, config: Obj) -> None:
         if not ask.query.get("fieldManager"):
-            raise answers.bad_patch("fieldManager", "Required value: is required for apply patch")
+            message = "Required value: is required for apply patch"
+            problem = Problem(field="fieldManager", reason="FieldValueRequired", message=message)
+            raise answers.bad_query("PatchOptions", problem)
         if not config.get("apiVersion") or not config.get("kind"):
             raise answers.bad_request(
                 f"invalid object type: {config.get('apiVersion', '/')}, Kind={config.get('kind', '')}"
             )
-        if ask.kind.custom and (config["apiVersion"], config["kind"]) != (ask.resource.api_version, ask.resource.kind):
-            raise answers.bad_request(f"invalid object type: {config['apiVersion']}, Kind={config['kind']}")
+        if (config["apiVersion"], config["kind"]) != (ask.resource.api_version, ask.resource.kind):
+            group, _, version = config["apiVersion"].rpartition("/")
+            raise answers.bad_request(f"invalid object type: {group}/{version}, Kind={config['kind']}")
         if "managedFields" in config["metadata"]:
             raise answers.bad_request("metadata.managedFields must be nil")
 
@@ -185,12 +197,12 @@ class Writer:
 
     def delete(self, ask: Ask) -> Done:
         old = self._there(ask, self._storage.get(ask.kind.table, ask.key))
-        options = ask.body() or {}
-        if options.get("dryRun"):
+        given = ask.body() or {}
+        if given.get("dryRun"):
             ask = replace(ask, query={**ask.query, "dryRun": "All"})
-        self._check_preconditions(ask, old, options.get("preconditions") or {})
-        finalizers = _finalizers(ask, old, options)
-        grace = _grace(ask, old, options)
+        self._check_preconditions(ask, old, given.get("preconditions") or {})
+        finalizers = _finalizers(ask, old, given)
+        grace = _grace(ask, old, given)
         if not finalizers and not grace and not (old.get("spec") or {}).get("finalizers"):
             return Done(body=self._remove(ask, old))
         if is_deleting(old):
@@ -226,7 +238,7 @@ class Writer:
         if ask.dry_run:
             return new
         if is_deleting(new) and not new["metadata"].get("finalizers") and _can_go(new):
-            self._note(ask, new, version_of(self._storage.remove(ask.kind.table, key_of(new), new)))
+            self._note(ask, new, version_of(self._storage.remove(ask.kind.table, key_of(new))))
             return new
         stored = self._storage.put(ask.kind.table, {**new, "metadata": dict(new["metadata"])})
         self._note(ask, stored, version_of(stored), "" if old is None else version_of(old))
@@ -294,11 +306,11 @@ def _timeless(obj: Obj) -> Obj:
     return {**obj, "metadata": {**obj["metadata"], "managedFields": entries}}
 
 
-def _finalizers(ask: Ask, old: Obj, options: Obj) -> list[str]:
+def _finalizers(ask: Ask, old: Obj, given: Obj) -> list[str]:
     finalizers = list(old["metadata"].get("finalizers") or ())
     if ask.resource == CRDS and rules.CRD_FINALIZER not in finalizers:
         finalizers.append(rules.CRD_FINALIZER)
-    policy = options.get("propagationPolicy") or ask.query.get("propagationPolicy") or ""
+    policy = options.propagation(ask, given)
     if policy == "Foreground" and "foregroundDeletion" not in finalizers:
         finalizers.append("foregroundDeletion")
     if policy == "Orphan" and "orphan" not in finalizers:
@@ -306,11 +318,11 @@ def _finalizers(ask: Ask, old: Obj, options: Obj) -> list[str]:
     return finalizers
 
 
-def _grace(ask: Ask, old: Obj, options: Obj) -> int:
+def _grace(ask: Ask, old: Obj, given: Obj) -> int:
     """Only pods that run somewhere get time to stop."""
     if old.get("kind") != "Pod" or not (old.get("spec") or {}).get("nodeName"):
         return 0
-    asked = options.get("gracePeriodSeconds", ask.query.get("gracePeriodSeconds"))
+    asked = given.get("gracePeriodSeconds", ask.query.get("gracePeriodSeconds"))
     if asked is None:
         asked = (old.get("spec") or {}).get("terminationGracePeriodSeconds", 30)
     return int(asked)

@@ -53,7 +53,7 @@ def test_the_servers_own_metadata_cannot_be_patched() -> None:
     ("containers", "expected"),
     [
         ([{"name": "web", "image": "new"}], [("web", "new"), ("side", "s")]),
-        ([{"name": "third", "image": "t"}], [("web", "nginx:1.27"), ("side", "s"), ("third", "t")]),
+        ([{"name": "third", "image": "t"}], [("third", "t"), ("web", "nginx:1.27"), ("side", "s")]),
         ([{"name": "side", "$patch": "delete"}], [("web", "nginx:1.27")]),
         ([{"$patch": "replace"}, {"name": "only", "image": "o"}], [("only", "o")]),
     ],
@@ -82,7 +82,7 @@ def test_strategic_patches_of_maps_and_sets() -> None:
         metadata: Any = {"labels": {"$patch": "replace", "c": "3"}, "finalizers": ["x.example.com/b"]}
         _, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", {"metadata": metadata}, kind=STRATEGIC)
         assert obj["metadata"]["labels"] == {"c": "3"}
-        assert obj["metadata"]["finalizers"] == ["x.example.com/a", "x.example.com/b"]
+        assert obj["metadata"]["finalizers"] == ["x.example.com/b", "x.example.com/a"]
         metadata = {"$deleteFromPrimitiveList/finalizers": ["x.example.com/a"], "labels": None}
         _, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", {"metadata": metadata}, kind=STRATEGIC)
         assert obj["metadata"]["finalizers"] == ["x.example.com/b"]

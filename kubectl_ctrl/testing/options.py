@@ -1,0 +1,69 @@
+"""The options of requests, in query and body: which values there are, and the server's words about others."""
+
+from __future__ import annotations
+
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.testing import answers
+from kubectl_ctrl.testing.answers import Problem
+from kubectl_ctrl.testing.asks import Ask
+
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_POLICIES = ("", "Foreground", "Background", "Orphan")
+_LONGEST_MANAGER = 128
+
+
+def check_write(ask: Ask) -> None:
+    """Raises the 422 of an option of a write that is not one."""
+    options = f"{ask.verb.capitalize()}Options"
+    if ask.query.get("dryRun", "All") not in ("", "All"):
+        raise answers.bad_query(options, not_supported("dryRun", f'["{ask.query["dryRun"]}"]', '"All"'))
+    if len(ask.query.get("fieldManager", "")) > _LONGEST_MANAGER:
+        message = f"Too long: may not be more than {_LONGEST_MANAGER} bytes"
+        raise answers.bad_query(options, Problem(field="fieldManager", reason="FieldValueTooLong", message=message))
+    validation = ask.query.get("fieldValidation", "")
+    if validation not in _VALIDATIONS:
+        supported = ", ".join(f'"{name}"' for name in _VALIDATIONS)
+        raise answers.bad_query(options, not_supported("fieldValidation", f'"{validation}"', supported))
+
+
+def propagation(ask: Ask, given: Obj) -> str:
+    """The propagation policy of a deletion."""
+    policy = str(given.get("propagationPolicy") or ask.query.get("propagationPolicy") or "")
+    if policy not in _POLICIES:
+        supported = '"Foreground", "Background", "Orphan", "nil"'
+        raise answers.bad_query("DeleteOptions", not_supported("propagationPolicy", f'"{policy}"', supported))
+    return policy
+
+
+def check_list(ask: Ask) -> None:
+    """Raises the 422 of a combination of options that a list does not take."""
+    match, version = ask.query.get("resourceVersionMatch", ""), ask.query.get("resourceVersion", "")
+    field = "resourceVersionMatch"
+    if "sendInitialEvents" in ask.query:
+        raise answers.bad_options("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    if match and not version:
+        raise answers.bad_options(field, f"{field} is forbidden unless resourceVersion is provided")
+    if match not in ("", "Exact", "NotOlderThan"):
+        supported = '"Exact", "NotOlderThan", ""'
+        raise answers.bad_query("ListOptions", not_supported(field, f'"{match}"', supported))
+    if match == "Exact" and version == "0":
+        raise answers.bad_options(field, f'{field} "exact" is forbidden for resourceVersion "0"')
+
+
+def check_watch(ask: Ask) -> None:
+    """Raises the 422 of a combination of options that a watch does not take."""
+    match, field = ask.query.get("resourceVersionMatch", ""), "resourceVersionMatch"
+    initial = "sendInitialEvents" in ask.query
+    if match == "NotOlderThan" if initial else not match:
+        return
+    words = f"{field} is forbidden for watch unless sendInitialEvents is provided"
+    words = f"sendInitialEvents requires setting {field} to NotOlderThan" if initial else words
+    problems = [Problem(field=field, reason="FieldValueForbidden", message=f"Forbidden: {words}")]
+    if match not in ("", "NotOlderThan"):
+        problems.append(not_supported(field, f'"{match}"', '"NotOlderThan"'))
+    raise answers.bad_query("ListOptions", *problems)
+
+
+def not_supported(field: str, given: str, supported: str) -> Problem:
+    message = f"Unsupported value: {given}: supported values: {supported}"
+    return Problem(field=field, reason="FieldValueNotSupported", message=message)
