@@ -1,0 +1,191 @@
+"""Plays a scenario on one server, and takes out of the answers what every server gives as it likes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from e2e.parity.asks import Ask, Scenario
+from kubectl_ctrl.client.transport import HttpRequest, Transport
+
+AGENT = "parity/1.0"
+_REFERENCE = re.compile(r"\$(\d+)\.([\w.]+)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_LAG = re.compile(r"too old resource version: .*\)")
+_ITSELF = ("kube-apiserver", "kube-controller-manager")
+_REVISION = "deployment.kubernetes.io/revision"
+
+
+class Player:
+    """One scenario on one server, request after request."""
+
+    def __init__(self, transport: Transport, namespace: str, scenario: Scenario) -> None:
+        self._transport = transport
+        self._namespace = namespace
+        self._noise = Noise(played=scenario.played)
+        self._answers: list[Any] = []
+
+    async def ask(self, ask: Ask) -> dict[str, Any]:
+        """The answer without noise; it can be referred to from now on."""
+        request = self._request(ask)
+        if ask.until:
+            status, headers, body = await self._watched(request, ask.until)
+        else:
+            response = await self._transport.send(request)
+            status, headers, body = response.status, response.headers, _decoded(response.body)
+        self._answers.append(body)
+        answer = {"code": status, "type": headers.get("content-type"), "warning": headers.get("warning"), "body": body}
+        return dict(self._noise.removed(answer))
+
+    def forget(self) -> None:
+        """The last answer was not the one that was waited for."""
+        del self._answers[-1]
+
+    async def _watched(self, request: HttpRequest, until: str) -> tuple[int, Mapping[str, str], Any]:
+        stream = await self._transport.open(request)
+        try:
+            if stream.status != 200:
+                return stream.status, stream.headers, _decoded(await stream.read())
+            frames: list[Any] = []
+            async for batch in stream.batches():
+                frames += map(json.loads, batch)
+                if any(_ends(frame, until) for frame in frames):
+                    break
+            return stream.status, stream.headers, frames
+        finally:
+            await stream.close()
+
+    def _request(self, ask: Ask) -> HttpRequest:
+        body = None if ask.body is None else json.dumps(self._filled(ask.body)).encode()
+        return HttpRequest(
+            method=ask.method,
+            path=self._filled(ask.path),
+            query=tuple((key, self._filled(value)) for key, value in ask.query.items()),
+            headers={"User-Agent": AGENT, "Content-Type": ask.media, "Accept": ask.accept},
+            body=body,
+            deadline=30.0,
+        )
+
+    def _filled(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return {self._filled(key): self._filled(item) for key, item in value.items()}
+            case list():
+                return [self._filled(item) for item in value]
+            case str() if whole := _REFERENCE.fullmatch(value):
+                return self._referred(whole)
+            case str():
+                text = value.replace("{ns}", self._namespace)
+                return _REFERENCE.sub(lambda reference: str(self._referred(reference)), text)
+        return value
+
+    def _referred(self, reference: re.Match[str]) -> Any:
+        value = self._answers[int(reference[1])]
+        for part in reference[2].split("."):
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        return value
+
+
+def _unplayed(result: dict[str, Any]) -> dict[str, Any]:
+    """Without what the cluster's controllers write."""
+    left = {key: value for key, value in result.items() if key != "status" or "uid" not in result.get("metadata", {})}
+    if "annotations" in left and "uid" in left:
+        left["annotations"] = {key: value for key, value in left["annotations"].items() if key != _REVISION}
+    return {key: value for key, value in left.items() if key != "annotations" or value}
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode()
+
+
+def _ends(frame: Any, until: str) -> bool:
+    if until == frame["type"]:
+        return True
+    return bool(frame["type"] != "DELETED" and until == frame["object"].get("metadata", {}).get("name"))
+
+
+class Noise:
+    """What differs from server to server: UIDs, versions, generated names and times.
+
+    Each UID, version and generated name becomes the number of its first sight, so which of them are equal still shows.
+    """
+
+    def __init__(self, *, played: bool) -> None:
+        self._played = played
+        self._uids: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+
+    def removed(self, answer: Any) -> Any:
+        for meta in _metadata(answer):
+            self._learn(meta)
+        return self._plain(answer)
+
+    def _learn(self, meta: Mapping[str, Any]) -> None:
+        _numbered(self._uids, meta.get("uid"), "uid")
+        start, name = meta.get("generateName", ""), meta.get("name", "")
+        if start and name.startswith(start) and len(name) == len(start) + 5:
+            _numbered(self._names, name, "name")
+        if "uid" in meta:
+            _numbered(self._versions, meta.get("resourceVersion"), "version")
+
+    def _plain(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return self._plain_dict(value)
+            case list():
+                return [self._plain(item) for item in value]
+            case str():
+                return self._plain_text(value)
+        return value
+
+    def _plain_dict(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        result = {self._plain_text(key): self._plain(item) for key, item in value.items()}
+        if "managedFields" in result:
+            result["managedFields"] = sorted(self._entries(result["managedFields"]), key=_owner)
+        if "causes" in result:
+            result["causes"] = sorted(result["causes"], key=json.dumps)
+        if isinstance(result.get("resourceVersion"), str) and (self._played or "uid" not in value):
+            result["resourceVersion"] = "<version>"
+        if result.get("continue"):
+            result["continue"] = "<continue>"
+        return _unplayed(result) if self._played else result
+
+    def _entries(self, entries: list[Any]) -> Iterator[Any]:
+        """The order hangs on the times; on a real server, the cluster's own controllers have entries, too."""
+        return (entry for entry in entries if not self._played or entry.get("manager") not in _ITSELF)
+
+    def _plain_text(self, text: str) -> str:
+        for known in (self._uids, self._names):
+            for value, label in known.items():
+                text = text.replace(value, label)
+        for value, label in self._versions.items():
+            text = re.sub(rf"(?<![\w.-]){value}(?![\w.-])", label, text)
+        return _TIME.sub("<time>", _LAG.sub("too old resource version", text))
+
+
+def _metadata(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The metadata of every object in a value."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _metadata(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key == "metadata" and isinstance(item, dict):
+                yield item
+            else:
+                yield from _metadata(item)
+
+
+def _numbered(known: dict[str, str], value: object, what: str) -> None:
+    if isinstance(value, str) and value:
+        known.setdefault(value, f"<{what} {len(known) + 1}>")
+
+
+def _owner(entry: Mapping[str, Any]) -> str:
+    return json.dumps([entry.get(name, "") for name in ("operation", "manager", "apiVersion", "subresource")])

@@ -1,0 +1,138 @@
+"""The scripted API server of kubectl_ctrl.testing answers as a real one does, request by request.
+
+Most tests of controllers are judged by the scripted server. Here every scenario is played on both; what may differ is
+a gap that the scripted server's docstring admits, and then it must differ, so that a gap that was closed is noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.kube import Cluster, Kubectl
+from e2e.parity import applying, deleting, reading, shapes, watching, writing
+from e2e.parity.asks import GROUP, Ask, Scenario, even_crd, foo_crd
+from e2e.parity.play import Player
+from kubectl_ctrl.client.credentials import Credentials
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
+from kubectl_ctrl.client.network import NetworkTransport
+from kubectl_ctrl.client.transport import HttpRequest, Transport
+from kubectl_ctrl.clock import Clock, SystemClock
+from kubectl_ctrl.testing import server
+from kubectl_ctrl.testing.server import ScriptedServer
+
+ROOMS = (reading, writing, applying, deleting, shapes, watching)
+SCENARIOS = [scenario for room in ROOMS for scenario in room.SCENARIOS]
+_JSON = {"Content-Type": "application/json"}
+PATIENCE = 20.0  # seconds that the real cluster's controllers have for their work
+AT_ONCE = 8
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterator[Path]:
+    """The session's cluster with the CRDs of the scenarios in it."""
+    admin = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
+    admin.create(foo_crd(), even_crd())
+    names = [f"crd/{plural}.{GROUP}" for plural in ("foos", "evens")]
+    admin("wait", "--for=condition=Established", *names, "--timeout=30s")
+    yield cluster.kubeconfig
+    admin("delete", *names, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def differences(kubeconfig: Path, request: pytest.FixtureRequest) -> Mapping[str, list[str]]:
+    """What the servers answered differently, by scenario; all that are asked for are played side by side."""
+    calls = (getattr(item, "callspec", None) for item in request.session.items)
+    found = [call.params["scenario"] for call in calls if call is not None and "scenario" in call.params]
+    return asyncio.run(_played([one for one in found if isinstance(one, Scenario)], kubeconfig))
+
+
+@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=scenario.name) for scenario in SCENARIOS])
+def test_both_servers_answer_alike(scenario: Scenario, differences: Mapping[str, list[str]]) -> None:
+    found = differences[scenario.name]
+    if scenario.gap:
+        assert found, f"The servers agree: {scenario.gap!r} is no gap any more."
+    else:
+        assert not found, "\n".join(found)
+
+
+def test_a_gap_is_one_that_is_documented() -> None:
+    documented = " ".join((server.__doc__ or "").split())
+    assert [scenario.gap for scenario in SCENARIOS if scenario.gap not in documented] == []
+
+
+def test_no_two_scenarios_have_one_name() -> None:
+    assert [name for name, times in Counter(scenario.name for scenario in SCENARIOS).items() if times > 1] == []
+
+
+async def _played(scenarios: Sequence[Scenario], kubeconfig: Path) -> Mapping[str, list[str]]:
+    clock, turns = SystemClock(), asyncio.Semaphore(AT_ONCE)
+    async with _connected(kubeconfig, clock) as real:
+
+        async def play(number: int, scenario: Scenario) -> list[str]:
+            async with turns:
+                return await _compared(scenario, f"parity-{number}", real, clock)
+
+        found = await asyncio.gather(*(play(number, scenario) for number, scenario in enumerate(scenarios)))
+    return {scenario.name: lines for scenario, lines in zip(scenarios, found, strict=True)}
+
+
+async def _compared(scenario: Scenario, namespace: str, real: Transport, clock: Clock) -> list[str]:
+    """The scenario in a namespace of its own, which is left there: the session's cluster ends anyway."""
+    place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    scripted = ScriptedServer(clock)
+    for obj in (foo_crd(), even_crd(), place):
+        scripted.create(obj, manager="setup")
+    body = json.dumps(place).encode()
+    made = await real.send(HttpRequest(method="POST", path="/api/v1/namespaces", headers=_JSON, body=body))
+    assert made.status == 201, made.body
+    ours, theirs = Player(scripted, namespace, scenario), Player(real, namespace, scenario)
+    try:
+        return [text for ask in scenario.asks if (text := await _difference(ask, ours, theirs, clock))]
+    finally:
+        await scripted.close()
+
+
+@asynccontextmanager
+async def _connected(kubeconfig: Path, clock: Clock) -> AsyncIterator[NetworkTransport]:
+    found = load(ConfigFlags(kubeconfig=str(kubeconfig)), {}, kubeconfig.parent)
+    transport = NetworkTransport(found, Credentials(found, clock=clock, environ={}, interactive=False), clock=clock)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+async def _difference(ask: Ask, ours: Player, theirs: Player, clock: Clock) -> str:
+    """What the real server answers otherwise; it gets time where its controllers have to act first."""
+    scripted, real = await ours.ask(ask), await theirs.ask(ask)
+    end = clock.elapsed() + PATIENCE
+    while ask.settled and scripted != real and clock.elapsed() < end:
+        await clock.sleep(0.1)
+        theirs.forget()
+        real = await theirs.ask(ask)
+    lines = [f"  {path}: real {one}, scripted {other}" for path, one, other in _unequal(real, scripted)]
+    return "\n".join([f"{ask.method} {ask.path} {dict(ask.query)}", *lines]) if lines else ""
+
+
+def _unequal(real: Any, scripted: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """Where two JSON values differ, and how."""
+    if isinstance(real, dict) and isinstance(scripted, dict):
+        for key in sorted(real | scripted):
+            yield from _unequal(real.get(key, ...), scripted.get(key, ...), f"{path}.{key}")
+    elif isinstance(real, list) and isinstance(scripted, list) and len(real) == len(scripted):
+        for place, (one, other) in enumerate(zip(real, scripted, strict=True)):
+            yield from _unequal(one, other, f"{path}[{place}]")
+    elif real != scripted:
+        yield path, _shown(real), _shown(scripted)
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is ... else json.dumps(value)
