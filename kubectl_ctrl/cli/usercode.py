@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 _OURS = "kubectl_ctrl"
 _EXTRA = "KUBECTL_CTRL_PYTHONPATH"
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_STDLIB = Path(os.__file__).resolve().parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,12 @@ class Code:
         return _files(self.modules) | self.failed | frozenset(self._mains)
 
     def owns(self, file: Path) -> bool:
-        """Whether a file is part of it; packages installed in a folder below it are not."""
-        return file.is_relative_to(self.root) and "site-packages" not in file.relative_to(self.root).parts
+        """Whether a file is part of it; Python and what is installed are not, also where they lie below its folder."""
+        if file in self._mains:
+            return True
+        if self.root.name in _INSTALLED or not file.is_relative_to(self.root):
+            return False
+        return _INSTALLED.isdisjoint(file.relative_to(self.root).parts) and not file.is_relative_to(_STDLIB)
 
     def _guarded(self, main: Main) -> ModuleType:
         try:
@@ -255,7 +261,8 @@ def _free_name(stem: str) -> str:
 
 
 def _installed(module: ModuleType) -> bool:
-    return "site-packages" in Path(getattr(module, "__file__", None) or "").parts or module.__name__ == _OURS
+    parts = Path(getattr(module, "__file__", None) or "").parts
+    return not _INSTALLED.isdisjoint(parts) or module.__name__ == _OURS
 
 
 def declared_at(file: Path, attribute: str) -> Place:

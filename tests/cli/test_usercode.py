@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from kubectl_ctrl.cli import sources
+from kubectl_ctrl.cli.usercode import Code
 from kubectl_ctrl.errors import ControllerError
 from tests.cli.own import MINE, Write
 
@@ -32,7 +35,6 @@ def test_folders_with_files_of_the_same_names_do_not_mix(write: Write) -> None:
 def test_any_file_name_will_do_and_none_gets_in_the_way(write: Write, name: str) -> None:
     write(f"{name}.py", MINE)
     assert named(f"./{name}.py") == ["mine"]
-    import json
     import queue
 
     assert "here" not in str(json.__file__) + str(queue.__file__)
@@ -105,6 +107,18 @@ def test_what_a_function_imports_later_is_watched_and_what_is_installed_below_is
     assert {path.name for path in sourced.source.code.files} == {"mine.py"}
     __import__("later")
     assert {path.name for path in sourced.source.code.files} == {"mine.py", later.name}
+
+
+def test_python_and_what_is_installed_are_nobodys_own(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody's home may hold both Python and a controller: a reload must leave Python alone."""
+    home = Path(os.path.commonpath([os.__file__, click.__file__]))
+    assert not any(Code(home, []).owns(Path(str(one.__file__))) for one in (os, json, click))
+    single = write("site-packages/single.py", MINE)
+    monkeypatch.setenv("KUBECTL_CTRL_PYTHONPATH", str(single.parent))
+    write("site-packages/beside.py", "")
+    single.write_text("import beside\n" + MINE)
+    [sourced] = sources.resolve(["single:CONTROLLER"])
+    assert sourced.source.code.files == {single}
 
 
 def test_a_bundled_controller_is_loaded_again_and_nothing_else_of_the_package() -> None:
