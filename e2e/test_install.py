@@ -242,7 +242,8 @@ def test_an_equal_crd_of_others_is_used_and_never_touched(
     mark = audit.mark()
     told = ctrl("install", made.word).checked().out.splitlines()
     assert told == [f"{made.lines[0]} unchanged, not ours", *said(made, "created")[1:]]
-    ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    assert f"{made.lines[0]} stays: it is not ours." in ran.err
     assert kubectl.find("crd", made.crd)
     assert not [one for one in audit.writes(mark) if one.name == made.crd]
 

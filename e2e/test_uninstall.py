@@ -274,3 +274,30 @@ def test_a_controller_without_a_cleanup_says_so(ctrl: Ctrl, made: MadeUp) -> Non
     ran = ctrl("uninstall", made.word, "--clean").checked()
     assert f"{made.name}: it has nothing to clean" in ran.err
     assert ran.out.splitlines() == gone(made)
+
+
+def test_a_process_that_runs_others_too_is_named_before_it_is_stopped(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp
+) -> None:
+    running = ctrl.started("run", made.word, "podcount")
+    kubectl.create(made.thing("one"))
+    wait_until(lambda: held(made, kubectl, "one"))
+    plan = ctrl("uninstall", made.word, "--crds=delete")
+    assert plan.code == 6
+    assert ", which also runs podcount, would be asked to stop" in plan.out
+    assert running.process.poll() is None
+    ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    assert running.wait() == 0
+
+
+def test_objects_out_of_reach_of_every_runner_are_refused(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, running: Started, namespace: str
+) -> None:
+    meta = {"name": "far", "namespace": "default", "finalizers": [f"{made.group}/guard"]}
+    kubectl.create({**made.thing("far"), "metadata": meta})
+    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes")
+    assert ran.code == 6
+    assert f"{made.crd} default/far has" in ran.err
+    assert f"{namespace}/one" not in ran.err, "The runner of this namespace finishes with that one."
+    assert kubectl.find(made.crd, "one")
+    assert running.process.poll() is None

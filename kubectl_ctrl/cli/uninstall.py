@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.command import Verb, later
-from kubectl_ctrl.cli.flags import ALLOW_CONTEXT
+from kubectl_ctrl.cli.flags import ALLOW_CONTEXT, ANNOTATION_PREFIX
 from kubectl_ctrl.cli.grammar import DURATION, Flag
 
 VERB = Verb(
@@ -14,8 +14,9 @@ VERB = Verb(
     details=(
         "Only what install made goes: our labels and our field manager tell. CRDs and\n"
         "their objects stay, unless --crds=delete says otherwise; then the objects go\n"
-        "first, while the controller still runs and can finish with them. No finalizer\n"
-        "is ever taken away. A namespace goes when nothing else lies in it."
+        "first, while the controller still runs and can finish with them; then it is\n"
+        "asked to stop. A Deployment that runs it goes in any case, before its rights.\n"
+        "No finalizer is ever taken away, and a namespace goes when it is empty."
     ),
     examples=(
         ("Take out the rights of foo; its CRD and its objects stay", "uninstall foo"),
@@ -25,6 +26,7 @@ VERB = Verb(
     ),
     flags=(
         ALLOW_CONTEXT,
+        ANNOTATION_PREFIX,
         Flag(
             "--clean",
             help="First have the controller take back what it wrote on objects that are not its own, with your rights.",

@@ -32,6 +32,7 @@ from kubectl_ctrl.errors import NotFound, Refused, TimedOut, UsageError
 from kubectl_ctrl.install.draining import Drain, marked_by
 from kubectl_ctrl.install.finalizers import Held
 from kubectl_ctrl.install.kinds import ref_of, shown
+from kubectl_ctrl.install.ours import is_marked
 from kubectl_ctrl.install.removing import Installed, Remover, installed, wait_until_gone
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
@@ -68,7 +69,8 @@ def run(app: App, given: Given) -> int:
     if not given.arguments:
         names = ", ".join(BUNDLED)
         raise UsageError("uninstall needs a controller.", next_step=f"the bundled controllers are: {names}")
-    sourced = sources.resolve(given.arguments)
+    prefix = given["annotation_prefix"]
+    sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
     effect = Effect.DRY_RUN if dry_run != "none" else Effect.DESTROY if delete else Effect.WRITE
     resolved = meant(app, given, effect)
     wish = Wish(
@@ -89,7 +91,8 @@ def run(app: App, given: Given) -> int:
 def _again(given: Given) -> str:
     """The command to repeat, for whoever means it."""
     words = ["kubectl", "ctrl", "uninstall", *given.arguments, "--crds=delete", "--yes"]
-    valued, switches = ("context", "allow_context", "namespace", "kubeconfig"), ("clean", "drain_with_run")
+    valued = ("context", "allow_context", "annotation_prefix", "namespace", "kubeconfig")
+    switches = ("clean", "drain_with_run")
     words += [f"--{name.replace('_', '-')}={given[name]}" for name in valued if given[name]]
     words += [f"--{name.replace('_', '-')}" for name in switches if given[name]]
     return shlex.join(words)
@@ -135,7 +138,8 @@ async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
     going = there.crds if wish.crds else ()
     runners = await look(client, state_dir=here.app.state_dir, cluster=here.cluster, name=spec.name)
     ours = await deployments_of(client, spec.name)
-    for sentence in (*there.left, *dict.fromkeys((*runners.unseen, *ours.unseen))):
+    kept = await _not_ours(here, sourced, there) if wish.crds else []
+    for sentence in (*there.left, *kept, *dict.fromkeys((*runners.unseen, *ours.unseen))):
         here.app.narrate(escaped(f"{spec.name}: {sentence}"))
     gone = {name_of(crd) for crd in going}
     staying = [resource for resource in spec.primaries if resource.full_name not in gone]
@@ -147,6 +151,20 @@ async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
         places=runners.places,
         deployments=ours.objects,
     )
+
+
+async def _not_ours(here: Here, sourced: Sourced, there: Installed) -> list[str]:
+    """The CRDs of a controller that were there before it: they were used, and are not ours to take away."""
+    known = {name_of(crd) for crd in there.crds}
+    stay = []
+    for crd in sourced.parts().crds:
+        try:
+            live = await here.client.get(ref_of(crd))
+        except NotFound:
+            continue
+        if name_of(crd) not in known and not is_marked(live, sourced.spec.name):
+            stay.append(f"{shown(ref_of(crd))} stays: it is not ours.")
+    return stay
 
 
 class Job:
@@ -169,6 +187,9 @@ class Job:
             self._here.app.answer(f"{_named(obj)} would be deleted")
         for obj in there.namespaces:
             self._here.app.answer(f"{_named(obj)} would be deleted if nothing else lies in it")
+        for place in self._found.places:
+            if place.kind is Kind.PROCESS:
+                self._here.app.answer(f"{place.text}{self._beside(place)} would be asked to stop")
 
     def _counted(self, crd: Obj) -> str:
         """`3 objects: 2 in namespace a, 1 in namespace b`."""
@@ -179,6 +200,11 @@ class Job:
         total = _objects(len(of_crd))
         parts = [f"{count} in namespace {space}" for space, count in sorted(counts.items()) if space]
         return total + (f": {', '.join(parts)}" if parts else "")
+
+    def _beside(self, place: Place) -> str:
+        """What else ends with a process."""
+        others = [name for name in (place.runner.controllers if place.runner else ()) if name != self._found.name]
+        return f", which also runs {', '.join(others)}," if others else ""
 
     def check(self) -> None:
         """Refuse what could not be finished, before anything is begun."""
@@ -282,7 +308,7 @@ class Job:
         app, name = self._here.app, self._found.name
         if place.kind is Kind.PROCESS and self._wish.crds:
             if asked_to_stop(app.state_dir, place):
-                app.narrate(f"{name}: asked {place.text} to stop")
+                app.narrate(f"{name}: asked {place.text}{self._beside(place)} to stop")
         elif place.kind is not Kind.DEPLOYMENT and not self._found.deployments:
             app.narrate(escaped(f"{name}: it also runs as {place.text}; that is not stopped from here"))
 
