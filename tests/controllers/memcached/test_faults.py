@@ -363,7 +363,7 @@ def test_f34_a_selector_that_is_there_is_kept_until_the_deployment_goes() -> Non
 
     async def body(stage: Caching) -> None:
         owner = owner_reference(stage.server.create(memcached(size=2)))
-        labels = {"app.kubernetes.io/name": "memcached-operator", "app.kubernetes.io/version": "1.4.36-alpine"}
+        labels = {"app": "cache", "app.kubernetes.io/version": "1.4.36-alpine"}
         stage.server.create(deployment(labels=labels, owner=owner))
         async with stage.controlled():
             found = stage.deployment()
