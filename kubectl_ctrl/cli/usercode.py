@@ -140,8 +140,7 @@ class Code:
     @contextmanager
     def _searching(self) -> Iterator[None]:
         """Its folders are searched first, and namesakes of its modules are out of sight."""
-        others = {name: module for code in self._beside if code is not self for name, module in code.modules.items()}
-        hidden = {name: module for name, module in others.items() if self._has(name.partition(".")[0])}
+        hidden = {name: module for name, module in self._others() if self._has(name.partition(".")[0])}
         _take_out(hidden)
         before = sys.path[:]
         sys.path[:] = [*self._paths, *(path for path in before if path not in self._paths)]
@@ -157,8 +156,13 @@ class Code:
     def _has(self, name: str) -> bool:
         return any((Path(path) / name).is_dir() or (Path(path) / f"{name}.py").exists() for path in self._paths)
 
+    def _others(self) -> Iterator[tuple[str, ModuleType]]:
+        return ((name, module) for code in self._beside if code is not self for name, module in code.modules.items())
+
     def _loaded(self) -> dict[str, ModuleType]:
-        return {name: module for name, module in list(sys.modules.items()) if self._is_own(name, module)}
+        taken = {id(module) for _, module in self._others()}  # by code in a folder below ours
+        loaded = {name: module for name, module in list(sys.modules.items()) if self._is_own(name, module)}
+        return {name: module for name, module in loaded.items() if id(module) not in taken}
 
     def _is_own(self, name: str, module: ModuleType) -> bool:
         if self._package:

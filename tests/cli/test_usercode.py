@@ -31,6 +31,18 @@ def test_folders_with_files_of_the_same_names_do_not_mix(write: Write) -> None:
         assert sourced.source.read().name == sourced.spec.name
 
 
+def test_code_in_a_folder_below_is_not_loaded_again_with_the_code_above(write: Write) -> None:
+    for folder in ("", "below/"):
+        write(f"{folder}controller.py", "import helpers\n" + MINE.replace('"mine"', "helpers.NAME"))
+        write(f"{folder}helpers.py", f'NAME = "in-{folder.strip("/")}-here"\n')
+    above, below = sources.resolve(["./controller.py", "./below"])
+    modules = dict(below.source.code.modules)
+    assert {path.parent.name for path in above.source.code.files} == {"here"}
+    above.source.code.again(lambda: None)
+    assert below.source.code.modules == modules
+    assert (above.source.read().name, below.source.read().name) == ("in--here", "in-below-here")
+
+
 @pytest.mark.parametrize("name", ["queue", "json", "yaml", "my-controller", "7th"])
 def test_any_file_name_will_do_and_none_gets_in_the_way(write: Write, name: str) -> None:
     write(f"{name}.py", MINE)
