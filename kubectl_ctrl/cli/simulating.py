@@ -300,7 +300,7 @@ def scene_of(raw: bytes, file: str, names: Names) -> Scene:
     if annotations := _bare(raw):
         meta = {"name": Path(file).stem, "annotations": annotations}
         return Scene(target={"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 1}})
-    objects = [_spelled(found.obj) for found in manifests.parse(raw, file)]
+    objects = [_spelled(found) for found in manifests.parse(raw, file)]
     kinds = {resource.kind for resource in WORKLOADS}
     targets = [obj for obj in objects if obj["kind"] in kinds]
     if len(targets) > 1 and len(said := [obj for obj in targets if names.on(obj)]) == 1:
@@ -316,11 +316,23 @@ def scene_of(raw: bytes, file: str, names: Names) -> Scene:
     return Scene(target=target, hpa=_matching(hpas, target["kind"], name_of(target)), namespace=namespace)
 
 
-def _spelled(obj: Obj) -> Obj:
-    """With the parts that a server would have."""
-    if not isinstance(obj.get("spec") or {}, dict):
-        raise UsageError(f"{obj['kind']} {name_of(obj)!r} has a spec that is no mapping.")
-    return {**obj, "spec": obj.get("spec") or {}}
+def _spelled(found: manifests.Manifest) -> Obj:
+    """With the parts that a server would have, and without those that it would refuse."""
+    obj = found.obj
+    spec, annotations = obj.get("spec") or {}, obj["metadata"].get("annotations") or {}
+    if not isinstance(annotations, dict) or not all(isinstance(value, str) for value in annotations.values()):
+        raise found.wrong("An annotation is no text.", "put its value in quotes")
+    if not isinstance(spec, dict) or not isinstance(spec.get("replicas", 1), int):
+        raise found.wrong("spec.replicas is no whole number.")
+    if obj["kind"] == HPAS.kind and not _is_autoscaler(spec):
+        raise found.wrong("The autoscaler must have scaleTargetRef with kind and name, and maxReplicas.")
+    return {**obj, "spec": spec}
+
+
+def _is_autoscaler(spec: Obj) -> bool:
+    target = spec.get("scaleTargetRef")
+    numbers = (spec.get("minReplicas", 1), spec.get("maxReplicas"))
+    return isinstance(target, dict) and {"kind", "name"} <= set(target) and all(isinstance(one, int) for one in numbers)
 
 
 def _bare(raw: bytes) -> dict[str, str]:

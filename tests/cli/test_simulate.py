@@ -160,6 +160,33 @@ def test_a_file_must_have_one_workload(tmp_path: Path, capsys: Captured, objects
     assert "must have one Deployment or StatefulSet" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("metadata: {name: web, annotations: {a/b: 1}}", "An annotation is no text."),
+        ("metadata: {name: web, annotations: [a]}", "An annotation is no text."),
+        ("metadata: {name: web}\nspec: {replicas: many}", "spec.replicas is no whole number."),
+        ("metadata: {name: web}\nspec: 3", "spec.replicas is no whole number."),
+        ("metadata: [", "is not YAML"),
+    ],
+)
+def test_a_file_that_no_server_would_take_is_told_with_its_line(
+    tmp_path: Path, capsys: Captured, text: str, told: str
+) -> None:
+    path = tmp_path / "web.yaml"
+    path.write_text(f"apiVersion: apps/v1\nkind: Deployment\n{text}\n")
+    assert cli.main(["simulate", "-f", str(path)]) != 0
+    err = capsys.readouterr().err
+    assert told in err
+    assert "web.yaml:" in err
+
+
+def test_an_autoscaler_that_is_none_is_told(tmp_path: Path, capsys: Captured) -> None:
+    hpa = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "auto"}}
+    assert simulate(tmp_path, workload(stop="0 1 * * *"), hpa) != 0
+    assert "scaleTargetRef" in capsys.readouterr().err
+
+
 def test_a_cron_of_every_minute_ends_after_a_thousand_rows(tmp_path: Path, capsys: Captured) -> None:
     assert simulate(tmp_path, workload(stop="* * * * *"), flags=("-o=json",)) == 0
     out, err = capsys.readouterr()

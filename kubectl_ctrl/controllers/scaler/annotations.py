@@ -1,27 +1,6 @@
 """What the annotations of a workload say, its namespace's as defaults; and what is wrong with them, all of it at once.
 
-| annotation     | meaning                                                                | when it is not there  |
-|----------------|------------------------------------------------------------------------|-----------------------|
-| start, stop    | five-field cron texts                                                  | no such event         |
-| start-replicas | the count after a start                                                | the remembered count  |
-| stop-replicas  | the count after a stop                                                 | 0                     |
-| time-zone      | IANA name of the zone that cron texts and dates are in                 | UTC                   |
-| schedules      | more schedules: a YAML or JSON list of name, start, stop,              | none                  |
-|                | startReplicas, stopReplicas, timeZone (each as the annotation it is    |                       |
-|                | named after, which is its default; at least one of start and stop)     |                       |
-| exclude        | true: give back what was taken, and leave the object alone             | false                 |
-| exclude-until  | the same until a time: RFC 3339, or a date with or without hours and   | not excluded          |
-|                | minutes in the time zone (a date alone is its first moment)            |                       |
-| pause          | true: leave the object exactly as it is                                | false                 |
-| force-up       | true: as after a start, whatever the schedules say                     | false                 |
-| force-down     | true: as after a stop                                                  | false                 |
-| grace-period   | how long after its creation an object is left alone: 15m, 1h30m, 2d    | not at all            |
-| enforce        | true: between events a manual change of the count is reverted          | false: it holds       |
-| allow-owned    | true: also an object that a controller owns                            | it is left alone      |
-| allow-gitops   | true: also a count that Argo CD, Flux or Helm applied                  | it is refused         |
-
-An empty value takes a namespace's default away. A name that is not in this table is an error, because a `strat` that is
-taken for nothing leaves a workload stopped for good.
+The package's docstring has the table of their names and meanings.
 """
 
 from __future__ import annotations

@@ -160,8 +160,8 @@ class Scaler:
 
     async def _settle(self, ctx: Context, seen: _Seen) -> float | None:
         """Do what is to be done about one workload; when to look at it again."""
-        settings = self._settings(ctx, seen)
-        if settings is None:
+        settings = self._settings(ctx, seen) if seen.namespace is not None else None
+        if settings is None:  # also while it is not known what the namespace says: it may be all that there is
             return None
         planned = plan(seen.target, seen.hpa, settings, self._names, ctx.now())
         if not planned.changes:

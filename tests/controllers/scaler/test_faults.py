@@ -103,6 +103,24 @@ def test_f38_what_a_clock_that_was_far_ahead_did_is_not_waited_for() -> None:
     scenario(body)
 
 
+def test_f13_what_the_cache_has_not_seen_yet_counts() -> None:
+    """At the moment of the stop the server has it put off already; the watch is late."""
+
+    async def body(stage: Stage) -> None:
+        stage.goto("2026-01-05T12:29:30Z")
+        stage.server.create(workload(**WEEKDAYS))
+        async with stage.scaling():
+            await stage.rest(10)
+            stage.server.watch_delay = 60
+            stage.say(stop="0 23 * * *")
+            await stage.until("2026-01-05T12:30Z")
+            assert stage.replicas() == 3
+            await stage.rest(300)
+            assert (stage.replicas(), stage.messages()) == (3, [])
+
+    scenario(body)
+
+
 @pytest.mark.parametrize("lost", [True, False])
 def test_f39_a_crash_at_the_event_is_caught_up_once(lost: bool) -> None:
     """The process goes in the middle of the write, whether it took effect or not."""

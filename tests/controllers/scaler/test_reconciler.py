@@ -327,6 +327,8 @@ def test_a_workloads_own_force_stands_against_its_namespaces() -> None:
         stage.server.create(workload("mine", force_up="true"))
         async with stage.scaling():
             assert (stage.replicas("all"), stage.replicas("mine")) == (0, 3)
+            assert stage.state("mine")["last-event"].startswith("force/start=3/")
+            assert stage.messages("BadAnnotation") == []
 
     scenario(body)
 
