@@ -21,9 +21,9 @@ takes another), say when. On a Namespace they are defaults for the workloads in 
 | allow-gitops   | true: also a count that Argo CD, Flux or Helm applied                  | it is refused         |
 
 Each of `schedules` has start, stop or both, and may have name, startReplicas, stopReplicas and timeZone; what it leaves
-out is as the annotation says. A cron text fires where day of month and day of week are both restricted when either
-fits. An empty value takes a namespace's default away. A name that is not in this table is an error, because a `strat` that is
-taken for nothing leaves a workload stopped for good.
+out is as the annotation says. Where a cron text restricts day of month and day of week, either is enough. An empty
+value takes a namespace's default away. A name that is not in this table is an error, because a `strat` that is taken
+for nothing leaves a workload stopped for good.
 
 What holds is the action of the latest event up to now, so a start of the program, a sleep of the laptop, a missed tick
 and an edit all lead to the same count. Each event acts once: a manual scale after it holds until the next, unless

@@ -107,11 +107,12 @@ def test_f13_what_the_cache_has_not_seen_yet_counts() -> None:
     """At the moment of the stop the server has it put off already; the watch is late."""
 
     async def body(stage: Stage) -> None:
-        stage.goto("2026-01-05T12:29:30Z")
+        stage.goto("2026-01-05T12:29Z")
         stage.server.create(workload(**WEEKDAYS))
+        stage.server.watch_delay = 40
         async with stage.scaling():
-            await stage.rest(10)
-            stage.server.watch_delay = 60
+            await stage.rest(49)
+            assert "start=3" in stage.state()["last-event"]
             stage.say(stop="0 23 * * *")
             await stage.until("2026-01-05T12:30Z")
             assert stage.replicas() == 3
