@@ -86,6 +86,11 @@ class Caches:
         cached = self.get(resource, meta["name"], meta.get("namespace") or "") if resource in self._lookups else None
         return cached if cached is not None and uid_of(cached) == uid_of(obj) else obj
 
+    def resource_of(self, obj: Obj) -> Resource | None:
+        """The declared resource that the object is of."""
+        named = (obj.get("apiVersion"), obj.get("kind"))
+        return next((one for one in self._lookups if (one.api_version, one.kind) == named), None)
+
     def _of(self, resource: Resource) -> Lookup:
         lookup = self._lookups.get(resource)
         if lookup is None:

@@ -3,6 +3,7 @@
 | in the cache              | what is done                                                         |
 |---------------------------|----------------------------------------------------------------------|
 | absent                    | POST; on 409 a live GET tells whether it is ours after all           |
+| absent, and was there     | the same, if a live GET of the owner says that it still wants one    |
 | controlled by another UID | nothing, ever: `foreign`                                             |
 | being deleted             | nothing: it has to go first, and its end wakes the owner             |
 | controlled by our UID     | applied with force and metadata.uid, if that would change anything   |
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubectl_ctrl.errors import Conflict, ControllerError, NotFound, NotServed
+from kubectl_ctrl.errors import CallSite, Conflict, ControllerError, Forbidden, NotFound, NotServed, Replaced
 from kubectl_ctrl.model.fields import own_entry
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.owners import controlled_by, with_owner
@@ -54,16 +55,23 @@ class Children:
         desired = without(_complete(child, owner, resource), paths)
         ref = resource.ref(name_of(desired), namespace_of(desired))
         live = self._caches.get(resource, ref.name, ref.namespace)
+        if live is None and self._need.had_child(owner, ref):
+            await self._check(owner)
         for left in reversed(range(_MOST_ROUNDS)):
             try:
-                return await self._ensure(live, desired, owner, ref, paths)
+                ensured = await self._ensure(live, desired, owner, ref, paths)
             except NotFound as error:  # gone, or replaced by another one of its name
                 if live is None or not left or isinstance(error, NotServed):
                     raise
                 self._writes.gone(ref, uid_of(live))
+                await self._check(owner)
             except Conflict:  # our view was too old: for a POST, or for a patch that insists on a version
                 if not left:
                     raise
+            else:
+                if ensured.ours:
+                    self._need.note_child(owner, ref)
+                return ensured
             live = await self._look(ref)
         raise AssertionError("the last round returns or raises")
 
@@ -84,6 +92,29 @@ class Children:
         answer = await self._writes.apply(ref, with_uid(desired, live), known=version_of(live))
         self._need.settle(answer, desired, ref)
         return Ensured(answer, How.APPLIED)
+
+    async def _check(self, owner: Obj) -> None:
+        """Refuse a child in the place of one that is gone, unless the server still has the owner.
+
+        A cache that has not heard of the owner's end would have it made as often as the garbage collector takes it.
+        """
+        resource = self._caches.resource_of(owner)
+        if resource is None:
+            return
+        ref = resource.ref(name_of(owner), namespace_of(owner))
+        try:
+            now = await self._writes.client.get(ref)
+        except Forbidden:  # then the garbage collector has the last word
+            return
+        except NotFound:
+            self._writes.gone(ref, uid_of(owner))
+            raise
+        site = CallSite("get", str(ref))
+        if uid_of(now) != uid_of(owner):
+            self._writes.gone(ref, uid_of(owner))
+            raise Replaced(f"{ref} was deleted and made again.", site=site, code=409)
+        if is_deleting(now):
+            raise Conflict(f"{ref} is being deleted, and gets no child any more.", site=site, code=409)
 
     def _left(self, live: Obj, how: How, why: str) -> Ensured:
         self._writes.notes.skip(why)

@@ -41,6 +41,18 @@ class Settlements:
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], Settled] = OrderedDict()
+        self._children: OrderedDict[tuple[str, ObjectRef], None] = OrderedDict()  # (UID of the owner, child)
+
+    def note_child(self, owner: Obj, child: ObjectRef) -> None:
+        """The owner has this child."""
+        self._children[uid_of(owner), child] = None
+        self._children.move_to_end((uid_of(owner), child))
+        if len(self._children) > _MOST_REMEMBERED:
+            self._children.popitem(last=False)
+
+    def had_child(self, owner: Obj, child: ObjectRef) -> bool:
+        """Whether it ever had, as far as is known."""
+        return (uid_of(owner), child) in self._children
 
     def get(self, obj: Obj, subresource: str) -> Settled | None:
         return self._known.get((uid_of(obj), subresource))
@@ -101,6 +113,12 @@ class Need:
             return True
         self._settlements.put(live, desired, ref.subresource)
         return False
+
+    def note_child(self, owner: Obj, child: ObjectRef) -> None:
+        self._settlements.note_child(owner, child)
+
+    def had_child(self, owner: Obj, child: ObjectRef) -> bool:
+        return self._settlements.had_child(owner, child)
 
     def settle(self, answer: Obj, desired: Obj, ref: ObjectRef) -> None:
         """A write of `desired` was answered so: whatever differs in it is the server's doing."""

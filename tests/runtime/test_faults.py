@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
+import pytest
+
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.conditions import find
@@ -83,6 +85,54 @@ def test_f07_conflicts_for_ever_back_off_and_others_go_on() -> None:
             refused.stop()
             await world.rest(1100)
             assert child(world) == {"size": "1"}
+
+    virtually(main)
+
+
+@pytest.mark.parametrize("how", ["gone", "made again", "ending", "nobody may ask"])
+def test_f14_no_child_comes_back_for_an_owner_whose_end_was_not_seen(how: str) -> None:
+    """The watch of the owners is away, that of the children tells at once what the garbage collector took."""
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(copied)):
+            away = world.server.faults.fail(Match(verb="watch list", plural="toys"), 503, times=None)
+            world.server.drop_watches(TOYS, cleanly=False)
+            world.server.writes.clear()
+            if how == "nobody may ask":
+                world.server.faults.fail(Match(verb="get", plural="toys"), 403, times=None)
+            if how == "ending":
+                world.server.change(TOYS, "bear", {"metadata": {"finalizers": [HOLD]}})
+            world.server.collecting = how != "nobody may ask"
+            world.server.delete(TOYS, "bear")
+            if how == "made again":
+                world.server.create(toy("bear", size=9))
+            if child(world) is not None:
+                world.server.delete(CONFIGMAPS, "bear")
+            await world.rest(20)
+            created = [write for write in world.writes() if write.verb == "create"]
+            assert len(created) == (how == "nobody may ask"), "then it is left to the garbage collector"
+            assert not any(attempt.traceback for attempt in world.attempts)
+            away.stop()
+            await world.rest(60)
+            world.server.collecting = True
+            world.server.settle()
+            await world.rest(60)
+            assert child(world) == ({"size": "9"} if how == "made again" else None)
+
+    virtually(main)
+
+
+def test_f14_one_that_somebody_deleted_is_made_again() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(copied)):
+            for _ in range(3):
+                world.server.delete(CONFIGMAPS, "bear")
+                await world.rest(1)
+                assert child(world) == {"size": "1"}
 
     virtually(main)
 

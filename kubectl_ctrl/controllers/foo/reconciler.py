@@ -57,8 +57,6 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
         return None
     wanted = foo["spec"]["deploymentName"]
     live = await ctx.read.get(DEPLOYMENTS, wanted, request.namespace)
-    if live is None and foo.get("status") and await _is_leaving(ctx, foo):
-        return None
     hpa = await _hpa_of(ctx, request.namespace, wanted)
     try:
         ensured = await ctx.write.ensure(
@@ -92,12 +90,6 @@ def _problem_of(foo: Obj) -> tuple[str, str] | None:
             f"spec.deploymentName has {length} characters; with the hash of its ReplicaSets it may have {_NAME_LIMIT}.",
         )
     return None
-
-
-async def _is_leaving(ctx: Context, foo: Obj) -> bool:
-    """Whether a Foo whose Deployment is gone goes as well, and the cache does not know it yet."""
-    now = await ctx.read.live(FOOS, name_of(foo))
-    return now is None or is_deleting(now) or uid_of(now) != uid_of(foo)
 
 
 def _replicas(foo: Obj) -> int:
