@@ -63,16 +63,29 @@ def rename(kubectl: Kubectl, name: str, deployment_name: str) -> None:
 def told_of_the_taken_name(kubectl: Kubectl, times: int) -> None:
     def told() -> bool:
         assert condition(kubectl.json("get", "foo", "late")).get("reason") == "ErrResourceExists"
-        events = kubectl.json("get", "events", "--field-selector=reason=ErrResourceExists")["items"]
-        assert [event.get("count", 1) for event in events] == [times]
+        assert told_of(kubectl, "ErrResourceExists") == [times]
         return True
 
     wait_until(told, deadline=60)
 
 
+def told_of(kubectl: Kubectl, reason: str) -> list[int]:
+    """How often each event of that reason was given."""
+    events = kubectl.json("get", "events", f"--field-selector=reason={reason}")["items"]
+    return [event.get("count", 1) for event in events]
+
+
 def walk_memcached(kubectl: Kubectl, ctrl: Ctrl) -> None:
     test_memcached.find_the_name_taken(kubectl)
     test_memcached.find_it_gone(kubectl)
+    sample = f"deployment/{test_memcached.SAMPLE}"
+    # Its own is taken from it: the same words again, so the first event is patched.
+    kubectl("patch", sample, "--type=json", '--patch=[{"op":"remove","path":"/metadata/ownerReferences"}]')
+    wait_until(lambda: told_of(kubectl, "ErrResourceExists") == [2], deadline=60)
+    kubectl("delete", sample)
+    wait_until(test_memcached.converged(kubectl, 3), deadline=60)
+    kubectl("delete", sample)
+    wait_until(test_memcached.converged(kubectl, 3), deadline=60)
     test_memcached.leave_the_replicas_to_an_autoscaler(kubectl)
     kubectl("delete", f"hpa/{test_memcached.SAMPLE}", f"memcached/{test_memcached.SAMPLE}")
     wait_until(lambda: test_memcached.nothing_left(kubectl), deadline=60)
@@ -146,14 +159,16 @@ def installed(ctrl: Ctrl, kubectl: Kubectl, name: str) -> Iterator[str]:
 
 
 def owners_are_known(kubectl: Kubectl, name: str) -> bool:
-    """The admission plugin asks discovery every half minute; until then it refuses owners of new types to everybody."""
+    """The admission plugin asks discovery every half minute; until then it refuses owners of types that are new."""
     for crd in kubectl.json("get", "crds", f"--selector=app.kubernetes.io/name={name}")["items"]:
         spec = crd["spec"]
         version = f"{spec['group']}/{spec['versions'][0]['name']}"
         owner = {"apiVersion": version, "kind": spec["names"]["kind"], "name": "x", "uid": "x", "controller": True}
-        meta = {"name": "probe", "ownerReferences": [{**owner, "blockOwnerDeletion": True}]}
-        probe = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
-        if kubectl.try_("create", "--dry-run=server", "--filename=-", stdin=probe).code:
+        probe = deployment("probe")
+        probe["metadata"]["ownerReferences"] = [{**owner, "blockOwnerDeletion": True}]
+        # As the account: who may update all finalizers is not asked.
+        words = ("create", "--dry-run=server", "--filename=-", f"--as={user_of(name)}")
+        if kubectl.try_(*words, stdin=json.dumps(probe)).code:
             return False
     return True
 
