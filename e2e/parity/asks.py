@@ -11,6 +11,9 @@ from typing import Any
 
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
 SECRETS = "/api/v1/namespaces/{ns}/secrets"
+ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
+PODS = "/api/v1/namespaces/{ns}/pods"
+SERVICES = "/api/v1/namespaces/{ns}/services"
 EVENTS = "/api/v1/namespaces/{ns}/events"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{ns}/deployments"

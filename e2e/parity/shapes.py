@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from e2e.parity.asks import (
+    ACCOUNTS,
     DEPLOYMENTS,
     EVENS,
     EVENTS,
@@ -13,8 +14,10 @@ from e2e.parity.asks import (
     HPAS,
     LEASES,
     MAPS,
+    PODS,
     REPLICASETS,
     SECRETS,
+    SERVICES,
     STATEFULSETS,
     config_map,
     deployment,
@@ -192,6 +195,10 @@ def _event(name: str, **about: Any) -> Any:
     return {"metadata": {"name": name}, "involvedObject": {"kind": "ConfigMap", "name": "one", **about}, **told}
 
 
+def _service(**spec: Any) -> Any:
+    return {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}, **spec}}
+
+
 _LEASE = f"{LEASES}/one"
 _BUILT_IN = (
     *(
@@ -235,6 +242,19 @@ _BUILT_IN = (
         "an unknown field of a Deployment",
         post(DEPLOYMENTS, deployment("web", odd=1), fieldValidation="Strict", dryRun="All"),
         gap="fieldValidation sees no unknown fields in them",
+    ),
+    scenario("a Service", post(SERVICES, _service(), dryRun="All"), gap=_AS_FAR),
+    scenario("a headless Service", post(SERVICES, _service(clusterIP="None"), dryRun="All"), gap=_AS_FAR),
+    scenario("an account", post(ACCOUNTS, {"metadata": {"name": "one"}}), get(f"{ACCOUNTS}/one")),
+    scenario(
+        "a token",
+        post(f"{ACCOUNTS}/one/token", {"spec": {}}),
+        gap="Of subresources there are status, scale and finalize",
+    ),
+    scenario(
+        "a Pod",
+        post(PODS, {"metadata": {"name": "one"}, "spec": {"containers": [_CONTAINER]}}),
+        gap="No RBAC, admission",
     ),
     scenario("data of a wrong type", post(MAPS, {"metadata": {"name": "one"}, "data": {"a": 1}}), gap=_AS_FAR),
     scenario("data as text", post(SECRETS, {"metadata": {"name": "one"}, "stringData": {"a": "text"}})),

@@ -255,6 +255,38 @@ _PATCHES = (
             STRATEGIC,
         ),
     ),
+    scenario(
+        "strategic merge in an order",
+        post(DEPLOYMENTS, deployment("web")),
+        patch(
+            f"{DEPLOYMENTS}/web",
+            _template(
+                {
+                    "$setElementOrder/containers": [{"name": "web"}, {"name": "side"}],
+                    "containers": [{"name": "side", "image": "x"}],
+                }
+            ),
+            STRATEGIC,
+        ),
+        gap="Strategic merge reads over $setElementOrder and $retainKeys",
+    ),
+    scenario(
+        "a strategy by strategic merge",
+        post(DEPLOYMENTS, deployment("web")),
+        patch(f"{DEPLOYMENTS}/web", {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}, STRATEGIC),
+        gap="Strategic merge reads over $setElementOrder and $retainKeys",
+    ),
+    scenario(
+        "labels of a namespace",
+        patch("/api/v1/namespaces/{ns}", {"metadata": {"labels": {"a": "b"}}}),
+        patch("/api/v1/namespaces/{ns}", {"spec": {"finalizers": []}}),
+    ),
+    scenario(
+        "more managers than ten",
+        _ONE,
+        *(patch(f"{MAPS}/one", {"data": {str(place): ""}}, fieldManager=f"m{place}") for place in range(12)),
+        gap="there is no limit of ten",
+    ),
     scenario("strategic merge of a Foo", _FOO, patch(f"{FOOS}/one", {}, STRATEGIC)),
     scenario(
         "who changed what",

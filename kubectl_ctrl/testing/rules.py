@@ -168,6 +168,8 @@ def successor(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
         new.pop("status", None)
         if "status" in old:
             new["status"] = old["status"]
+    if kind.resource == NAMESPACES:
+        new["spec"] = old["spec"]  # its finalizers change through /finalize
     meta, before = new["metadata"], old["metadata"]
     for name in (*_SERVERS_OWN, "uid", "resourceVersion"):
         meta.pop(name, None)

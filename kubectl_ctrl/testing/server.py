@@ -5,7 +5,7 @@ pages, watches and their ends, deletion with finalizers, refusals as Status obje
 
 Gaps, on purpose:
 - No RBAC, admission, quota or webhooks: a 403 is scripted. No Table form, no protobuf, and YAML only where it is JSON.
-  Media types are looked at in patches alone.
+  Media types are looked at in patches alone. Of subresources there are status, scale and finalize.
 - What cannot be read (a selector, a continue token, a body that is no object) is refused in other words, and so is what
   is of a wrong type deep inside; a strict patch is refused as any other write. A JSON patch keeps to its RFC, where the
   real one also replaces what is not there.
