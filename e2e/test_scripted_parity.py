@@ -53,7 +53,10 @@ def differences(kubeconfig: Path, request: pytest.FixtureRequest) -> Differences
     """What the servers answered differently, by scenario; all that are asked for are played side by side."""
     calls = (getattr(item, "callspec", None) for item in request.session.items)
     found = [call.params["scenario"] for call in calls if call is not None and "scenario" in call.params]
-    return asyncio.run(_played([one for one in found if isinstance(one, Scenario)], kubeconfig))
+    wanted = [one for one in found if isinstance(one, Scenario)]
+    # Those that have to wait for somebody begin.
+    wanted.sort(key=lambda one: not any(ask.settled for ask in one.asks))
+    return asyncio.run(_played(wanted, kubeconfig))
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(scenario, id=scenario.name) for scenario in SCENARIOS])
