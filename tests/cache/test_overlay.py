@@ -133,3 +133,14 @@ def test_pending_counts_what_the_watch_has_not_reached(layers: Layers) -> None:
     assert layers.overlay.pending == 2
     layers.event(at("10"), deleted=True)
     assert layers.overlay.pending == 0
+
+
+def test_pending_counts_what_left_the_selection_only_where_the_store_still_has_it(layers: Layers) -> None:
+    elsewhere = thing(Key("a", "never-selected"), "two", "8")
+    layers.overlay.put(elsewhere, None)
+    assert layers.overlay.pending == 0, "no event will ever tell of it"
+    layers.overlay.put(at("9"), None)
+    assert layers.overlay.pending == 1
+    assert layers.read() == ""
+    layers.event(at("9"), deleted=True)
+    assert layers.overlay.pending == 0
