@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from kubectl_ctrl.cache.informer import Informer
 from kubectl_ctrl.cache.informers import Informers
 from kubectl_ctrl.cache.recovery import State as CacheState
+from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.errors import CtrlError, Refused
@@ -52,6 +53,7 @@ class Member:
         self._leaving: Edition | None = None  # the one before, while its last attempts run
         self._swapping = asyncio.Lock()
         self._stopped = False
+        self._absent: set[Selection] = set()  # of types that were not served
         self._edition.listen()
 
     # Its life.
@@ -120,8 +122,14 @@ class Member:
         self.cut(Cut.LEASE)
 
     def _noted(self, informer: Informer) -> None:
-        if informer.health.state is CacheState.REFUSED:
+        state = informer.health.state
+        if state is CacheState.REFUSED:
             self._run.on_fatal(Refused(informer.health.message))
+        elif state is CacheState.MISSING:
+            self._absent.add(informer.selection)
+        elif state is CacheState.SYNCED and informer.selection in self._absent:
+            self._absent.discard(informer.selection)
+            self._kept.client.discovery.forget()  # it may have been read a moment before the type appeared
         self._update()
 
     def _update(self) -> None:

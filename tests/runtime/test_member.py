@@ -20,7 +20,7 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.thrones import Throne, on_throne
 from tests.runtime.toy import CONFIGMAPS, TOYS
-from tests.runtime.world import Running, World, toy
+from tests.runtime.world import Running, World, crd, toy
 
 
 def spec_of(world: World, seconds: float = 0.0) -> ControllerSpec:
@@ -259,3 +259,26 @@ def test_what_to_install_is_said_as_the_user_types_it(caplog: pytest.LogCaptureF
     run_virtual(main())
     [told] = [record.getMessage() for record in caplog.records if "older than the controller" in record.getMessage()]
     assert told.endswith("Next: kubectl ctrl install ./mine/toy.py")
+
+
+@pytest.mark.parametrize("offset", [0.5 * step for step in range(1, 20)])
+def test_a_type_that_appears_is_worked_on_at_once_whatever_discovery_said_before(offset: float) -> None:
+    async def main() -> None:
+        world = World(installed=False)
+
+        async def reconcile(ctx: Context, request: Request) -> Result | None:
+            bear = await ctx.read.get(TOYS, request.name)
+            assert bear is not None
+            await ctx.write.status(bear, TOYS, {"ready": True})
+            return None
+
+        async with world.running(controller("toy", reconcile).for_(TOYS)):
+            await world.rest(20 + offset)
+            world.server.create(crd())
+            world.server.create(toy("bear"))
+            await world.rest(10)
+            found = world.server.get(TOYS, "bear")
+            assert found is not None
+            assert found.get("status") == {"ready": True}
+
+    run_virtual(main())
