@@ -62,7 +62,7 @@ async def _label(ctx: Context, replicaset: Obj, value: str | None) -> Result | N
 
 
 def _left_to_wait(replicaset: Obj, now: float) -> float:
-    """Seconds until the label may be written again; 0.0 for now.
+    """Seconds until the label may be written again; 0.0 when it may be.
 
     When it was written last is what the server noted, so a restart does not forget it. Its clock may differ from ours:
     the wait is at most twice the pause, and none when the clocks are further apart than that.
