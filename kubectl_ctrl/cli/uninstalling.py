@@ -139,15 +139,17 @@ async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
     runners = await look(client, state_dir=here.app.state_dir, cluster=here.cluster, name=spec.name)
     ours = await deployments_of(client, spec.name)
     kept = await _not_ours(here, sourced, there) if wish.crds else []
-    for sentence in (*there.left, *kept, *dict.fromkeys((*runners.unseen, *ours.unseen))):
-        here.app.narrate(escaped(f"{spec.name}: {sentence}"))
     gone = {name_of(crd) for crd in going}
     staying = [resource for resource in spec.primaries if resource.full_name not in gone]
+    marked, hidden = await marked_by(client, staying, spec.name)
+    uncounted = [f"{resource} may not be listed, so finalizers on them are not counted." for resource in hidden]
+    for sentence in (*there.left, *kept, *uncounted, *dict.fromkeys((*runners.unseen, *ours.unseen))):
+        here.app.narrate(escaped(f"{spec.name}: {sentence}"))
     return Found(
         sourced=sourced,
         installed=there,
         holding=tuple(await Drain(client, going, spec.name).holding()),
-        marked=tuple(await marked_by(client, staying, spec.name)),
+        marked=tuple(marked),
         places=runners.places,
         deployments=ours.objects,
     )

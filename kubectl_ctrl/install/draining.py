@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
-from kubectl_ctrl.errors import NotFound
+from kubectl_ctrl.errors import Forbidden, NotFound
 from kubectl_ctrl.install.crds import served
 from kubectl_ctrl.install.finalizers import Held, held
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, uid_of
@@ -33,16 +33,22 @@ async def custom_resources(client: Client, crd: Obj) -> tuple[Resource, list[Obj
     return None
 
 
-async def marked_by(client: Client, resources: Sequence[Resource], controller: str) -> list[Held]:
-    """The objects of these types, in all namespaces, that have a finalizer of the controller."""
-    found = []
+async def marked_by(
+    client: Client, resources: Sequence[Resource], controller: str
+) -> tuple[list[Held], list[Resource]]:
+    """The objects of these types, in all namespaces, with a finalizer of the controller; and what may not be listed."""
+    found: list[Held] = []
+    unseen = []
     for resource in resources:
         try:
             listed = await client.list(resource, ListQuery(metadata_only=True))
         except NotFound:
             continue
+        except Forbidden:
+            unseen.append(resource)
+            continue
         found += [held(obj, resource, (controller,)) for obj in listed.items if obj["metadata"].get("finalizers")]
-    return [one for one in found if one.own]
+    return [one for one in found if one.own], unseen
 
 
 class Drain:

@@ -172,8 +172,7 @@ class Putter:
         except Forbidden as error:
             if "attempting to grant" in error.message:
                 error.next_step = (
-                    "nobody can give rights that he lacks: have somebody who holds these run "
-                    f"kubectl ctrl install {self._controller} --rbac-only"
+                    "nobody can give rights that he lacks: have somebody who has these run the same command"
                 )
             raise
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from kubectl_ctrl.install.draining import Drain, marked_by
 from kubectl_ctrl.install.finalizers import Held
 from kubectl_ctrl.model.resources import PODS
+from kubectl_ctrl.testing.faults import Match
 from tests.install.land import THINGS, Land, on_land, thing
 from tests.runtime.world import crd
 
@@ -71,8 +72,12 @@ def test_whose_a_finalizer_is() -> None:
             "of-others": [],
             "of-another": [],
         }
-        marked = await marked_by(land.client, [THINGS, PODS], "mine")
+        marked, unseen = await marked_by(land.client, [THINGS, PODS], "mine")
         assert sorted(one.ref.name for one in marked) == ["by-domain", "by-manager", "by-type"]
+        assert unseen == []
+        land.server.faults.fail(Match(verb="list", plural="pods"), 403, reason="Forbidden")
+        marked, unseen = await marked_by(land.client, [PODS, THINGS], "mine")
+        assert (len(marked), unseen) == (3, [PODS])
 
     on_land(play)
 
@@ -80,6 +85,6 @@ def test_whose_a_finalizer_is() -> None:
 def test_types_that_are_not_served_hold_nothing() -> None:
     async def play(land: Land) -> None:
         assert await Drain(land.client, [crd(THINGS)], "mine").run(5, lambda _left: None) == []
-        assert await marked_by(land.client, [THINGS], "mine") == []
+        assert await marked_by(land.client, [THINGS], "mine") == ([], [])
 
     on_land(play)
