@@ -79,6 +79,20 @@ def test_another_namespace_is_another_scope(ctrl: Ctrl, kubectl: Kubectl) -> Non
     ctrl("run", "foo", "--once", "--namespace=default").checked()
 
 
+@pytest.mark.parametrize("all_first", [True, False], ids=["all-then-one", "one-then-all"])
+def test_all_namespaces_and_one_of_them_are_not_both_run(
+    ctrl: Ctrl, kubectl: Kubectl, namespace: str, all_first: bool
+) -> None:
+    kubectl.apply(foo("web"))
+    scopes = [("--all-namespaces",), ()] if all_first else [(), ("--all-namespaces",)]
+    first = ctrl.started("run", "foo", *scopes[0])
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    second = ctrl("run", "foo", *scopes[1])
+    assert second.code == 6
+    where = "all namespaces" if all_first else f"namespace {namespace}"
+    assert f"process {first.process.pid} on this machine ({where})" in second.err
+
+
 def test_a_killed_runner_leaves_its_place_free_at_once(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
     first = ctrl.started("run", "foo")
@@ -136,6 +150,65 @@ def test_a_living_holder_of_another_machine_is_left_alone(
     assert ELSEWHERE in ran.err
     assert audit.writes(namespace=namespace) == []
     assert spec_of(kubectl, lease)["holderIdentity"] == ELSEWHERE
+
+
+@pytest.mark.parametrize("flags", [(), ("--leader-elect",)], ids=["unelected", "elected"])
+def test_a_living_holder_of_all_namespaces_is_left_alone_too(
+    ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str, flags: tuple[str, ...]
+) -> None:
+    """Somebody else works in this namespace as well, whatever its Lease is called, and whether we hold one or not."""
+    kubectl.apply(foo("web"))
+    mark = audit.mark()
+    try:
+        with renewed(kubectl, "kubectl-ctrl-foo"):
+            ran = ctrl("run", "foo", *flags, timeout=30)
+    finally:
+        kubectl("delete", "lease", "kubectl-ctrl-foo", "--namespace=default")
+    assert ran.code == 6
+    assert f"the Lease default/kubectl-ctrl-foo is held and renewed by {ELSEWHERE}" in ran.err
+    assert audit.writes(mark, namespace=namespace) == []
+
+
+def test_without_election_a_living_holder_is_left_alone_and_a_dead_one_is_not_waited_for_twice(
+    ctrl: Ctrl, kubectl: Kubectl, lease: str
+) -> None:
+    kubectl.apply(foo("web"))
+    with renewed(kubectl, lease):
+        assert ctrl("run", "foo", timeout=30).code == 6
+    hold(kubectl, lease, ELSEWHERE, seconds=3)
+    ctrl("run", "foo", "--once", "--timeout=30s").checked()
+
+
+def test_a_lease_of_a_namespace_stops_a_run_in_all(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
+    with renewed(kubectl, lease):
+        ran = ctrl("run", "foo", "--all-namespaces", timeout=30)
+    assert ran.code == 6
+    assert f"default/{lease}" in ran.err
+
+
+def test_the_lease_lies_with_the_controller_where_that_has_a_namespace(
+    ctrl: Ctrl, kubectl: Kubectl, lease: str
+) -> None:
+    kubectl("create", "namespace", "foo-system")
+    try:
+        running = ctrl.started("run", "foo", "--leader-elect")
+        found = wait_until(lambda: kubectl.find("lease", lease, "--namespace=foo-system"))
+        assert found["metadata"]["labels"]["app.kubernetes.io/name"] == "foo"
+        assert kubectl.find("lease", lease, "--namespace=default") is None
+        assert running.stop() == 0
+    finally:
+        kubectl("delete", "namespace", "foo-system", "--wait")
+
+
+def test_without_the_right_to_leases_it_warns_or_fails_as_asked(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+    kubectl("create", "serviceaccount", "poor")
+    rules = ("--verb=get,list,watch,create,patch,delete", "--resource=foos,foos/status,deployments,hpa,events")
+    kubectl("create", "role", "poor", *rules)
+    kubectl("create", "rolebinding", "poor", "--role=poor", f"--serviceaccount={namespace}:poor")
+    me = f"--as=system:serviceaccount:{namespace}:poor"
+    ran = ctrl("run", "foo", me, "--leader-elect", "--once").checked()
+    assert "No right to use Leases, so it runs without leader election" in ran.err
+    assert ctrl("run", "foo", me, "--leader-elect=required", "--once").code == 7
 
 
 def test_a_dead_holder_of_another_machine_is_succeeded_after_its_time(

@@ -175,8 +175,7 @@ async def _run(app: App, plan: Plan, ground: _Ground, teller: Teller, stop: Stop
         rng=plan.rng,
         observers=observers,
         options=replace(plan.options, namespace=plan.namespace),
-        services=_services(plan, ground.leases),
-        clients=ground.clients,
+        services=_services(plan, ground),
     )
     async with AsyncExitStack() as beside:
         beside.enter_context(_watchdog(app, plan, manager))
@@ -241,7 +240,7 @@ def _watchdog(app: App, plan: Plan, manager: Manager) -> Watchdog:
     )
 
 
-def _services(plan: Plan, leases: Mapping[str, ObjectRef]) -> Services:
+def _services(plan: Plan, ground: _Ground) -> Services:
     def elector(name: str, client: Client, tell: Callable[[Background], None]) -> LeaseElector:
         candidate = Candidate(
             identity=identity(plan.options.run_id),
@@ -250,9 +249,9 @@ def _services(plan: Plan, leases: Mapping[str, ObjectRef]) -> Services:
             required=plan.elect == "required",
             labels=lease_labels(name),
         )
-        return LeaseElector(client, leases[name], candidate, clock=plan.clock, rng=plan.rng, tell=tell)
+        return LeaseElector(client, ground.leases[name], candidate, clock=plan.clock, rng=plan.rng, tell=tell)
 
     def recorder(name: str, client: Client, tell: Callable[[Background], None]) -> EventRecorder:
         return EventRecorder(client, f"kubectl-ctrl-{name}", clock=plan.clock, rng=plan.rng, tell=tell)
 
-    return Services(elector=elector if plan.elects else None, recorder=recorder)
+    return Services(elector=elector if plan.elects else None, recorder=recorder, clients=ground.clients)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Any
@@ -39,7 +39,6 @@ _log = logging.getLogger(__name__)
 
 _DEFAULT_OPTIONS = RunOptions()
 _NO_SERVICES = Services()
-_NO_CLIENTS: Mapping[str, Client] = {}
 
 _LOOK_FOR_IDLE = 0.1
 _STATE_EVERY = 2.0
@@ -61,9 +60,7 @@ class Manager:
         observers: Iterable[Observer] = (),
         options: RunOptions = _DEFAULT_OPTIONS,
         services: Services = _NO_SERVICES,
-        clients: Mapping[str, Client] = _NO_CLIENTS,
     ) -> None:
-        """`clients`: by its name, the client of a controller that acts as somebody else than the run itself."""
         check_together(controllers)
         self.run_id = options.run_id or new_run(rng)
         self.options = options
@@ -79,7 +76,7 @@ class Manager:
         self._informers = {client: self.informers}
 
         def member(spec: ControllerSpec) -> Member:
-            own = clients.get(spec.name, client)
+            own = services.clients.get(spec.name, client)
             if own not in self._informers:
                 # What one of them may see, another may not: only controllers of one client share caches.
                 self._informers[own] = Informers(own, clock=clock, rng=rng, managers=managers)
@@ -107,10 +104,10 @@ class Manager:
         """
         check_together([spec])
         await self._member(spec.name).swap(spec)
-        used = {informer for member in self.members for informer in member.informers}
         for informers in self._informers.values():
             for informer in informers.all():
-                if informer not in used:
+                # Asked each time: while one is stopped, another swap may go on.
+                if not any(member.uses(informer) for member in self.members):
                     await informers.stop(informer.selection)
 
     def _member(self, name: str) -> Member:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kubectl_ctrl.client.client import Client
@@ -47,11 +47,13 @@ class Services:
     """How to make them for a controller of this name; their calls are told to the function that they are given.
 
     The recorder's client has a gate, which is closed while another may lead: a scope of its own has to keep it.
-    Without an elector it always leads; without a recorder it says nothing.
+    Without an elector it always leads; without a recorder it says nothing. `clients` has, by its name, the client of a
+    controller that acts as somebody else than the run itself.
     """
 
     elector: Callable[[str, Client, Tell], Elector] | None = None
     recorder: Callable[[str, Client, Tell], Recorder] | None = None
+    clients: Mapping[str, Client] = field(default_factory=dict)
 
 
 class Mute:
