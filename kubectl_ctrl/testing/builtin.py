@@ -182,8 +182,19 @@ def _workload(kind: str, spec: Obj, before: Obj | None) -> Iterator[Problem]:
     if not (template.get("spec") or {}).get("containers"):
         field = "spec.template.spec.containers"
         yield Problem(field=field, reason="FieldValueRequired", message="Required value")
+    yield from _port_names((template.get("spec") or {}).get("containers") or [])
     if before is not None and not same(before.get("selector"), selector):
         yield invalid("spec.selector", answers.encode(selector).decode(), "field is immutable")
+
+
+def _port_names(containers: list[Obj]) -> Iterator[Problem]:
+    """Two ports of one name: an apply that moves a named port while somebody else still holds the old one."""
+    for place, container in enumerate(containers):
+        names = [port.get("name") for port in container.get("ports") or ()]
+        for at, name in enumerate(names):
+            if name and name in names[:at]:
+                field = f"spec.template.spec.containers[{place}].ports[{at}].name"
+                yield Problem(field=field, reason="FieldValueDuplicate", message=f'Duplicate value: "{name}"')
 
 
 def _autoscaler(spec: Obj) -> Iterator[Problem]:
