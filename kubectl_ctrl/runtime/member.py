@@ -178,6 +178,11 @@ class Member:
     def informers(self) -> Iterable[Informer]:
         return self._edition.informers.values()
 
+    def uses(self, informer: Informer) -> bool:
+        """Whether its code reads from it, or the code before it, whose last attempts still run."""
+        editions = (self._edition, self._leaving)
+        return any(edition is not None and informer in edition.informers.values() for edition in editions)
+
     @property
     def behind(self) -> int:
         """How much of what the caches know the controller is still to be told."""

@@ -255,6 +255,32 @@ def test_nobody_stands_for_election_with_code_that_waits_for_a_missing_type(swap
     run_virtual(main())
 
 
+def test_a_cache_is_kept_while_old_code_of_another_controller_still_reads_it() -> None:
+    async def main() -> None:
+        world, found = World(), list[int]()
+        world.server.create(toy("bear"))
+
+        async def slow(ctx: Context, request: Request) -> Result | None:
+            await world.clock.sleep(10)
+            found.append(len(await ctx.read.list(CONFIGMAPS)))
+            return None
+
+        two = controller("two", slow).for_(TOYS).reads(CONFIGMAPS)
+        async with world.running(controller("one", do_nothing).for_(TOYS), two) as running:
+            await world.rest(1)
+            swaps = asyncio.gather(
+                running.manager.swap(controller("two", do_nothing).for_(TOYS)),
+                running.manager.swap(controller("one", do_nothing).for_(TOYS)),
+            )
+            await world.rest(1)
+            world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}})
+            await swaps
+            assert found == [1]
+            assert [str(watch.ask.resource) for watch in world.server.watches] == ["toys.toys.example.com"]
+
+    run_virtual(main())
+
+
 def test_code_that_waits_for_a_missing_type_gives_way_to_code_that_needs_another() -> None:
     async def main() -> None:
         world, said, throne = World(), list[str](), Throne()
