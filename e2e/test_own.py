@@ -182,6 +182,14 @@ def test_m01_words_that_name_nothing(here: Path, env: Mapping[str, str]) -> None
         assert (ran.code, hint in ran.err) == (code, True), ran
 
 
+def test_a_missing_type_is_told_with_what_helps(here: Path, env: Mapping[str, str], namespace: str) -> None:
+    text = MINE.replace("for_(CONFIGMAPS)", 'for_(Resource("no.example.com", "v1", "nones", "None"))')
+    (here / "mine.py").write_text(text.replace("import CONFIGMAPS", "import Resource, CONFIGMAPS"))
+    ran = in_folder(here, env, "run", "./mine.py", "--once")
+    assert ran.code == 8
+    assert "next: apply its CRD, or put it beside the code as crd.yaml, for kubectl ctrl install ./mine.py" in ran.err
+
+
 def test_m40_controllers_of_one_name_are_refused_with_both_places(here: Path, env: Mapping[str, str]) -> None:
     for name in ("one", "two"):
         (here / f"{name}.py").write_text(MINE)

@@ -200,9 +200,14 @@ def _holds(path: Path) -> bool:
 
 
 def _no_module(name: str) -> UsageError:
-    top = name.partition(".")[0]
-    here = of_module(top) is not None or (Path.cwd() / top).is_dir()
-    what = f"{top!r} is there, and has no {name.partition('.')[2]!r} in it" if here else "it is no module either"
+    top, _, rest = name.partition(".")
+    located = of_module(top)
+    if (Path.cwd() / top).is_dir() or (located is not None and located[0].file.stem == "__init__"):
+        what = f"there is no {rest!r} in the package {top!r}"
+    elif located is not None:
+        what = f"{top!r} is a module, and no package with modules in it"
+    else:
+        what = "it is no module either"
     return UsageError(
         f"There is no controller {name!r}: {what}.",
         tried=f"bundled controllers, and modules in {Path.cwd()} and in what is installed",

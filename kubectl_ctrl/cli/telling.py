@@ -107,9 +107,15 @@ class Teller:
                 self._app.narrate(line)
         problem = summary.problem()
         if isinstance(problem, NotInstalled):
-            words = shlex.join(sourced.word for sourced in self._plan.controllers)
-            problem.next_step = f"kubectl ctrl install {words}"
+            problem.next_step = self._install()
         return problem
+
+    def _install(self) -> str:
+        """What helps where a resource type is missing."""
+        words = shlex.join(sourced.word for sourced in self._plan.controllers)
+        if any((sourced.folder / "crd.yaml").exists() for sourced in self._plan.controllers):
+            return f"kubectl ctrl install {words}"
+        return f"apply its CRD, or put it beside the code as crd.yaml, for kubectl ctrl install {words}"
 
 
 def _is_answer(value: Observed) -> TypeGuard[Called | Background]:

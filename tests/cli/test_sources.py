@@ -128,11 +128,13 @@ def test_settings_go_to_those_that_take_them(write: Write) -> None:
         (
             "packed.other",
             (
-                "There is no controller 'packed.other': 'packed' is there, and has no 'other' in it.\n"
+                "There is no controller 'packed.other': there is no 'other' in the package 'packed'.\n"
                 "tried: bundled controllers, and modules in {here} and in what is installed\n"
                 "next: did you mean ./packed/other.py?"
             ),
         ),
+        ("mine.other", "There is no controller 'mine.other': 'mine' is a module, and no package with modules in it."),
+        ("no.such", "There is no controller 'no.such': it is no module either."),
         ("$(rm -rf ~)\x1b[31m", "There is no controller '$(rm -rf ~)\\x1b[31m'.\nnext: the bundled controllers are: "),
     ],
 )
