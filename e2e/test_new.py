@@ -57,6 +57,8 @@ def walk(kubectl: Kubectl) -> None:
     greets(kubectl, "example-greeting", "Hi, world")
     kubectl("patch", "configmap", "example-greeting", "--type=merge", '--patch={"data":{"greeting":"no","x":"y"}}')
     wait_until(lambda: data(kubectl, "example-greeting") == {"greeting": "Hi, world", "x": "y"})
+    kubectl("delete", "configmap", "example-greeting")
+    greets(kubectl, "example-greeting", "Hi, world")
     kubectl.apply(greeting("waits", nameFrom="who"))
     wait_until(lambda: ready(kubectl, "waits") == ("False", "WaitingForName"))
     kubectl("create", "configmap", "who", "--from-literal=name=Ada")

@@ -126,6 +126,8 @@ def test_the_rights_are_those_of_its_calls_and_the_example_rests(here: Path) -> 
                 stage.server.create({"apiVersion": GREETINGS.api_version, "kind": GREETINGS.kind, **taken})
                 stage.server.change(CONFIGMAPS, "example-greeting", {"data": {"greeting": "Bye!"}})
                 await stage.rest(60)
+                stage.server.delete(CONFIGMAPS, "example-greeting")
+                await stage.rest(60)
             asked = {(call.verb, call.resource.plural, call.subresource) for a in stage.attempts for call in a.calls}
             print(json.dumps(sorted(asked)))
 
@@ -139,11 +141,13 @@ def test_the_rights_are_those_of_its_calls_and_the_example_rests(here: Path) -> 
         ("apply", "configmaps", ""),
         ("apply", "greetings", "status"),
         ("create", "configmaps", ""),
+        ("get", "greetings", ""),
         ("patch", "configmaps", ""),
     }
     [role] = yaml.safe_load_all((here / "greeting" / "rbac.yaml").read_text())
     rights = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     assert rights == {
+        ("greetings", "get"),
         ("greetings", "list"),
         ("greetings", "watch"),
         ("greetings/status", "patch"),
