@@ -362,6 +362,20 @@ def test_f32_a_start_without_a_count_gives_the_bounds_back() -> None:
     scenario(body)
 
 
+def test_f32_bounds_follow_from_the_first_and_not_from_each_other() -> None:
+    async def body(stage: Stage) -> None:
+        listed = "[{stop: 30 12 * * *, stopReplicas: 1}, {stop: 45 12 * * *, stopReplicas: 3}]"
+        stage.server.create(workload(replicas=6, schedules=listed))
+        stage.server.create(autoscaler(2, 10))
+        async with stage.scaling():
+            await stage.until("2026-01-05T12:30Z")
+            assert stage.bounds() == (1, 1)
+            await stage.until("2026-01-05T12:45Z")
+            assert stage.bounds() == (2, 3)
+
+    scenario(body)
+
+
 def test_f32_enforce_does_not_pull_against_an_autoscaler() -> None:
     async def body(stage: Stage) -> None:
         stage.server.create(workload(enforce="true", start_replicas="2", **WEEKDAYS))
