@@ -162,12 +162,14 @@ _DEPLOYMENT_SPECS: dict[str, Any] = {
     ),
     "expressions": {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}},
 }
+_NAMED = [{"name": "web", "containerPort": 80}, {"name": "web", "containerPort": 81}]
 _BAD_DEPLOYMENTS: dict[str, Any] = {
     "too few replicas": {"replicas": -1},
     "another selector": {"selector": {"matchLabels": {"app": "x"}}},
     "no containers": _pods({"containers": []}),
     "no selector": {"selector": None},
     "no template": {"template": None},
+    "two ports of one name": _pods({"containers": [{**_CONTAINER, "ports": _NAMED}]}),
     "a bad label": _pods({"containers": [_CONTAINER]}, bad="-x"),
 }
 _COARSE: dict[str, Any] = {
