@@ -70,6 +70,7 @@ class Verdict:
     message: str = ""  # one line: what it waits for, or the error
     error_id: str = ""
     where: str = ""  # file:line of the raise in the reconciler's own code
+    last: bool = False  # the run will not come to what follows: each object has one attempt (--once)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,7 +190,7 @@ def verdict_text(verdict: Verdict) -> str:
         case Outcome.WAITING:
             text = "waiting"
         case Outcome.RETRY:
-            text = f"FAILED, retry in {format_duration(verdict.delay)}"
+            text = "FAILED" if verdict.last else f"FAILED, retry in {format_duration(verdict.delay)}"
         case Outcome.TERMINAL:
             text = "FAILED, no retry"
         case Outcome.DROPPED:

@@ -235,13 +235,13 @@ class Controller:
         agains = self._agains[request]
         self._count_agains(request, verdict)
         then = follow(verdict, running.attempt, at=self._clock.now(), agains=agains)
-        if self._run.options.once:
+        if last := self._run.options.once:
             then = None
         settled = self._queue.done(work, drop=lambda cause: self._echo(request, cause) is not None, then=then)
         del self._running[request]
         if self._stopping and then is not None:
             self.left.append(Waiting(request=request, state=_STAGES[type(then)], since=self._clock.now()))
-        verdict = replace(verdict, delay=settled.delay or 0.0)
+        verdict = replace(verdict, delay=verdict.delay if last else settled.delay or 0.0, last=last)
         self._note_standing(request, verdict)
         self._run.observers.tell(
             running.notes.finished(verdict, took=ended.took, echoes=len(settled.dropped), traceback=ended.traceback)

@@ -118,6 +118,11 @@ def test_lines_at_a_terminal_of_80_columns() -> None:
     ]
 
 
+def test_a_failure_that_nothing_follows_promises_no_retry() -> None:
+    last = replace(RETRY, delay=0.0, last=True)
+    assert attempt_text(attempt(SCALED, verdict=last), PIPE).endswith(f"41ms FAILED: {QUOTA}")
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
 @pytest.mark.parametrize("request_", [Request("default", "web"), LONG])
 @pytest.mark.parametrize("verdict", [WAITING, RETRY, Verdict(outcome=Outcome.DONE)])

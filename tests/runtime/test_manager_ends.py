@@ -40,6 +40,21 @@ def test_once_runs_every_object_once_and_ends() -> None:
     run_virtual(main())
 
 
+def test_once_tells_when_the_object_wants_to_be_looked_at_again() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+
+        async def later(world: World, ctx: Context, request: Request) -> Result:
+            return Result(after=3600)
+
+        await world.run(spec_of(world, later), once=True)
+        [verdict] = [attempt.verdict for attempt in world.attempts]
+        assert (verdict.outcome, verdict.delay, verdict.last) == (Outcome.AFTER, 3600.0, True)
+
+    run_virtual(main())
+
+
 def test_once_with_nothing_to_do_ends_at_once() -> None:
     async def main() -> None:
         world = World()
