@@ -301,3 +301,19 @@ def test_objects_out_of_reach_of_every_runner_are_refused(
     assert f"{namespace}/one" not in ran.err, "The runner of this namespace finishes with that one."
     assert kubectl.find(made.crd, "one")
     assert running.process.poll() is None
+
+
+@pytest.mark.parametrize("how", [[], ["--drain-with-run"]])
+def test_ctrl_c_while_it_waits_leaves_everything_in_place(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, how: list[str]
+) -> None:
+    kubectl.create(made.thing("one", THEIRS))
+    words = ("uninstall", made.word, "--crds=delete", "--yes", *how)
+    waiting = ctrl.started(*words)
+    waiting.line("1 still finalizing")
+    assert waiting.stop(deadline=20) == 130
+    assert made.remains(kubectl) == sorted(made.lines)
+    assert kubectl.find(made.crd, "one")["metadata"]["finalizers"][0] == THEIRS
+    free(made, kubectl, "one")
+    ctrl(*words).checked()
+    assert made.remains(kubectl) == []
