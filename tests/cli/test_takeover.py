@@ -100,6 +100,18 @@ def test_who_was_quicker_keeps_it() -> None:
     on_stage(play)
 
 
+def test_what_another_run_took_over_from_us_is_not_ours_to_give_back() -> None:
+    async def play(stage: Stage) -> None:
+        stage.install(deployment(NAME, replicas=2))
+        mine = takeover(stage)
+        await mine.take(now(stage))
+        stage.server.change(DEPLOYMENTS, NAME, note(ELSEWHERE))
+        await mine.give_all_back()
+        assert standing(stage) == (0, ELSEWHERE)
+
+    on_stage(play)
+
+
 def test_a_count_that_somebody_set_stays() -> None:
     async def play(stage: Stage) -> None:
         stage.install(deployment(NAME, replicas=2))
