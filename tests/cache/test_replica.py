@@ -301,6 +301,6 @@ class NarrowedInterleaving(Interleaving):
 
 
 TestInterleaving = Interleaving.TestCase
-TestInterleaving.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestInterleaving.settings = settings(max_examples=200, stateful_step_count=50)
 TestNarrowedInterleaving = NarrowedInterleaving.TestCase
-TestNarrowedInterleaving.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestNarrowedInterleaving.settings = settings(max_examples=200, stateful_step_count=50)

@@ -309,7 +309,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(EVENTS)
 def test_never_two_at_once(events: list[tuple[str, int, float]]) -> None:
     """Whatever happens to servers, clocks and requests, two candidates never both believe that they may act."""

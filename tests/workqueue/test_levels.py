@@ -45,7 +45,7 @@ def picks_until(key: str, levels: L, arrivals: list[int], *, step: float = 0.0) 
     late=st.lists(st.integers(1, 5), min_size=1, max_size=5),
     step=st.sampled_from([0.0, 0.5, 20.0]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_ready_key_runs_within_its_bound_under_arrivals_at_any_rate(
     ahead: int, others: list[int], early: list[int], late: list[int], step: float
 ) -> None:
@@ -66,7 +66,7 @@ def test_a_ready_key_runs_within_its_bound_under_arrivals_at_any_rate(
 
 
 @given(lanes=st.integers(1, 5), depth=st.integers(1, 10), arrivals=st.lists(st.integers(1, 4), min_size=1, max_size=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_key_deep_in_its_lane_is_not_starved_by_ever_new_lanes(lanes: int, depth: int, arrivals: list[int]) -> None:
     levels: L = Levels(AGING)
     for number in range(depth):

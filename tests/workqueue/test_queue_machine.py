@@ -197,5 +197,5 @@ class Machine(RuleBasedStateMachine):
         assert not self.queue._items, "the queue remembers keys of which there is nothing to know"
 
 
-Machine.TestCase.settings = settings(max_examples=25, stateful_step_count=150, deadline=None)
+Machine.TestCase.settings = settings(max_examples=25, stateful_step_count=150)
 test_queue_behaves_like_the_naive_one = Machine.TestCase

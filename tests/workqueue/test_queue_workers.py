@@ -88,7 +88,7 @@ class Site:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_add_is_followed_by_a_run_and_no_key_runs_twice_at_once(seed: int) -> None:
     async def main() -> None:
         site = Site(seed)
