@@ -17,6 +17,7 @@ from kubectl_ctrl.controllers import BUNDLED
         (["run", "./fo"], [":0"]),
         (["run", "foo", "../"], [":0"]),
         (["run", "."], [":0"]),
+        (["run", "mine/contr"], [":0"]),
         (["nonsense", ""], [":4"]),
     ],
 )
