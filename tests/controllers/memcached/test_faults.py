@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kubectl_ctrl.controllers.memcached.reconciler import CONTROLLER, MEMCACHEDS
@@ -435,90 +433,5 @@ def test_f55_the_newest_size_wins_and_the_generation_is_never_ahead() -> None:
             assert {one["observedGeneration"] for one in stage.status()["conditions"]} == {
                 obj["metadata"]["generation"]
             }
-
-    scenario(body)
-
-
-@pytest.mark.parametrize("name", ["UPPER", "under_score", "-dash", "dash-", "a..b", "a/b", "a%b", "ü", "m" * 254])
-def test_m12_a_name_that_is_none_is_refused_by_the_server(name: str) -> None:
-    async def body(stage: Caching) -> None:
-        with pytest.raises(Refusal, match=r"Invalid value|should be valid|must"):
-            stage.server.create(memcached(name))
-
-    scenario(body)
-
-
-def test_m12_a_name_with_dots_will_do() -> None:
-    async def body(stage: Caching) -> None:
-        stage.server.create(memcached("cache.of.mine"))
-        async with stage.controlled():
-            assert stage.condition(name="cache.of.mine") == ("True", "MinimumReplicasReady")
-            assert stage.status("cache.of.mine")["nodes"] == stage.pods()
-
-    scenario(body)
-
-
-@pytest.mark.parametrize("size", [-1, 1.5, "3", None, 2**31])
-def test_m15_a_size_that_is_no_number_in_range(size: Any) -> None:
-    async def body(stage: Caching) -> None:
-        with pytest.raises(Refusal, match=r"spec\.size"):
-            stage.server.create(memcached(size=size))
-
-    scenario(body)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("containerPort", 0), ("containerPort", 65536), ("image", ""), ("image", " x")]
-)
-def test_m15_other_fields_out_of_range(field: str, value: Any) -> None:
-    async def body(stage: Caching) -> None:
-        with pytest.raises(Refusal, match=rf"spec\.{field}"):
-            stage.server.create(memcached(**{field: value}))
-
-    scenario(body)
-
-
-def test_m17_none_very_many_and_an_unknown_field() -> None:
-    async def body(stage: Caching) -> None:
-        stage.server.create(memcached("none", size=0))
-        stage.server.create(memcached("many", size=2**31 - 1, siez=3))
-        async with stage.controlled():
-            assert stage.condition(name="none") == ("False", "RollingOut")
-            assert stage.deployment("none")["spec"]["replicas"] == 0
-            assert stage.deployment("many")["spec"]["replicas"] == 2**31 - 1
-            many = stage.server.get(MEMCACHEDS, "many")
-            assert many is not None
-            assert many["spec"] == {"size": 2**31 - 1}
-
-    scenario(body, playing=False)
-
-
-def test_m20_a_live_selector_that_fits_no_pod_of_its_template() -> None:
-    """Nobody can make one, but the words are there if the server finds so."""
-
-    async def body(stage: Caching) -> None:
-        made = deployment(owner=owner_reference(stage.server.create(memcached())), labels={"tier": "cache"})
-        made["spec"]["selector"] = {"matchExpressions": [{"key": "memcached_cr", "operator": "DoesNotExist"}]}
-        stage.server.create(made)
-        async with stage.controlled():
-            await stage.rest(600)
-            assert stage.condition("Degraded") == ("True", "Invalid")
-            assert "`selector` does not match template `labels`" in stage.told_by("Degraded")["message"]
-            assert len(stage.attempts) <= 3
-            stage.server.delete(DEPLOYMENTS, TEST)
-            await stage.rest(5)
-            assert stage.deployment()["spec"]["selector"]["matchLabels"]["memcached_cr"] == TEST
-            assert stage.condition("Degraded") == ("False", "AsExpected")
-
-    scenario(body, playing=False)
-
-
-def test_m37_odd_words_in_an_image_stay_data() -> None:
-    async def body(stage: Caching) -> None:
-        odd = "-x;$(reboot)\x1b[31m\u202egpj"
-        stage.server.create(memcached(image=odd))
-        async with stage.controlled():
-            assert stage.container()["image"] == odd
-            assert stage.container()["command"] == ["memcached", "-m=64", "-o", "modern", "-v"]
 
     scenario(body)
