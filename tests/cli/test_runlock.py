@@ -84,23 +84,18 @@ def test_a_lock_file_that_was_planted_as_a_link_is_not_followed(tmp_path: Path) 
 
 _CHECKOUT = Path(__file__).parents[2]
 _HOLD = """
-import sys, signal
+import os, signal, sys
 from dataclasses import replace
 from pathlib import Path
-import os
+from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.runlock import only_runner
 from tests.cli.test_runlock import ME
-from kubectl_ctrl.cli.holder import identity
-ran = False
-def stop(*_):
-    global ran
-    ran = True
-signal.signal(signal.SIGTERM, stop)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 scope, signed = sys.argv[2:]
 with only_runner(Path(sys.argv[1]), replace(ME, scope=scope, pid=os.getpid(), holder=signed or identity("r1"))):
     print("held", flush=True)
-    signal.pause()
-sys.exit(3 if ran else 1)
+    signal.sigwait({signal.SIGTERM})
+sys.exit(3)
 """
 
 
@@ -123,7 +118,7 @@ def test_a_process_that_holds_its_lock_can_be_asked_to_stop(tmp_path: Path) -> N
         (runner,) = runners(tmp_path)
         assert runner.pid == process.pid
         assert ask_to_stop(tmp_path, runner)
-        assert process.wait() == 3
+        assert process.wait(10) == 3
 
 
 def test_a_killed_holder_leaves_its_place_free_at_once(tmp_path: Path) -> None:
