@@ -111,7 +111,7 @@ class Code:
             if isinstance(error, _InTheWay):
                 raise
             told, place = from_error(error, main.file, self.owns, os.environ)
-            self.failed = frozenset({place.file})
+            self.failed = frozenset({place.file}) if self.owns(place.file) else frozenset()
             raise told from error
 
     def _imported(self, main: Main) -> ModuleType:
@@ -261,7 +261,7 @@ def _free_name(stem: str) -> str:
     """The file's own name where nothing else has it: it may be called like a module that everybody uses."""
     name = re.sub(r"\W", "_", stem)
     taken = name in sys.stdlib_module_names or (name in sys.modules and _installed(sys.modules[name]))
-    return name if name.isidentifier() and not taken else f"_{name}"
+    return name if stem.isidentifier() and not taken else f"_{name}"
 
 
 def _installed(module: ModuleType) -> bool:

@@ -31,6 +31,24 @@ def test_folders_with_files_of_the_same_names_do_not_mix(write: Write) -> None:
         assert sourced.source.read().name == sourced.spec.name
 
 
+def test_files_whose_names_python_cannot_tell_apart_are_two(write: Write) -> None:
+    for name in ("a-b", "a_b"):
+        write(f"{name}.py", MINE.replace('"mine"', f'"{name.replace("_", "-or-")}"'))
+    assert named("./a-b.py", "./a_b.py") == ["a-b", "a-or-b"]
+
+
+def test_code_that_fails_in_what_is_not_its_own_is_watched_where_it_is(write: Write) -> None:
+    write("mine.py", MINE)
+    [sourced] = sources.resolve(["./mine.py"])
+    path = write("mine.py", "exec(compile('1 / 0', '<made up>', 'exec'))\nimport json\njson.loads('{')\n")
+    with pytest.raises(ControllerError, match=r"^mine\.py:1:1: It cannot be imported: ZeroDivisionError"):
+        sourced.source.code.again(lambda: None)
+    path.write_text("import json\njson.loads('{')\n")
+    with pytest.raises(ControllerError, match=r"^mine\.py:2:1: It cannot be imported: JSONDecodeError"):
+        sourced.source.code.again(lambda: None)
+    assert sourced.source.code.files == {path}
+
+
 def test_code_in_a_folder_below_is_not_loaded_again_with_the_code_above(write: Write) -> None:
     for folder in ("", "below/"):
         write(f"{folder}controller.py", "import helpers\n" + MINE.replace('"mine"', "helpers.NAME"))
