@@ -185,9 +185,9 @@ class Overlay:
 
     @property
     def pending(self) -> int:
-        """Own writes that the watch has not reached. What hides an object that the store does not have waits for nothing:
+        """Own writes that the watch has not reached; what hides nothing of the store waits for nothing.
 
-        no event will ever tell of what was never selected.
+        No event will ever tell of what was never selected.
         """
         waiting = sum(one.obj is not None or self._stores(one.key, one.uid) for one in self._entries.values())
         return waiting + sum(self._stores(grave.key, uid) for uid, grave in self._graves.items())
