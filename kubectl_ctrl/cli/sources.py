@@ -41,10 +41,18 @@ class Source:
     def read(self) -> ControllerSpec:
         """The declaration in the code as it is loaded; a ControllerError says what is missing."""
         module = self.code.load(self.main)
-        if takes := _takes(module, self.settings):
+        if takes := self.takes(module):
             made: ControllerSpec = module.configured(**takes)
             return made
         return _declared(module, self.main.file, self.attribute)
+
+    def takes(self, module: ModuleType) -> dict[str, str]:
+        """Those of the settings that the module's `configured` takes, which stands for its CONTROLLER."""
+        configured = getattr(module, "configured", None)
+        if configured is None or self.attribute not in ("", "CONTROLLER"):
+            return {}
+        known = inspect.signature(configured).parameters if self.settings else ()
+        return {name: self.settings[name] for name in known if name in self.settings}
 
     @property
     def place(self) -> Place:
@@ -258,16 +266,8 @@ def _declared(module: ModuleType, file: Path, attribute: str) -> ControllerSpec:
     return spec
 
 
-def _takes(module: ModuleType, settings: Mapping[str, str]) -> dict[str, str]:
-    """Those of the settings that the module's `configured` takes."""
-    configured = getattr(module, "configured", None)
-    if not settings or configured is None:
-        return {}
-    return {name: settings[name] for name in inspect.signature(configured).parameters if name in settings}
-
-
 def _check_settings(sources: Sequence[tuple[str, Source]], settings: Mapping[str, str]) -> None:
-    taken = {name for _, source in sources for name in _takes(source.code.load(source.main), settings)}
+    taken = {name for _, source in sources for name in source.takes(source.code.load(source.main))}
     for name in settings:
         if name not in taken:
             words = ", ".join(word for word, _ in sources)

@@ -91,11 +91,13 @@ def test_settings_go_to_those_that_take_them(write: Write) -> None:
         return controller(annotation_prefix, reconcile).for_(PODS)
 
     CONTROLLER = configured()
+    OTHER = controller("other", reconcile).for_(PODS)
     """
     write("mine.py", HEAD + dedent(text))
     write("plain.py", MINE)
-    found = sources.resolve(["./mine.py", "./plain.py"], {"annotation_prefix": "b"})
-    assert [one.spec.name for one in found] == ["b", "mine"]
+    words = ["./mine.py:CONTROLLER", "./plain.py", "./mine.py:OTHER"]
+    found = sources.resolve(words, {"annotation_prefix": "b"})
+    assert [one.spec.name for one in found] == ["b", "mine", "other"]
     assert found[0].source.read().name == "b", "after a reload as well"
     with pytest.raises(UsageError, match=r"No controller here takes --annotation-prefix: \./plain\.py\."):
         sources.resolve(["./plain.py"], {"annotation_prefix": "b"})
