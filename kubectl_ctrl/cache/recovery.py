@@ -99,8 +99,11 @@ def after_watch(end: WatchEnd, *, listing: bool) -> Recovery:
         case EndKind.CLOSED:
             return _closed(end)
         case EndKind.SILENT:
+            # No bookmark comes while a type's version stands still, so silence alone is no failure: if the server is
+            # not there, the next request says so.
             message = "Nothing was heard from the server for too long."
-            return Recovery(relist=listing, paged=listing, pace=Pace.NOW, state=State.RETRYING, message=message)
+            state = State.RETRYING if listing else None
+            return Recovery(relist=listing, paged=listing, pace=Pace.NOW, state=state, message=message)
         case EndKind.EXPIRED:
             return Recovery(relist=True, state=State.RETRYING, message=_said(end.error))
     if listing and isinstance(end.error, Invalid | BadRequest):

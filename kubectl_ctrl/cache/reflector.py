@@ -29,7 +29,7 @@ from kubectl_ctrl.model.objects import Obj, annotations_of, key_of, version_of
 _log = logging.getLogger(__name__)
 
 _PAGE = 500
-# A server sends a bookmark every minute, so a connection that is silent for longer is dead.
+# A server sends a bookmark every minute where anything moves, so a connection that is silent for longer may be dead.
 _SILENCE = 70.0
 # Watches of many informers, begun at the same moment, shall not all end at the same moment.
 _SHORTEST_WATCH, _LONGEST_WATCH = 300.0, 600.0

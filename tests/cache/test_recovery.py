@@ -46,7 +46,7 @@ def brief(recovery: Recovery) -> str:
         (end(EndKind.CLOSED), "resume now fine", "relist paged backoff retrying"),
         (end(EndKind.CLOSED, lasted=0.5), "resume steady fine", "relist paged backoff retrying"),
         (end(EndKind.CLOSED, lasted=0.5, events=0), "resume backoff retrying", "relist paged backoff retrying"),
-        (end(EndKind.SILENT), "resume now retrying", "relist paged now retrying"),
+        (end(EndKind.SILENT), "resume now fine", "relist paged now retrying"),
         (end(EndKind.EXPIRED, api(Expired, 410)), "relist backoff retrying", "relist backoff retrying"),
         (end(EndKind.BROKEN), "resume backoff retrying", "relist backoff retrying"),
         (
