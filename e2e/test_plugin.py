@@ -56,8 +56,8 @@ def test_tab_completes_verbs_controllers_and_flags(kubectl: Kubectl) -> None:
     assert completed(kubectl, "") == [entry.name for entry in VERBS]
     assert completed(kubectl, "ru") == ["run"]
     assert completed(kubectl, "run", "") == list(BUNDLED)
-    assert completed(kubectl, "run", "foo", "") == []
-    assert completed(kubectl, "run", "--until") == ["--until-idle"]
+    assert completed(kubectl, "run", "foo", "") == [name for name in BUNDLED if name != "foo"]
+    assert completed(kubectl, "run", "--until") == ["--until", "--until-idle"]
     assert completed(kubectl, "nonsense", "") == []
 
 
