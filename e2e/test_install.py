@@ -347,6 +347,19 @@ def test_m14_a_namespace_that_is_going_takes_nothing(ctrl: Ctrl, kubectl: Kubect
     ctrl("install", made.word).checked()
 
 
+def test_a_dry_run_of_the_server_shows_what_would_become(ctrl: Ctrl, made: MadeUp) -> None:
+    ctrl("install", made.word).checked()
+
+    def longer(role: dict[str, Any]) -> None:
+        role["rules"].append({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]})
+
+    made.change(longer, "rbac")
+    shown = json.loads(ctrl("install", made.word, "--dry-run=server", "--output=json").checked().out)
+    [role] = [obj for obj in shown["items"] if obj["kind"] == "ClusterRole"]
+    assert role["rules"][-1]["resources"] == ["configmaps"]
+    assert role["metadata"]["uid"]
+
+
 # The bundled ones.
 
 

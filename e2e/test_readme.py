@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,9 +65,9 @@ def test_the_first_tour(reader: Reader, kubectl: Kubectl) -> None:
             reader.type(step)
             wait_until(lambda: replicas(kubectl) == 3, what="three replicas")
         elif "delete deployment" in step:
-            gone = deployment_uid(kubectl)
+            former = ["", deployment_uid(kubectl)]
             reader.type(step)
-            wait_until(lambda gone=gone: deployment_uid(kubectl) not in ("", gone), what="the Deployment is back")
+            wait_until(partial(is_another, kubectl, former), what="the Deployment is back")
         else:
             reader.type(step)
     wait_until(lambda: not deployment_uid(kubectl), what="the Deployment went with its Foo")
@@ -91,6 +92,10 @@ def test_ones_own(reader: Reader, kubectl: Kubectl) -> None:
     reader.start(last)
     reader.end()
     reader.type("kubectl ctrl uninstall ./greeter --crds=delete --yes")
+
+
+def is_another(kubectl: Kubectl, former: list[str]) -> bool:
+    return deployment_uid(kubectl) not in former
 
 
 def replicas(kubectl: Kubectl) -> int:

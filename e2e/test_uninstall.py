@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from e2e.ctrl import PROGRAM, Ctrl, Started
-from e2e.kube import Audit, Kubectl, wait_until
+from e2e.kube import Audit, Kubectl, manifest, wait_until
 from e2e.made_up import MadeUp, make_up, unmake
 
 OURS = "guard.example.com/hold"
@@ -61,6 +62,10 @@ def test_rights_go_and_the_crd_stays_with_its_objects(ctrl: Ctrl, kubectl: Kubec
     assert kubectl.find("namespace", made.system) is None
     again = ctrl("uninstall", made.word).checked()
     assert again.out == ""
+    assert again.err.splitlines() == [
+        f"{made.name}: {made.lines[0]} stays with its objects; --crds=delete takes them too",
+        f"{made.name}: nothing else of it is installed",
+    ]
     assert ctrl("install", made.word).checked().out.splitlines()[0] == f"{made.lines[0]} unchanged"
 
 
@@ -91,15 +96,32 @@ def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: Mad
     assert kubectl.find("clusterrole", f"{made.account}-extra")
 
 
-def test_a_deployment_that_runs_it_is_asked_to_stop_first(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
-    marks = dict(part.split("=") for part in made.selector.split(","))
-    for name, labels in (("runner", {**marks, "app.kubernetes.io/component": "controller"}), ("other", {})):
-        kubectl.apply(_deployment(name, f"{made.name}-system", labels))
-    kubectl("rollout", "status", "deployment/runner", f"-n={made.system}", "--timeout=60s")
+def test_a_deployment_that_runs_it_is_named_and_left_alone(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+    kubectl.apply(_runner(made, "runner"))
     ran = ctrl("uninstall", made.word).checked()
-    assert ran.out.splitlines() == ["deployment.apps/runner deleted", *gone(made)[:-1]]
-    assert f"deployments.apps {made.system}/other" in ran.err
-    assert kubectl.find("deployment", "other", f"-n={made.system}")
+    assert ran.out.splitlines() == gone(made)[:-1]
+    assert f"it also runs as Deployment {made.system}/runner" in ran.err
+    assert f"namespace/{made.system} stays, since it holds " in ran.err
+    assert f"deployments.apps {made.system}/runner" in ran.err
+    assert kubectl.find("deployment", "runner", f"-n={made.system}")
+
+
+def test_with_the_crds_goes_the_deployment_that_we_made(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
+    kubectl.apply(_runner(made, "theirs"))
+    ours = ("--server-side", "--field-manager=kubectl-ctrl-install", "--filename=-")
+    kubectl("apply", *ours, stdin=manifest(_runner(made, "runner")))
+    kubectl("rollout", "status", "deployment/runner", f"-n={made.system}", "--timeout=60s")
+    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
+    assert ran.out.splitlines()[0] == "deployment.apps/runner deleted"
+    assert f"it also runs as Deployment {made.system}/theirs" in ran.err
+    assert kubectl.find("deployment", "runner", f"-n={made.system}") is None
+    assert kubectl.find("deployment", "theirs", f"-n={made.system}")
+
+
+def _runner(made: MadeUp, name: str) -> dict[str, Any]:
+    """A Deployment with the labels of one that runs the controller for us."""
+    marks = dict(part.split("=") for part in made.selector.split(","))
+    return _deployment(name, made.system, {**marks, "app.kubernetes.io/component": "controller"})
 
 
 def _deployment(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Any]:
@@ -276,18 +298,30 @@ def test_a_controller_without_a_cleanup_says_so(ctrl: Ctrl, made: MadeUp) -> Non
     assert ran.out.splitlines() == gone(made)
 
 
-def test_a_process_that_runs_others_too_is_named_before_it_is_stopped(
-    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp
-) -> None:
+def test_a_process_that_runs_others_too_is_not_stopped(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
     running = ctrl.started("run", made.word, "podcount")
     kubectl.create(made.thing("one"))
     wait_until(lambda: held(made, kubectl, "one"))
     plan = ctrl("uninstall", made.word, "--crds=delete")
     assert plan.code == 6
-    assert ", which also runs podcount, would be asked to stop" in plan.out
+    assert f"process {running.process.pid} on this machine" in plan.out
+    assert "has to be stopped first: it also runs podcount" in plan.out
+    ran = ctrl("uninstall", made.word, "--crds=delete", "--yes")
+    assert ran.code == 6
+    assert f"runs {made.name}, and also podcount, which would stop with it" in ran.err
     assert running.process.poll() is None
-    ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
-    assert running.wait() == 0
+    assert kubectl.find(made.crd, "one")
+
+
+def test_the_command_to_repeat_names_the_same_cluster(ctrl: Ctrl, kubeconfig: Path, made: MadeUp) -> None:
+    which = f"--kubeconfig={kubeconfig} --drain=90s --cluster={_first_cluster(kubeconfig)}"
+    ran = ctrl("uninstall", made.word, "--crds=delete", *which.split())
+    assert ran.code == 6
+    assert ran.err.splitlines()[-1] == f"next: kubectl ctrl uninstall {made.word} --crds=delete {which} --yes"
+
+
+def _first_cluster(kubeconfig: Path) -> str:
+    return str(yaml.safe_load(kubeconfig.read_text())["clusters"][0]["name"])
 
 
 def test_objects_out_of_reach_of_every_runner_are_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
 from kubectl_ctrl.cli.grammar import Flag, split
 from kubectl_ctrl.errors import UsageError
 
+_SECRET = ("--token", "--password")
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -21,9 +24,25 @@ class Given:
 
     flags: Mapping[str, Any]
     arguments: tuple[str, ...]
+    typed: tuple[str, ...] = ()  # the flags as they were typed, each as --name=value
 
     def __getitem__(self, name: str) -> Any:
         return self.flags[name]
+
+    def again(self, verb: str, *more: str) -> str:
+        """The same command with these flags, to be copied: all that says which cluster is in it, and no secret is."""
+        named = {flag.partition("=")[0] for flag in more}
+        kept = [_shown(flag) for flag in self.typed if flag.partition("=")[0] not in named]
+        if any(word.startswith("-") for word in self.arguments):
+            return shlex.join(["kubectl", "ctrl", verb, *kept, *more, "--", *self.arguments])
+        return shlex.join(["kubectl", "ctrl", verb, *self.arguments, *kept, *more])
+
+
+def _shown(flag: str) -> str:
+    name, _, value = flag.partition("=")
+    if name in _SECRET:
+        return f"{name}=..."
+    return name if value == "true" else flag
 
 
 # A verb's body: gets the application and what was given, and returns the exit code.
@@ -73,7 +92,7 @@ class Verb:
             raise UsageError(f"Invalid value{where}: {error.message.rstrip('.')}.", next_step=self.hint) from None
         except click.ClickException as error:
             raise UsageError(f"{error.format_message().rstrip('.')}.", next_step=self.hint) from None
-        return Given(values, tuple(values.pop("arguments")))
+        return Given(values, tuple(values.pop("arguments")), parts.flags)
 
     @property
     def hint(self) -> str:

@@ -112,7 +112,11 @@ def _show(app: App, form: str, steps: Sequence[Step]) -> None:
         app.answer("\n".join(shown(step.ref) for step in steps))
     if form not in ("json", "yaml"):
         return
-    listed = {"apiVersion": "v1", "kind": "List", "items": [_bare(step.live or step.desired) for step in steps]}
+    listed = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [_bare(step.would or step.live or step.desired) for step in steps],
+    }
     app.answer(json.dumps(listed, indent=2) if form == "json" else manifests.text([listed]).rstrip("\n"))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from random import Random
 
 from kubectl_ctrl.cli.reload import Shelf
@@ -28,6 +29,7 @@ class Plan:
     local: bool
     takeover: bool
     yes: bool
+    again: Callable[..., str] = field(repr=False)  # the same command line with more flags, to be copied
     as_installed: bool
     utc: bool
     metrics_address: str

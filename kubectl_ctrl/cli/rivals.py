@@ -58,7 +58,7 @@ async def _pass_deployments(client: Client, plan: Plan, name: str, takeover: Tak
         if count:
             raise Refused(
                 f"{name} already runs in the cluster: {ref_of(deployment)} ({_counted(count, 'replica')}).",
-                next_step=f"to have it wait while yours runs: kubectl ctrl run {name} --takeover",
+                next_step=f"to have it wait while yours runs: {plan.again('--takeover')}",
             )
 
 
@@ -66,7 +66,7 @@ def _check_over(plan: Plan, name: str, repair: Repair) -> None:
     """Refused while whoever took it over may still run it in its place, unless a person says otherwise."""
     if repair.certain or (plan.yes and not repair.alive):
         return
-    how = "" if repair.alive else f"; if it is gone: kubectl ctrl run {name} --takeover --yes"
+    how = "" if repair.alive else f"; if it is gone: {plan.again('--takeover', '--yes')}"
     raise Refused(
         f"Somebody else runs {name} in place of its Deployment: {repair.taken.text}.",
         next_step=f"stop that run first{how}",

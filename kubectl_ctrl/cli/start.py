@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kubectl_ctrl.cli import guard, sources
 from kubectl_ctrl.cli.app import App
@@ -70,6 +71,7 @@ def run(app: App, given: Given) -> int:
         local=local,
         takeover=given["takeover"],
         yes=given["yes"],
+        again=partial(given.again, "run"),
         as_installed=given["as_installed"],
         utc=given["utc"],
         metrics_address=_address(given, "metrics_bind_address"),
@@ -135,7 +137,7 @@ def _check_takeover(given: Given, resolved: Resolved, *, local: bool) -> None:
         raise Refused(
             f"--takeover would scale the Deployment of {words} in {guard.context_name(resolved)!r} to zero for as long "
             "as this run lasts.",
-            next_step=f"kubectl ctrl run {words} --takeover --yes",
+            next_step=given.again("run", "--yes"),
         )
 
 

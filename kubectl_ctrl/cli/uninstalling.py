@@ -1,7 +1,8 @@
 """What `uninstall` does: looks at everything, refuses what it must not do, and then goes one step after the other.
 
-By default: the cleanup where it is asked for, Deployments of ours, rights, namespaces. With --crds=delete the custom
-resources go first of all, while the controller still runs; then it is asked to stop; rights; namespaces; CRDs.
+By default: the cleanup where it is asked for, rights, namespaces; whoever still runs the controller is named, and left
+alone. With --crds=delete the custom resources go first of all, while the controller still runs; then it is asked to
+stop; rights; namespaces; CRDs.
 Nothing is remembered between two runs: what is left is found again, so an interrupted one is simply run again.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shlex
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ from kubectl_ctrl.errors import NotFound, Refused, TimedOut, UsageError
 from kubectl_ctrl.install.draining import Drain, marked_by
 from kubectl_ctrl.install.finalizers import Held
 from kubectl_ctrl.install.kinds import ref_of, shown
-from kubectl_ctrl.install.ours import is_marked
+from kubectl_ctrl.install.ours import is_marked, is_ours
 from kubectl_ctrl.install.removing import Installed, Remover, installed, wait_until_gone
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
@@ -55,6 +55,7 @@ class Wish:
     clean: bool
     dry_run: str
     namespace: str
+    going: tuple[str, ...]  # all controllers of this command
     again: str  # the command that would do it
 
     @property
@@ -81,21 +82,12 @@ def run(app: App, given: Given) -> int:
         clean=given["clean"],
         dry_run=dry_run,
         namespace=given["namespace"],
-        again=_again(given),
+        going=tuple(one.spec.name for one in sourced),
+        again=given.again("uninstall", "--yes"),
     )
     with logging_to(app.err, form="text", verbosity=app.verbosity):
         asyncio.run(_uninstall(app, resolved, sourced, wish))
     return 0
-
-
-def _again(given: Given) -> str:
-    """The command to repeat, for whoever means it."""
-    words = ["kubectl", "ctrl", "uninstall", *given.arguments, "--crds=delete", "--yes"]
-    valued = ("context", "allow_context", "annotation_prefix", "namespace", "kubeconfig")
-    switches = ("clean", "drain_with_run")
-    words += [f"--{name.replace('_', '-')}={given[name]}" for name in valued if given[name]]
-    words += [f"--{name.replace('_', '-')}" for name in switches if given[name]]
-    return shlex.join(words)
 
 
 async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], wish: Wish) -> None:
@@ -125,11 +117,16 @@ class Found:
     holding: tuple[Held, ...]  # the objects of the CRDs that would go
     marked: tuple[Held, ...]  # objects that stay, with a finalizer of the controller
     places: tuple[Place, ...]  # that run it
-    deployments: tuple[Obj, ...] = field(repr=False)
+    deployments: tuple[Obj, ...] = field(repr=False)  # with the labels of ones that run it for us
 
     @property
     def name(self) -> str:
         return self.sourced.spec.name
+
+    @property
+    def ours(self) -> tuple[Obj, ...]:
+        """The Deployments that we made as well."""
+        return tuple(one for one in self.deployments if is_ours(one, self.name))
 
 
 async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
@@ -185,13 +182,15 @@ class Job:
         there = self._found.installed
         for crd in there.crds:
             self._here.app.answer(escaped(f"{shown(ref_of(crd))} would be deleted, with {self._counted(crd)}"))
-        for obj in (*self._found.deployments, *there.rights):
+        for obj in (*self._found.ours, *there.rights):
             self._here.app.answer(f"{_named(obj)} would be deleted")
         for obj in there.namespaces:
             self._here.app.answer(f"{_named(obj)} would be deleted if nothing else lies in it")
         for place in self._found.places:
-            if place.kind is Kind.PROCESS:
-                self._here.app.answer(f"{place.text}{self._beside(place)} would be asked to stop")
+            if others := self._beside(place):
+                self._here.app.answer(f"{place.text} has to be stopped first: it also runs {others}")
+            elif place.kind is Kind.PROCESS:
+                self._here.app.answer(f"{place.text} would be asked to stop")
 
     def _counted(self, crd: Obj) -> str:
         """`3 objects: 2 in namespace a, 1 in namespace b`."""
@@ -204,13 +203,19 @@ class Job:
         return total + (f": {', '.join(parts)}" if parts else "")
 
     def _beside(self, place: Place) -> str:
-        """What else ends with a process."""
-        others = [name for name in (place.runner.controllers if place.runner else ()) if name != self._found.name]
-        return f", which also runs {', '.join(others)}," if others else ""
+        """What would stop with a process, and is not uninstalled with it."""
+        runs = place.runner.controllers if place.runner else ()
+        return ", ".join(name for name in runs if name not in self._wish.going)
 
     def check(self) -> None:
         """Refuse what could not be finished, before anything is begun."""
         found = self._found
+        for place in found.places if self._wish.crds else ():
+            if others := self._beside(place):
+                raise Refused(
+                    f"{place.text} runs {found.name}, and also {others}, which would stop with it.",
+                    next_step="stop it, and run the others without this one",
+                )
         if self._wish.clean and found.sourced.spec.undoing is not None and found.places:
             raise Refused(
                 f"{found.name} still runs, and would do again what its cleanup undoes: {_places(found.places)}.",
@@ -233,18 +238,26 @@ class Job:
             await self._clean()
         if wish.crds:
             await self._drain()
-        await self._stop()
+        if wish.crds:
+            await self._stop()
+        self._tell_runners()
         for obj in found.installed.rights:
             await self._delete(obj)
         await self._namespaces()
         if wish.crds:
             await self._crds()
-        elif found.marked:
-            count = len(found.marked)
+        else:
+            self._tell_what_stays()
+        if not (found.installed.rights or found.installed.namespaces):
+            app.narrate(f"{found.name}: nothing {'else ' if found.installed.crds else ''}of it is installed")
+
+    def _tell_what_stays(self) -> None:
+        found, app = self._found, self._here.app
+        for crd in found.installed.crds:
+            app.narrate(f"{found.name}: {shown(ref_of(crd))} stays with its objects; --crds=delete takes them too")
+        if count := len(found.marked):
             told = f"{_objects(count)} {'has' if count == 1 else 'have'} a finalizer of it"
             app.narrate(f"{found.name}: {told}, and cannot go while it does not run")
-        if not (found.installed.rights or found.installed.namespaces or found.deployments or found.installed.crds):
-            app.narrate(f"{found.name}: nothing of it is installed")
 
     async def _clean(self) -> None:
         undoing = self._found.sourced.spec.undoing
@@ -288,9 +301,9 @@ class Job:
             app.narrate(f"  and {len(left) - _SHOWN} more")
 
     async def _stop(self) -> None:
-        """Deployments of ours live by the rights that go; with the CRDs goes what every other runner works on, too."""
+        """With the CRDs goes what every runner works on: those that we can end are asked to, and waited for."""
         found, wish = self._found, self._wish
-        for deployment in found.deployments:
+        for deployment in found.ours:
             if wish.dry_run == "none":
                 options = DeleteOptions(uid=uid_of(deployment), propagation="Foreground")
                 try:
@@ -300,19 +313,20 @@ class Job:
             self._here.app.answer(f"{_named(deployment)} deleted{wish.suffix}")
         if wish.dry_run != "none":
             return
-        await wait_until_gone(self._here.client, [_typed(one) for one in found.deployments], _STOPPING)
+        await wait_until_gone(self._here.client, [_typed(one) for one in found.ours], _STOPPING)
         for place in found.places:
-            self._ask(place)
-        if wish.crds:
-            await self._wait_for_processes()
+            if place.kind is Kind.PROCESS and asked_to_stop(self._here.app.state_dir, place):
+                self._here.app.narrate(f"{found.name}: asked {place.text} to stop")
+        await self._wait_for_processes()
 
-    def _ask(self, place: Place) -> None:
-        app, name = self._here.app, self._found.name
-        if place.kind is Kind.PROCESS and self._wish.crds:
-            if asked_to_stop(app.state_dir, place):
-                app.narrate(f"{name}: asked {place.text}{self._beside(place)} to stop")
-        elif place.kind is not Kind.DEPLOYMENT and not self._found.deployments:
-            app.narrate(escaped(f"{name}: it also runs as {place.text}; that is not stopped from here"))
+    def _tell_runners(self) -> None:
+        """Who goes on after this, without its rights or its types."""
+        stopped = {uid_of(one) for one in self._found.ours} if self._wish.crds else set()
+        for place in self._found.places:
+            ends = place.kind is Kind.PROCESS and self._wish.crds
+            if not ends and not (place.object and uid_of(place.object) in stopped):
+                told = f"{self._found.name}: it also runs as {place.text}; that is not stopped from here"
+                self._here.app.narrate(escaped(told))
 
     async def _wait_for_processes(self) -> None:
         here, clock = self._here, self._here.client.clock

@@ -54,6 +54,7 @@ class Step:
     live: Obj | None = field(repr=False)
     outcome: Outcome
     whole: bool = False  # what others wrote into it goes
+    would: Obj | None = field(default=None, repr=False)  # what the server would make of it, where it was asked
 
     def __str__(self) -> str:
         return f"{shown(self.ref)} {self.outcome}"
@@ -73,11 +74,11 @@ class Putter:
         steps = [await self._look(desired) for desired in wanted]
         missing = {step.ref.name for step in steps if step.ref.resource == NAMESPACES and step.live is None}
         if self._ask:
-            for step in steps:
+            for place, step in enumerate(steps):
                 # A binding needs its role, and what lies in a namespace needs that.
                 ready = step.ref.resource not in _BINDINGS and step.ref.namespace not in missing
                 if step.outcome is Outcome.CREATED and ready:
-                    await self._apply(step, dry_run=True)
+                    steps[place] = replace(step, would=await self._apply(step, dry_run=True))
         return tuple(steps)
 
     async def put(self, step: Step) -> Step:
@@ -90,7 +91,7 @@ class Putter:
             try:
                 if step.whole:
                     await self._overwrite(step)
-                return replace(step, live=await self._apply(step))
+                return replace(step, live=await self._apply(step), would=None)
             except (Conflict, Replaced):
                 if not left:
                     raise
@@ -109,9 +110,8 @@ class Putter:
             return await self._foreign(step, live)
         if ref.resource == CRDS:
             crds.check_stored(live, desired)
-        if await self._changes(step, live):
-            return replace(step, outcome=Outcome.CONFIGURED)
-        return step
+        changes, would = await self._changes(step, live)
+        return replace(step, outcome=Outcome.CONFIGURED, would=would) if changes else step
 
     async def _get(self, ref: ObjectRef) -> Obj | None:
         try:
@@ -141,17 +141,17 @@ class Putter:
     async def _crd_differs(self, live: Obj, desired: Obj) -> tuple[Difference, ...]:
         return await crds.differences(self._client, live, desired, ask=self._ask)
 
-    async def _changes(self, step: Step, live: Obj) -> bool:
-        """Whether an apply would change a value, or who owns one."""
+    async def _changes(self, step: Step, live: Obj) -> tuple[bool, Obj | None]:
+        """Whether an apply would change a value, or who owns one; and what it would make, if the server was asked."""
         entry = own_entry(live, MANAGER, "Apply")
         if is_subset(step.desired, live) and owns_exactly(entry, step.desired):
-            return False
+            return False, None
         if not self._ask:
-            return True
+            return True, None
         answer = await self._apply(step, dry_run=True)
         after = own_entry(answer, MANAGER, "Apply")
         owned = [one and one.get("fieldsV1") for one in (entry, after)]
-        return owned[0] != owned[1] or bool(diff(live, answer, ignore=_NOT_COMPARED))
+        return owned[0] != owned[1] or bool(diff(live, answer, ignore=_NOT_COMPARED)), answer
 
     async def _apply(self, step: Step, *, dry_run: bool = False) -> Obj:
         body = step.desired

@@ -100,7 +100,7 @@ def writer(old: Obj | None, new: Obj) -> tuple[str, ...]:
 def made_by(old: Obj | None, new: Obj, manager: str, sent: Obj | None = None) -> bool:
     """Whether the step from `old` to `new` provably is a write of `manager`; False may also mean "cannot be told".
 
-    `sent` is what the manager is known to have applied: it tells a list that is owned whole from one that was set empty.
+    `sent` is what the manager is known to have applied: it tells a list owned whole from one that was set empty.
     """
     if old is None:
         return _creator(new) == (manager,)
