@@ -31,5 +31,9 @@ class Backoff:
         self._waited_until = now + delay
         return delay
 
+    def reset(self) -> None:
+        """Whatever was in the way is said to be gone: the next failure counts as the first."""
+        self._step = FIRST
+
     def __repr__(self) -> str:
         return f"Backoff(next={self._step:g}..{2 * self._step:g})"

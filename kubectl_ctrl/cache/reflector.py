@@ -82,7 +82,8 @@ class Reflector:
         return self._stream is not None and self._stream.opened
 
     def poke(self) -> None:
-        """Try again now, if it waits."""
+        """Try again now, if it waits, and at a fresh pace: a type that just came back is often not ready at once."""
+        self._backoff.reset()
         self._poked.set()
 
     async def run(self) -> None:

@@ -26,3 +26,11 @@ def test_two_quiet_minutes_start_it_anew_and_waiting_is_not_quiet() -> None:
     assert backoff.next() >= 30.0
     clock.suspend(60 + 120)
     assert backoff.next() <= 1.6
+
+
+def test_whoever_knows_better_may_have_it_begin_anew() -> None:
+    backoff = Backoff(FakeClock(), Random(1))
+    for _ in range(10):
+        backoff.next()
+    backoff.reset()
+    assert backoff.next() <= 1.6

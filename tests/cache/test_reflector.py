@@ -244,6 +244,22 @@ def test_type_that_vanishes_and_comes_back_keeps_its_objects_until_a_list_tells(
     run_virtual(main)
 
 
+def test_who_is_poked_begins_its_pace_anew() -> None:
+    async def main() -> None:
+        async with running() as site:
+            gone = site.server.faults.fail(Match(plural="configmaps"), 404, times=None)
+            site.server.drop_watches()
+            await site.clock.sleep(200)
+            gone.stop()
+            # What a server says of a type that came back a moment ago.
+            site.server.faults.fail(Match(plural="configmaps"), 429, message="storage is (re)initializing")
+            site.informers.poke()
+            await site.agree(within=2)
+            assert site.informer.health.state is State.SYNCED
+
+    run_virtual(main)
+
+
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
 def test_failing_resume_backs_off_and_resumes(code: int) -> None:
     async def main() -> None:
