@@ -254,7 +254,7 @@ def test_who_is_poked_begins_its_pace_anew() -> None:
             # What a server says of a type that came back a moment ago.
             site.server.faults.fail(Match(plural="configmaps"), 429, message="storage is (re)initializing")
             site.informers.poke()
-            await site.agree(within=2)
+            await site.clock.sleep(2)
             assert site.informer.health.state is State.SYNCED
 
     run_virtual(main)
