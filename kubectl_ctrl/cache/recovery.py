@@ -132,7 +132,9 @@ def _refused(error: CtrlError | None, retry_after: float | None, *, listing: boo
         # When the type comes back it is another one, whose versions say nothing about ours.
         state, relist = State.MISSING, True
     elif isinstance(error, Forbidden):
-        state = State.FORBIDDEN
+        return Recovery(
+            relist=relist, state=State.FORBIDDEN, message=" ".join(filter(None, (error.message, error.next_step)))
+        )
     elif isinstance(error, Refused):
         state = State.REFUSED
     return Recovery(relist=relist, at_least=retry_after or 0.0, state=state, message=_said(error))

@@ -15,7 +15,7 @@ from kubectl_ctrl.cache.recovery import State as CacheState
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import Scope
-from kubectl_ctrl.errors import CtrlError, Refused
+from kubectl_ctrl.errors import CallSite, CtrlError, Forbidden, Refused
 from kubectl_ctrl.model.attempt import State, Tally
 from kubectl_ctrl.runtime.attempts import Cut
 from kubectl_ctrl.runtime.builder import ControllerSpec
@@ -125,6 +125,8 @@ class Member:
         state = informer.health.state
         if state is CacheState.REFUSED:
             self._run.on_fatal(Refused(informer.health.message))
+        elif state is CacheState.FORBIDDEN and self._run.options.once:
+            self._run.on_fatal(_forbidden(informer))  # a script has nobody who would grant it meanwhile
         elif state is CacheState.MISSING:
             self._absent.add(informer.selection)
         elif state is CacheState.SYNCED and informer.selection in self._absent:
@@ -218,3 +220,8 @@ class Member:
         versions = tuple((resource, informer.version) for resource, informer in self._edition.informers.items())
         held = self.controller.held_back
         return Tally(controller=self.spec.name, at=self._run.clock.now(), filtered=held, versions=versions)
+
+
+def _forbidden(informer: Informer) -> Forbidden:
+    selection = informer.selection
+    return Forbidden(informer.health.message, site=CallSite("list", str(selection)), code=403, reason="Forbidden")

@@ -4,13 +4,14 @@ import asyncio
 
 import pytest
 
-from kubectl_ctrl.errors import NotInstalled, TerminalError, TimedOut
+from kubectl_ctrl.errors import Forbidden, NotInstalled, TerminalError, TimedOut
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.services import Mute, Services
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.managers import names, nothing, settings_for, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
@@ -207,6 +208,23 @@ def test_a_timeout_before_the_caches_are_there_says_what_is_missing() -> None:
             "the cache of toys.toys.example.com is retrying",
             "the cache of configmaps is retrying",
         ]
+
+    run_virtual(main())
+
+
+def test_once_without_the_right_to_look_ends_at_once_and_names_the_rule() -> None:
+    async def main() -> None:
+        world = World()
+        denial = 'configmaps is forbidden: User "ann" cannot watch resource "configmaps" in API group "" at the cluster scope'
+        world.server.faults.fail(Match(plural="configmaps"), 403, message=denial, reason="Forbidden", times=None)
+        began = world.clock.elapsed()
+        summary = await world.run(spec_of(world, nothing), once=True)
+        problem = summary.problem()
+        assert isinstance(problem, Forbidden)
+        assert problem.exit_code == 7
+        rule = 'Add to a ClusterRole: apiGroups [""], resources ["configmaps"], verbs ["watch"].'
+        assert problem.message.endswith(rule)
+        assert world.clock.elapsed() - began < 5
 
     run_virtual(main())
 
