@@ -45,6 +45,7 @@ class Shelf:
         self._prints: dict[Path, _Print | None] = {}
         self._contents: dict[Path, bytes] = {}
         self._missed: dict[Path, int] = {}
+        self._beside: dict[Path, _Print | None] | None = None  # since a load failed: all the code in its folders
         self.changed()
 
     @property
@@ -52,11 +53,19 @@ class Shelf:
         return tuple(sorted(self._code.files))
 
     def changed(self) -> tuple[Path, ...]:
-        """The files with another content than at the last load; those that are new to it are only noted."""
-        return tuple(path for path in self.files if self._look(path))
+        """The files with another content than at the last load; those that are new to it are only noted.
+
+        While the last load is one that failed, whatever comes or changes beside them may be what it lacked.
+        """
+        found = tuple(path for path in self.files if self._look(path))
+        if found or self._beside is None:
+            return found
+        now = self._code_beside()
+        return tuple(path for path in now if now[path] != self._beside.get(path))
 
     def note(self) -> None:
         """What is there now is what is loaded next."""
+        self._beside = None
         for path in self.files:
             self._prints[path] = _print_of(path)
             self._contents[path] = _content(path)
@@ -64,6 +73,16 @@ class Shelf:
     def load(self) -> tuple[ControllerSpec, ...]:
         """The declarations in the files as they are now; when one cannot be had, all is as before."""
         return self._code.again(lambda: tuple(_again(sourced) for sourced in self.controllers))
+
+    def failed(self) -> None:
+        """What was noted could not be loaded."""
+        self.changed()  # notes the files that this load was the first to look at
+        self._beside = self._code_beside()
+
+    def _code_beside(self) -> dict[Path, _Print | None]:
+        folders = sorted({path.parent for path in self.files})
+        found = [path for folder in folders for form in ("*.py", "*/*.py") for path in sorted(folder.glob(form))]
+        return {path: _print_of(path) for path in found}
 
     def _look(self, path: Path) -> bool:
         print_ = _print_of(path)
@@ -150,7 +169,7 @@ class Reloader:
             specs = shelf.load()
         except ControllerError as error:
             self._tell_kept(error)
-            shelf.changed()  # notes the files that this load was the first to look at
+            shelf.failed()
             return
         names = ", ".join(spec.name for spec in specs)
         self._tell_waiting(specs)

@@ -207,6 +207,24 @@ def test_a_new_helper_that_is_broken_is_watched_too(folder: Path, caplog: pytest
     play(main())
 
 
+def test_what_was_missing_is_noticed_when_it_comes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with site(folder, caplog) as its:
+            its.write("mine.py", MINE.replace("helpers", "later"))
+            await its.stage.rest(1)
+            assert "No module named 'later'" in " ".join(its.take())
+            await its.stage.rest(60)
+            assert its.take() == []
+            its.write("later.py", 'WORD = "two"\n')
+            await its.stage.rest(1)
+            assert "Reloaded mine, because of a change in later.py." in its.take()
+            its.write("later.py", 'WORD = "three"\n')
+            await its.stage.rest(1)
+            assert "three cm" in its.take()
+
+    play(main())
+
+
 def test_new_code_may_watch_something_else(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with site(folder, caplog) as its:

@@ -215,8 +215,14 @@ def test_a_timeout_before_the_caches_are_there_says_what_is_missing() -> None:
 def test_once_without_the_right_to_look_ends_at_once_and_names_the_rule() -> None:
     async def main() -> None:
         world = World()
-        denial = 'configmaps is forbidden: User "ann" cannot watch resource "configmaps" in API group "" at the cluster scope'
-        world.server.faults.fail(Match(plural="configmaps"), 403, message=denial, reason="Forbidden", times=None)
+        denied = 'User "ann" cannot watch resource "configmaps" in API group "" at the cluster scope'
+        world.server.faults.fail(
+            Match(plural="configmaps"),
+            403,
+            message=f"configmaps is forbidden: {denied}",
+            reason="Forbidden",
+            times=None,
+        )
         began = world.clock.elapsed()
         summary = await world.run(spec_of(world, nothing), once=True)
         problem = summary.problem()
