@@ -139,6 +139,9 @@ def test_a_second_ctrl_c_gives_back_as_well(ctrl: Ctrl, kubectl: Kubectl) -> Non
 def test_after_a_kill_the_next_run_restores_it_and_is_refused(ctrl: Ctrl, kubectl: Kubectl) -> None:
     working(kubectl, ctrl.started("run", "foo", "--takeover")).kill()
     assert replicas(kubectl) == 0
+    listed = ctrl("list").checked()
+    assert f"{NAME} was scaled to zero by process " in listed.err
+    assert "the next run of it, or --takeover, restores it" in listed.err
     ran = ctrl("run", "foo")
     assert ran.code == 6
     assert "not restored" in ran.err

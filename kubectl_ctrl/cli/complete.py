@@ -25,12 +25,12 @@ def candidates(words: Sequence[str]) -> list[tuple[str, str]]:
         offers = [*offers, *_flags(GLOBAL_FLAGS)] if last.startswith("-") else offers
     else:
         verb = table.load(table.find(name))
-        taken = set(rest)
-        offers = (
-            _flags(verb.all_flags)
-            if last.startswith("-")
-            else [pair for pair in verb.completes() if pair[0] not in taken]
-        )
+        if last.startswith("-"):
+            offers = _flags(verb.all_flags)
+        elif rest and _wants_value(rest[-1], verb.all_flags):
+            offers = ()
+        else:
+            offers = [pair for pair in verb.completes() if pair[0] not in rest]
     return [(value, text) for value, text in offers if value.startswith(last)]
 
 
@@ -38,6 +38,11 @@ def directive(words: Sequence[str]) -> int:
     """Whether the shell offers files: to somebody who began to write a path, as to a controller of their own."""
     last = words[-1] if words else ""
     return _FILES if "/" in last or last.startswith((".", "~")) else _NO_FILES
+
+
+def _wants_value(word: str, flags: Sequence[Flag]) -> bool:
+    """Whether the next word is the value of this flag, and no argument."""
+    return any(not flag.switch and word in (f"--{flag.long}", f"-{flag.short}") for flag in flags)
 
 
 def _flags(flags: Sequence[Flag]) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.places import Found, Place, look
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.cli.takeover import Repair, repairs
 from kubectl_ctrl.cli.target import cluster_id, connected, meant
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import SystemClock
@@ -40,7 +41,7 @@ from kubectl_ctrl.model.resources import (
     STATEFULSETS,
     Resource,
 )
-from kubectl_ctrl.render.text import table
+from kubectl_ctrl.render.text import escaped, table
 from kubectl_ctrl.runtime.builder import Via
 
 _PATIENCE = 2.0
@@ -69,6 +70,7 @@ class _Row:
     installed: State = State.UNKNOWN
     missing: tuple[str, ...] = ()
     found: Found | None = None
+    repairs: list[Repair] = field(default_factory=list)  # Deployments that a run has taken over
     rules: list[Obj] = field(default_factory=list)
 
 
@@ -86,6 +88,9 @@ def run(app: App, given: Given) -> int:
     why = asyncio.run(_asked(app, given, rows))
     if why:
         app.narrate(f"Where they are installed and run is not known: {why}")
+    for repair in [repair for row in rows for repair in row.repairs]:
+        how = "the next run of it, or --takeover, restores it" if repair.certain else "by a run that may go on"
+        app.narrate(escaped(f"{repair.taken.text} ({how})"))
     match form:
         case "json":
             app.answer(json.dumps({"controllers": [_fields(row) for row in rows]}, indent=2))
@@ -121,8 +126,9 @@ async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
         return f"the cluster did not answer within {_PATIENCE:g} s."
     except CtrlError as error:
         return error.message
-    unseen = dict.fromkeys(text for row in rows if row.found for text in row.found.unseen)
-    return " ".join(unseen)
+    if any(row.found and row.found.unseen for row in rows):
+        return "Deployments or Leases may not be looked at with these credentials; -o yaml names them."
+    return ""
 
 
 async def _ask(app: App, client: Client, cluster: str, row: _Row) -> None:
@@ -134,7 +140,10 @@ async def _ask(app: App, client: Client, cluster: str, row: _Row) -> None:
     async def installed() -> None:
         row.installed, row.missing = await _installed(client, row.sourced)
 
-    await asyncio.gather(running(), installed())
+    async def taken_over() -> None:
+        row.repairs = await repairs(client, [name])
+
+    await asyncio.gather(running(), installed(), taken_over())
 
 
 async def _installed(client: Client, sourced: Sourced) -> tuple[State, tuple[str, ...]]:
@@ -214,6 +223,7 @@ def _fields(row: _Row) -> dict[str, Any]:
         "installed": "unknown" if row.installed is State.UNKNOWN else row.installed.value,
         "missing": list(row.missing),
         "running": None if row.found is None else [_place(place) for place in row.found.places],
+        "takenOver": [str(repair.taken.ref) for repair in row.repairs],
         "unseen": list(row.found.unseen) if row.found else [],
         "summary": bundled.summary(spec.name),
     }

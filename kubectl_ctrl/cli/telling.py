@@ -65,10 +65,16 @@ class Teller:
         where = f"namespace {plan.namespace} (-A for all)" if plan.namespace else "all namespaces"
         election = "on" if plan.elects else "off (local cluster)" if plan.elect == "auto" else "off"
         place = f"context {name} ({plan.resolved.server}), {where}"
-        self._app.narrate(escaped(f"run {run_id}: {', '.join(names)} on {place}"))
+        for line in self._header(f"run {run_id}: {', '.join(names)}", f"on {place}"):
+            self._app.narrate(escaped(line))
         if plan.as_installed:
             self._app.narrate(f"acting as {', '.join(map(user_of, plan.names))}")
         self._app.narrate(f"leader election {election}; Ctrl-C ends it")
+
+    def _header(self, who: str, where: str) -> list[str]:
+        """One line, or two on a terminal that is too narrow for it."""
+        line = f"{who} {where}"
+        return [who, f"  {where}"] if self._app.width and len(line) > self._app.width else [line]
 
     def observer(self, nobody_reads: Callable[[], None]) -> Callable[[Observed], None]:
         """Shows one line per attempt, and from -v 4 on one per call; `nobody_reads` is called once stdout is closed."""
