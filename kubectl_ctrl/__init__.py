@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         Untrusted,
         UsageError,
     )
+    from kubectl_ctrl.model.autoscalers import scale_target
     from kubectl_ctrl.model.cause import Cause, CauseKind, Request
     from kubectl_ctrl.model.change import Change, ChangeKind
     from kubectl_ctrl.model.conditions import Condition
@@ -123,6 +124,7 @@ _HOMES = {
         "NotServed OutcomeUnknown Refused Replaced ServerError TerminalError TooManyRequests Unauthorized "
         "Unreachable Untrusted UsageError"
     ),
+    "model.autoscalers": "scale_target",
     "model.cause": "Cause CauseKind Request",
     "model.change": "Change ChangeKind",
     "model.conditions": "Condition find_condition=find condition_is_true=is_true merge_conditions=merged",
@@ -234,6 +236,7 @@ __all__ = [
     "namespace_of",
     "not_",
     "owner_reference",
+    "scale_target",
     "uid_of",
     "version_of",
 ]

@@ -30,6 +30,7 @@ from kubectl_ctrl import (
     merge_conditions,
     name_of,
     namespace_of,
+    scale_target,
     uid_of,
     version_of,
 )
@@ -245,15 +246,9 @@ async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], cou
 
 async def _hpa_of(ctx: Context, namespace: str, deployment: str) -> Obj | None:
     for hpa in await ctx.read.list(HPAS, namespace=namespace):
-        if _target_of(hpa) == deployment:
+        if scale_target(hpa, DEPLOYMENTS) == deployment:
             return hpa
     return None
-
-
-def _target_of(hpa: Obj) -> str | None:
-    target = hpa["spec"]["scaleTargetRef"]
-    is_deployment = target["kind"] == "Deployment" and str(target.get("apiVersion", "apps/v1")).startswith("apps/")
-    return str(target["name"]) if is_deployment else None
 
 
 def _names(foo: Obj) -> Iterable[str]:
@@ -273,7 +268,7 @@ def foos_naming_deployment(deployment: Obj, cached: Cached) -> Iterable[Request]
 
 def foos_of_hpa(hpa: Obj, cached: Cached) -> Iterable[Request]:
     """The Foos whose Deployment this autoscaler scales."""
-    target = _target_of(hpa)
+    target = scale_target(hpa, DEPLOYMENTS)
     return _naming(cached, namespace_of(hpa), target) if target else ()
 
 

@@ -32,6 +32,7 @@ from kubectl_ctrl import (
     name_of,
     named,
     namespace_of,
+    scale_target,
     version_of,
 )
 from kubectl_ctrl.controllers.memcached.deployment import (
@@ -229,9 +230,8 @@ async def _hpa_of(ctx: Context, request: Request) -> Obj | None:
 
 
 def _targets(hpa: Obj) -> Iterable[str]:
-    target = hpa["spec"]["scaleTargetRef"]
-    is_deployment = target["kind"] == "Deployment" and str(target.get("apiVersion", "apps/v1")).startswith("apps/")
-    return (f"{namespace_of(hpa)}/{target['name']}",) if is_deployment else ()
+    target = scale_target(hpa, DEPLOYMENTS)
+    return (f"{namespace_of(hpa)}/{target}",) if target else ()
 
 
 def memcached_of_that_name(deployment: Obj, cached: Cached) -> Iterable[Request]:
@@ -242,10 +242,9 @@ def memcached_of_that_name(deployment: Obj, cached: Cached) -> Iterable[Request]
 
 def memcached_of_hpa(hpa: Obj, cached: Cached) -> Iterable[Request]:
     """The Memcached whose Deployment this autoscaler scales."""
-    for target in _targets(hpa):
-        namespace, _, name = target.partition("/")
-        if cached.get(MEMCACHEDS, name, namespace) is not None:
-            yield Request(namespace, name)
+    target, namespace = scale_target(hpa, DEPLOYMENTS), namespace_of(hpa)
+    if target and cached.get(MEMCACHEDS, target, namespace) is not None:
+        yield Request(namespace, target)
 
 
 def _comes_or_goes(change: Change) -> bool:

@@ -30,6 +30,7 @@ from kubectl_ctrl import (
     name_of,
     named,
     namespace_of,
+    scale_target,
     uid_of,
 )
 from kubectl_ctrl.controllers.scaler.annotations import (
@@ -251,7 +252,4 @@ def _target_keys(hpa: Obj) -> tuple[str, ...]:
 
 def targets_of(hpa: Obj) -> tuple[tuple[str, str], ...]:
     """Kind and name of the workload that an autoscaler scales; nothing when that is none of ours."""
-    target = hpa["spec"]["scaleTargetRef"]
-    if not str(target.get("apiVersion", "apps/v1")).startswith("apps/"):
-        return ()
-    return tuple((one.kind, target["name"]) for one in WORKLOADS if one.kind == target["kind"])
+    return tuple((one.kind, name) for one in WORKLOADS if (name := scale_target(hpa, one)))

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from kubectl_ctrl.model.autoscalers import scale_target
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, STATEFULSETS
+
+
+def hpa(**target: str) -> Obj:
+    return {"spec": {"scaleTargetRef": {"name": "web", **target}}}
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ({"apiVersion": "apps/v1", "kind": "Deployment"}, "web"),
+        ({"apiVersion": "apps/v1beta1", "kind": "Deployment"}, "web"),
+        ({"kind": "Deployment"}, "web"),
+        ({"apiVersion": "apps/v1", "kind": "StatefulSet"}, None),
+        ({"apiVersion": "example.com/v1", "kind": "Deployment"}, None),
+        ({"apiVersion": "v1", "kind": "Deployment"}, None),
+    ],
+)
+def test_it_is_told_by_group_and_kind(target: dict[str, str], found: str | None) -> None:
+    assert scale_target(hpa(**target), DEPLOYMENTS) == found
+
+
+def test_other_resources_are_asked_for_in_the_same_way() -> None:
+    assert scale_target(hpa(apiVersion="apps/v1", kind="StatefulSet"), STATEFULSETS) == "web"
+    assert scale_target(hpa(apiVersion="v1", kind="Pod"), PODS) == "web"
