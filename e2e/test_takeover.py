@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -181,6 +182,19 @@ def test_what_another_machine_has_taken_is_left_alone(
         assert audit.writes(mark, namespace=namespace) == []
     ctrl("run", "foo", "--takeover", "--yes", "--once").checked()
     restored(kubectl, 3)
+
+
+def test_a_dead_run_whose_number_another_process_has_now_can_be_gone_on_with(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    running = working(kubectl, ctrl.started("run", "foo", "--takeover"))
+    running.kill()
+    holder = annotation(kubectl)["holder"].replace(f"_{running.process.pid}_", f"_{os.getpid()}_")
+    note = json.dumps({"holder": holder, "replicas": 2, "since": "2026-01-01T00:00:00Z"})
+    kubectl("annotate", "deployment", NAME, "--overwrite", f"{TAKEN}={note}")
+    ran = ctrl("run", "foo", "--once")
+    assert ran.code == 6
+    assert "if it is gone:" in ran.err
+    ctrl("run", "foo", "--takeover", "--yes", "--once").checked()
+    restored(kubectl)
 
 
 def test_who_runs_in_its_place_on_this_machine_is_not_overrun(ctrl: Ctrl, kubectl: Kubectl) -> None:

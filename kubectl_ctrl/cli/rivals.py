@@ -7,7 +7,7 @@ over, and Leases, of any scope that overlaps, also where this run holds none its
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 
 from kubectl_ctrl.cli import holder
@@ -28,12 +28,15 @@ _LONG_PAST = 600.0
 
 
 @asynccontextmanager
-async def alone(client: Client, plan: Plan, identity: str) -> AsyncIterator[None]:
-    """For the block this run is the only one; Refused, naming who else runs. What it took over is given back after."""
+async def alone(client: Client, plan: Plan, identity: str, running: Container[str]) -> AsyncIterator[None]:
+    """For the block this run is the only one; Refused, naming who else runs. What it took over is given back after.
+
+    `running`: how the runs of this machine sign.
+    """
     takeover = Takeover(client, clock=plan.clock, identity=identity, context=plan.resolved.context)
     try:
         for spec in plan.specs:
-            await _pass_deployments(client, plan, spec.name, takeover)
+            await _pass_deployments(client, plan, spec.name, takeover, running)
         for spec in plan.specs:
             await _pass_leases(client, plan, spec.name)
         yield
@@ -41,14 +44,14 @@ async def alone(client: Client, plan: Plan, identity: str) -> AsyncIterator[None
         await takeover.give_all_back()
 
 
-async def _pass_deployments(client: Client, plan: Plan, name: str, takeover: Takeover) -> None:
+async def _pass_deployments(client: Client, plan: Plan, name: str, takeover: Takeover, running: Container[str]) -> None:
     found = await deployments_of(client, name)
     for sentence in found.unseen:
         _log.warning("%s", sentence, extra={"action": "rivals.unseen"})
     for deployment in found.objects:
         count, repair = replicas_of(deployment), repair_of(deployment)
         if repair is not None:
-            _check_over(plan, name, repair)
+            _check_over(plan, name, repair, goes_on=repair.goes_on(running))
         # One that is being deleted has pods until they are gone as well.
         if plan.takeover and (count or repair) and not is_deleting(deployment):
             await takeover.take(deployment)
@@ -62,11 +65,11 @@ async def _pass_deployments(client: Client, plan: Plan, name: str, takeover: Tak
             )
 
 
-def _check_over(plan: Plan, name: str, repair: Repair) -> None:
+def _check_over(plan: Plan, name: str, repair: Repair, *, goes_on: bool) -> None:
     """Refused while whoever took it over may still run it in its place, unless a person says otherwise."""
-    if repair.certain or (plan.yes and not repair.alive):
+    if repair.certain or (plan.yes and not goes_on):
         return
-    how = "" if repair.alive else f"; if it is gone: {plan.again('--takeover', '--yes')}"
+    how = "" if goes_on else f"; if it is gone: {plan.again('--takeover', '--yes')}"
     raise Refused(
         f"Somebody else runs {name} in place of its Deployment: {repair.taken.text}.",
         next_step=f"stop that run first{how}",

@@ -21,7 +21,7 @@ from kubectl_ctrl.cli.places import lease_labels, lease_ref
 from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.reload import Reloader
 from kubectl_ctrl.cli.rivals import alone
-from kubectl_ctrl.cli.runlock import Runner, only_runner
+from kubectl_ctrl.cli.runlock import Runner, only_runner, runners
 from kubectl_ctrl.cli.target import check_namespace, cluster_id, connected
 from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.client.client import Client
@@ -119,7 +119,8 @@ async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> _Ground:
             for name in plan.names if plan.as_installed else ():
                 clients[name] = await installed(app, plan, client, name)
                 held.push_async_callback(clients[name].close)
-            await held.enter_async_context(alone(client, plan, identity(plan.options.run_id)))
+            here = {runner.holder for runner in runners(app.state_dir)}
+            await held.enter_async_context(alone(client, plan, identity(plan.options.run_id), here))
             leases = {name: await lease_ref(client, name, plan.namespace) for name in plan.names if plan.elects}
     except TimeoutError:
         raise TimedOut(f"The run could not begin in time on {plan.resolved.server}.") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from kubectl_ctrl.cli import holder
@@ -90,10 +90,12 @@ class Repair:
     taken: Taken
     certain: bool
 
-    @property
-    def alive(self) -> bool:
-        """Whether that run certainly goes on; where neither is certain, a person has to know."""
-        return holder.is_here(self.taken.holder) and not self.certain
+    def goes_on(self, running: Container[str]) -> bool:
+        """Whether that run certainly goes on, as it is one of those of this machine; else a person has to know.
+
+        That a process of its number lives tells nothing: after a crash the number may be another's.
+        """
+        return self.taken.holder in running
 
     @property
     def text(self) -> str:

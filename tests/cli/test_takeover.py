@@ -22,6 +22,9 @@ NAME = "kubectl-ctrl-foo"
 ME = identity("r7f3")
 
 
+OTHERS = identity("r000")
+
+
 def takeover(stage: Stage) -> Takeover:
     return Takeover(stage.client(), clock=stage.clock, identity=ME, context="kind-ctrl")
 
@@ -139,11 +142,14 @@ def test_what_cannot_be_given_back_is_told_with_the_line_that_does_it(caplog: py
 def test_what_a_dead_run_left_is_certain_and_what_others_hold_is_not() -> None:
     async def play(stage: Stage) -> None:
         client = stage.client()
-        for holder, certain, alive in ((gone(), True, False), (ME, False, True), (ELSEWHERE, False, False)):
+        running = {ME}
+        # OTHERS: its pid is that of a process that lives, as after a crash long ago, and of no run.
+        cases = ((gone(), True, False), (ME, False, True), (OTHERS, False, False), (ELSEWHERE, False, False))
+        for holder, certain, alive in cases:
             stage.install(deployment(NAME, replicas=2))
             stage.server.change(DEPLOYMENTS, NAME, note(holder, 3))
             (repair,) = await repairs(client, ["foo", "bar"])
-            assert (repair.certain, repair.alive) == (certain, alive)
+            assert (repair.certain, repair.goes_on(running)) == (certain, alive)
             assert await repair.restore(client) == 3
             assert standing(stage) == (3, None)
             assert await repairs(client, ["foo"]) == []
