@@ -96,6 +96,19 @@ def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: Mad
     assert kubectl.find("clusterrole", f"{made.account}-extra")
 
 
+def test_the_namespace_stays_for_as_long_as_somebody_leads_by_a_lease_in_it(
+    ctrl: Ctrl, kubectl: Kubectl, made: MadeUp
+) -> None:
+    running = ctrl.started("run", made.word, "--leader-elect")
+    kubectl.create(made.thing("one"))
+    wait_until(lambda: held(made, kubectl, "one"), what="it leads, and works")
+    ran = ctrl("uninstall", made.word).checked()
+    assert ran.out.splitlines() == gone(made)[:-1]
+    assert f"namespace/{made.system} stays, since a run needs it: lease {made.system}/" in ran.err
+    assert running.stop() == 0
+    assert ctrl("uninstall", made.word).checked().out.splitlines() == gone(made)[-1:]
+
+
 def test_a_deployment_that_runs_it_is_named_and_left_alone(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
     kubectl.apply(_runner(made, "runner"))
     ran = ctrl("uninstall", made.word).checked()

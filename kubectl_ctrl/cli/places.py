@@ -53,6 +53,10 @@ class Place:
     def overlaps(self, scope: str) -> bool:
         return not self.scope or not scope or self.scope == scope
 
+    def lies_in(self, namespace: str) -> bool:
+        """Whether its Deployment or Lease does."""
+        return self.object is not None and namespace_of(self.object) == namespace
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:

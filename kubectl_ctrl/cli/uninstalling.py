@@ -20,7 +20,7 @@ from kubectl_ctrl.cli.beside import Here, clean, running
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.installing import one_of
 from kubectl_ctrl.cli.logs import logging_to
-from kubectl_ctrl.cli.places import Kind, Place, asked_to_stop, deployments_of, look
+from kubectl_ctrl.cli.places import Kind, Place, asked_to_stop, deployments_of, leases, look
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.target import cluster_id, connected, meant
@@ -341,15 +341,22 @@ class Job:
     async def _namespaces(self) -> None:
         going = []
         for space in self._found.installed.namespaces:
-            contents = await self._remover.contents(name_of(space))
-            if contents:
-                more = f" and {len(contents) - _SHOWN} more" if len(contents) > _SHOWN else ""
-                told = f"namespace/{name_of(space)} stays, since it holds {', '.join(contents[:_SHOWN])}{more}"
-                self._here.app.narrate(escaped(told))
+            if why := await self._needed(name_of(space)):
+                self._here.app.narrate(escaped(f"namespace/{name_of(space)} stays, since {why}"))
             elif await self._delete(space):
                 going.append(space)
         if self._wish.dry_run == "none":
             await wait_until_gone(self._here.client, going, _GOING)
+
+    async def _needed(self, space: str) -> str:
+        """Who or what still needs a namespace of ours; "" when nothing does."""
+        # Whoever leads by a Lease in it would lose that, and could never have it back.
+        leading = [one.text for one in (await leases(self._here.client, self._found.name)).places if one.lies_in(space)]
+        if leading:
+            return f"a run needs it: {', '.join(leading[:_SHOWN])}"
+        contents = await self._remover.contents(space)
+        more = f" and {len(contents) - _SHOWN} more" if len(contents) > _SHOWN else ""
+        return f"it holds {', '.join(contents[:_SHOWN])}{more}" if contents else ""
 
     async def _crds(self) -> None:
         going = list(self._found.installed.crds)
