@@ -20,6 +20,7 @@ class Backoff:
         self._rng = rng
         self._step = FIRST
         self._waited_until = clock.elapsed()
+        self._forgave = clock.elapsed() - QUIET
 
     def next(self) -> float:
         """The delay after one more failure."""
@@ -34,6 +35,13 @@ class Backoff:
     def reset(self) -> None:
         """Whatever was in the way is said to be gone: the next failure counts as the first."""
         self._step = FIRST
+
+    def forgive(self) -> None:
+        """The server is there again, though it said no: begin anew, at most once in two minutes."""
+        now = self._clock.elapsed()
+        if now - self._forgave >= QUIET:
+            self._forgave = now
+            self.reset()
 
     def __repr__(self) -> str:
         return f"Backoff(next={self._step:g}..{2 * self._step:g})"

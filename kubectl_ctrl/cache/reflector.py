@@ -177,6 +177,8 @@ class Reflector:
                     if leave is not None:
                         return leave
         assert watch.end is not None
+        if watch.end.kind is EndKind.EXPIRED:  # an answer: what was waited for during an outage is over
+            self._backoff.forgive()
         # What could not be read may have been the news of a deletion.
         spoilt = staging is None and self.counts.poisoned > poisoned_before
         unversioned = not self._replica.store.version

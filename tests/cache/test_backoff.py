@@ -34,3 +34,20 @@ def test_whoever_knows_better_may_have_it_begin_anew() -> None:
         backoff.next()
     backoff.reset()
     assert backoff.next() <= 1.6
+
+
+def test_it_forgives_once_in_two_minutes() -> None:
+    clock = FakeClock()
+    backoff = Backoff(clock, Random(1))
+    for _ in range(10):
+        backoff.next()
+    backoff.forgive()
+    assert backoff.next() <= 1.6
+    for _ in range(10):
+        backoff.forgive()
+        clock.suspend(1)
+        backoff.next()
+    assert backoff.next() >= 30.0
+    clock.suspend(120)
+    backoff.forgive()
+    assert backoff.next() <= 1.6

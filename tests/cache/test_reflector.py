@@ -244,6 +244,22 @@ def test_type_that_vanishes_and_comes_back_keeps_its_objects_until_a_list_tells(
     run_virtual(main)
 
 
+def test_after_an_outage_the_first_answer_that_only_a_list_helps_is_followed_by_that_list() -> None:
+    async def main() -> None:
+        async with running() as site:
+            site.server.down()
+            await site.clock.sleep(200)
+            site.server.up()
+            _change_everything(site)
+            site.server.compact()
+            asked = len(site.wire.sent)
+            while len(site.wire.sent) == asked:
+                await site.clock.sleep(0.1)
+            await site.agree(within=2)
+
+    run_virtual(main)
+
+
 def test_who_is_poked_begins_its_pace_anew() -> None:
     async def main() -> None:
         async with running() as site:
