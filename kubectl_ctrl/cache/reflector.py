@@ -73,6 +73,7 @@ class Reflector:
         self._relist = True
         self._streams = True  # the server can stream a list, as far as we know
         self._torn_lists = 0  # streamed lists that broke off, in a row
+        self._missing = False  # at the last answer the server had no such type
         self._poked = asyncio.Event()
         self._stream: Watch | None = None
 
@@ -107,6 +108,9 @@ class Reflector:
     async def _recover(self, recovery: Recovery, started: float) -> None:
         self._relist = self._relist or recovery.relist
         self._streams = self._streams and not recovery.paged
+        if self._missing and recovery.state is not State.MISSING:
+            self._backoff.forgive()  # it is back, and only not ready yet
+        self._missing = recovery.state is State.MISSING
         if recovery.state is not None:
             self.counts.failures += 1
             self._on_state(recovery.state, recovery.message)

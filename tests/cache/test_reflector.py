@@ -276,6 +276,23 @@ def test_who_is_poked_begins_its_pace_anew() -> None:
     run_virtual(main)
 
 
+def test_type_that_is_back_and_not_ready_is_asked_for_again_soon() -> None:
+    async def main() -> None:
+        async with running() as site:
+            gone = site.server.faults.fail(Match(plural="configmaps"), 404, times=None)
+            site.server.drop_watches()
+            await site.clock.sleep(200)
+            gone.stop()
+            site.server.faults.fail(Match(plural="configmaps"), 429, message="storage is (re)initializing")
+            asked = len(site.wire.sent)
+            while len(site.wire.sent) == asked:
+                await site.clock.sleep(0.1)
+            await site.clock.sleep(2)
+            assert site.informer.health.state is State.SYNCED, "nobody pokes what is not missing any more"
+
+    run_virtual(main)
+
+
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
 def test_failing_resume_backs_off_and_resumes(code: int) -> None:
     async def main() -> None:
