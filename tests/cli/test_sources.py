@@ -271,7 +271,15 @@ def test_m02_a_missing_module_is_told_with_how_to_install_it(
         "error[CTRL-CONTROLLER]: mine.py:2:1: No module named 'no_such_thing'.\n"
         "tried: line 2: import no_such_thing.inner\n"
     )
+    own = tmp_path / "own"  # the tests may run in an environment that bin/kubectl-ctrl made, or in any other
+    own.mkdir()
+    monkeypatch.setattr(sys, "prefix", str(own))
     assert told("./mine.py") == f"{start}next: {sys.executable} -m pip install no_such_thing"
+    (own / "ready").touch()
+    assert told("./mine.py") == (
+        f"{start}next: python{version} -m venv .venv && . .venv/bin/activate && pip install no_such_thing; "
+        "kubectl-ctrl sees the packages of the environment that is active"
+    )
     active = tmp_path / "active"
     (active / "lib" / f"python{version}" / "site-packages").mkdir(parents=True)
     monkeypatch.setenv("VIRTUAL_ENV", str(active))
