@@ -85,7 +85,8 @@ class Manager:
             )
 
         self.members = tuple(member(spec) for spec in controllers)
-        self._until = Until(options.until, client, clock=clock, rng=rng) if options.until else None
+        own = [resource for spec in controllers for resource in spec.primaries]
+        self._until = Until(options.until, client, own=own, clock=clock, rng=rng) if options.until else None
         self._presence = Presence(client.discovery, self._missing, clock=clock, rng=rng)
         self._over = asyncio.Event()
         self._reason = Reason.STOPPED

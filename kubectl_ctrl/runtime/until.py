@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
@@ -186,10 +186,16 @@ class _Watched:
 
 
 class Until:
-    """Watches the objects of all conditions. Its informers are its own: the user asks, whoever the controllers are."""
+    """Watches the objects of all conditions. Its informers are its own: the user asks, whoever the controllers are.
 
-    def __init__(self, wanted: Sequence[Wanted], client: Client, *, clock: Clock, rng: Random) -> None:
+    Of types that share a name the one is meant that the run is for; of others, the one that kubectl would take.
+    """
+
+    def __init__(
+        self, wanted: Sequence[Wanted], client: Client, *, own: Collection[Resource], clock: Clock, rng: Random
+    ) -> None:
         self._client = client
+        self._own = own
         self._clock = clock
         self._informers = Informers(client, clock=clock, rng=rng, managers=frozenset())
         self._watched = [_Watched(one, clock.now()) for one in wanted]
@@ -233,7 +239,9 @@ class Until:
         """The type that is meant, once the server has it."""
         while True:
             try:
-                return (await self._client.discovery.find(one.wanted.type)).resource
+                match = await self._client.discovery.match(one.wanted.type)
+                named = [api.resource for api in (match.found, *match.others)]
+                return next((resource for resource in named if resource in self._own), named[0])
             except NotServed as error:
                 # Of a type that is not there no object is there.
                 lack = one.wanted.goal.lacks(None)

@@ -8,11 +8,12 @@ import pytest
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.until import Wanted, parse_until
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.managers import nothing, settings_for, spec_of
-from tests.runtime.toy import CONFIGMAPS
+from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, crd, toy
 
 
@@ -150,3 +151,19 @@ def test_it_is_watched_by_the_name_alone() -> None:
             assert running.task.done()
 
     run_virtual(play)
+
+
+def test_of_types_that_share_a_name_the_one_that_the_run_is_for_is_meant() -> None:
+    """`run foo --until foo/x=...` means that foo, also where another group's comes first in the alphabet."""
+
+    async def main() -> None:
+        world = World(installed=False)
+        for resource in (Resource("aaa.example.com", "v1", "toys", "Toy"), TOYS):
+            world.server.create(crd(resource))
+        world.server.create(toy("one"))
+        summary = await world.run(spec_of(world, nothing), until=wanted("toy/one=create"), timeout=30)
+        assert summary.reason is Reason.UNTIL
+        missing = await world.run(spec_of(world, nothing), until=wanted("toy.aaa.example.com/one=create"), timeout=5)
+        assert missing.reason is Reason.TIMEOUT
+
+    run_virtual(main())
