@@ -86,6 +86,27 @@ def sweep(env: Mapping[str, str]) -> None:
             run(REALKUBE, "down", name, env=env).checked()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _cluster_as_found(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterator[None]:
+    """What one file leaves in the whole cluster would change what the next one sees: it goes with the file."""
+    yield
+    admin = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
+    names = admin("get", "clusterroles,clusterrolebindings,customresourcedefinitions", "--output=name").split()
+    ours = [name for name in names if "/kubectl-ctrl-" in name or (name.startswith("customresource") and _alien(name))]
+    if ours:
+        admin("delete", "--ignore-not-found", *ours, timeout=120)
+    admin("delete", "namespaces", "--selector=app.kubernetes.io/managed-by=kubectl-ctrl", timeout=120)
+    leases = admin("get", "leases", "--namespace=default", "--output=name").split()
+    if leases:
+        admin("delete", "--namespace=default", "--ignore-not-found", *leases)
+
+
+def _alien(crd: str) -> bool:
+    """Whether it is none of the bundled controllers': those are in all files' way alike, and new ones take half a minute
+    to be known everywhere."""
+    return not crd.endswith(("/foos.samplecontroller.k8s.io", "/memcacheds.cache.example.com"))
+
+
 @pytest.fixture
 def namespace(cluster: Cluster, plain_env: Mapping[str, str], request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace of the test's own. Its removal is asked for and not waited for: the cluster ends anyway."""

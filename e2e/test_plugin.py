@@ -40,9 +40,7 @@ def test_its_exit_code_is_kubectls(kubectl: Kubectl, words: list[str], code: int
 
 
 def test_it_can_be_piped_into_kubectl(kubectl: Kubectl) -> None:
-    kubectl(
-        "apply", "--filename=-", "--dry-run=client", stdin=kubectl("ctrl", "install", "foo", "--print", "--crds-only")
-    )
+    kubectl("create", "--filename=-", "--dry-run=client", stdin=kubectl("ctrl", "install", "foo", "--print"))
 
 
 def completed(kubectl: Kubectl, *words: str) -> list[str]:
