@@ -102,8 +102,7 @@ def _cluster_as_found(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterato
 
 
 def _alien(crd: str) -> bool:
-    """Whether it is none of the bundled controllers': those are in all files' way alike, and new ones take half a minute
-    to be known everywhere."""
+    """Whether it is none of the bundled controllers': files share those, and new ones are known only after a while."""
     return not crd.endswith(("/foos.samplecontroller.k8s.io", "/memcacheds.cache.example.com"))
 
 
