@@ -96,7 +96,9 @@ def _cluster_as_found(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterato
     if ours:
         admin("delete", "--ignore-not-found", "--wait=false", *ours)
     # One that does not go is the next test's to trip over, and no reason to fail what has passed.
-    admin.try_("delete", "namespaces", "--selector=app.kubernetes.io/managed-by=kubectl-ctrl", "--timeout=60s", timeout=90)
+    admin.try_(
+        "delete", "namespaces", "--selector=app.kubernetes.io/managed-by=kubectl-ctrl", "--timeout=60s", timeout=90
+    )
     leases = admin("get", "leases", "--namespace=default", "--output=name").split()
     if leases:
         admin("delete", "--namespace=default", "--ignore-not-found", *leases)
