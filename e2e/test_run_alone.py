@@ -201,8 +201,10 @@ def test_the_lease_lies_with_the_controller_where_that_has_a_namespace(
 
 
 def test_without_the_right_to_leases_it_warns_or_fails_as_asked(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
+    kubectl.apply(foo("web"))  # without anything to do it would end before it has to lead
     kubectl("create", "serviceaccount", "poor")
-    rules = ("--verb=get,list,watch,create,patch,delete", "--resource=foos,foos/status,deployments,hpa,events")
+    resources = "foos,foos/status,foos/finalizers,deployments,hpa,events"
+    rules = ("--verb=get,list,watch,create,patch,update,delete", f"--resource={resources}")
     kubectl("create", "role", "poor", *rules)
     kubectl("create", "rolebinding", "poor", "--role=poor", f"--serviceaccount={namespace}:poor")
     me = f"--as=system:serviceaccount:{namespace}:poor"

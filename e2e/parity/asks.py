@@ -21,7 +21,8 @@ REPLICASETS = "/apis/apps/v1/namespaces/{ns}/replicasets"
 STATEFULSETS = "/apis/apps/v1/namespaces/{ns}/statefulsets"
 HPAS = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-GROUP = "parity.example.com"
+# After samplecontroller.k8s.io in the alphabet: of two types with one name kubectl means the first.
+GROUP = "scenarios.example.com"
 EVENS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/evens"
 FOOS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/foos"
 
