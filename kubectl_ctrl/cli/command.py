@@ -29,6 +29,14 @@ class Given:
     def __getitem__(self, name: str) -> Any:
         return self.flags[name]
 
+    def one_of(self, name: str, words: tuple[str, ...]) -> str:
+        """The value of a flag that takes one of these words; "" among them stands for no word at all."""
+        value: str = self[name]
+        if value not in words:
+            flag, choice = name.replace("_", "-"), ", ".join(filter(None, words))
+            raise UsageError(f"Invalid value for --{flag}: {value!r}.", next_step=f"use one of: {choice}")
+        return value
+
     def again(self, verb: str, *more: str) -> str:
         """The same command with these flags, to be copied: all that says which cluster is in it, and no secret is."""
         named = {flag.partition("=")[0] for flag in more}

@@ -35,7 +35,8 @@ async def installed(app: App, plan: Plan, client: Client, name: str) -> Client:
         await client.get(ref)
     except NotFound:
         raise NotInstalled(
-            f"{name} is not installed: there is no {ref}.", next_step=f"kubectl ctrl install {name}"
+            f"{name} is not installed: there is no {ref}.",
+            next_step=f"kubectl ctrl install {plan.options.words.get(name, name)}",
         ) from None
     except Forbidden:
         pass  # whether it is there is told by what it may do

@@ -34,8 +34,8 @@ Wanted = Sequence[tuple[Sourced, tuple[Obj, ...]]]
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    dry_run = one_of(given, "dry_run", ("none", "client", "server"))
-    one_of(given, "output", ("", "name", "json", "yaml"))
+    dry_run = given.one_of("dry_run", ("none", "client", "server"))
+    given.one_of("output", ("", "name", "json", "yaml"))
     if given["crds_only"] and given["rbac_only"]:
         raise UsageError("--crds-only and --rbac-only exclude each other.", next_step="without either it is both")
     wanted = _wanted(given)
@@ -48,15 +48,6 @@ def run(app: App, given: Given) -> int:
     with logging_to(app.err, form="text", verbosity=app.verbosity):
         asyncio.run(_install(app, given, resolved, wanted))
     return 0
-
-
-def one_of(given: Given, name: str, words: tuple[str, ...]) -> str:
-    value: str = given[name]
-    if value not in words:
-        flag = name.replace("_", "-")
-        shown_words = ", ".join(word for word in words if word)
-        raise UsageError(f"Invalid value for --{flag}: {value!r}.", next_step=f"use one of: {shown_words}")
-    return value
 
 
 def _wanted(given: Given) -> Wanted:

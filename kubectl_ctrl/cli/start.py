@@ -46,7 +46,7 @@ _SOME_TIME = _Range(0.001, 1e9, "more than nothing, like 30s or 5m")
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    log = _one_of(given, "log", ("text", "json"))
+    log = given.one_of("log", ("text", "json"))
     app.machine = log == "json"
     if not given.arguments:
         raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
@@ -67,7 +67,7 @@ def run(app: App, given: Given) -> int:
         all_namespaces=given["all_namespaces"],
         options=replace(options, words={one.spec.name: one.word for one in sourced}),
         log=log,
-        elect=_one_of(given, "leader_elect", ("auto", "true", "false", "required")),
+        elect=given.one_of("leader_elect", ("auto", "true", "false", "required")),
         local=local,
         takeover=given["takeover"],
         yes=given["yes"],
@@ -144,14 +144,6 @@ def _check_takeover(given: Given, resolved: Resolved, *, local: bool) -> None:
 def _check(flag: str, value: float, allowed: _Range) -> None:
     if not allowed.least <= value <= allowed.most:
         raise UsageError(f"Invalid value for --{flag}: it must be {allowed.text}.")
-
-
-def _one_of(given: Given, name: str, words: tuple[str, ...]) -> str:
-    value: str = given[name]
-    if value not in words:
-        flag = name.replace("_", "-")
-        raise UsageError(f"Invalid value for --{flag}: {value!r}.", next_step=f"use one of: {', '.join(words)}")
-    return value
 
 
 def _address(given: Given, name: str) -> str:

@@ -18,7 +18,6 @@ from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.beside import Here, clean, running
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.installing import one_of
 from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.places import Kind, Place, asked_to_stop, deployments_of, leases, look
 from kubectl_ctrl.cli.sources import Sourced
@@ -65,8 +64,8 @@ class Wish:
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    delete = one_of(given, "crds", ("keep", "delete")) == "delete"
-    dry_run = one_of(given, "dry_run", ("none", "client", "server"))
+    delete = given.one_of("crds", ("keep", "delete")) == "delete"
+    dry_run = given.one_of("dry_run", ("none", "client", "server"))
     if not given.arguments:
         names = ", ".join(BUNDLED)
         raise UsageError("uninstall needs a controller.", next_step=f"the bundled controllers are: {names}")
