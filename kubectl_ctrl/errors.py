@@ -29,6 +29,8 @@ CtrlError                   exit  1  CTRL-ERROR
 |-- PrerequisiteMissing     exit  5  CTRL-PREREQUISITE       a program or file that the verb needs is not there
 |-- ProgramFailed           exit  1  CTRL-PROGRAM            a program that we started failed; has its output
 |-- Refused                 exit  6  CTRL-REFUSED            the guard, a second runner, destruction without --yes
+|-- NotRecorded             exit  4  CTRL-NOT-RECORDED       no recording holds what was asked for
+|-- RecordingError          exit  1  CTRL-RECORDING          a recording cannot be read or written
 |-- NotInstalled            exit  8  CTRL-NOT-INSTALLED      the controller's CRD is not in the cluster
 |-- TimedOut                exit 124 CTRL-TIMEOUT            a wait ended before its condition held
 |-- ControllerError         exit  1  CTRL-CONTROLLER         a controller is declared or used wrongly
@@ -113,6 +115,19 @@ class Refused(CtrlError):
 
     id = "CTRL-REFUSED"
     exit_code = 6
+
+
+class NotRecorded(CtrlError):
+    """No recording holds what was asked for."""
+
+    id = "CTRL-NOT-RECORDED"
+    exit_code = 4
+
+
+class RecordingError(CtrlError):
+    """A recording cannot be read or written: not a database, no permission, a newer version's, a full disk."""
+
+    id = "CTRL-RECORDING"
 
 
 class NotInstalled(CtrlError):

@@ -7,7 +7,7 @@ calls are made so; which cluster it is, and who else runs, are the user's questi
 from __future__ import annotations
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.target import connected
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.kubeconfig import acting_as
@@ -28,7 +28,7 @@ def user_of(name: str) -> str:
     return f"system:serviceaccount:{ref.namespace}:{ref.name}"
 
 
-async def installed(app: App, plan: Plan, client: Client, name: str) -> Client:
+async def installed(app: App, plan: RunPlan, client: Client, name: str) -> Client:
     """A client that acts as that controller's ServiceAccount; the caller closes it."""
     ref = account_ref(name)
     try:

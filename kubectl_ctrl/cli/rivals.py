@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.cli.places import deployments_of, lease_name, lease_scope, leases_of, replicas_of
-from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.takeover import Repair, Takeover, ref_of, repair_of
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import parse_rfc3339
@@ -28,7 +28,7 @@ _LONG_PAST = 600.0
 
 
 @asynccontextmanager
-async def alone(client: Client, plan: Plan, identity: str, running: Container[str]) -> AsyncIterator[None]:
+async def alone(client: Client, plan: RunPlan, identity: str, running: Container[str]) -> AsyncIterator[None]:
     """For the block this run is the only one; Refused, naming who else runs. What it took over is given back after.
 
     `running`: how the runs of this machine sign.
@@ -44,7 +44,9 @@ async def alone(client: Client, plan: Plan, identity: str, running: Container[st
         await takeover.give_all_back()
 
 
-async def _pass_deployments(client: Client, plan: Plan, name: str, takeover: Takeover, running: Container[str]) -> None:
+async def _pass_deployments(
+    client: Client, plan: RunPlan, name: str, takeover: Takeover, running: Container[str]
+) -> None:
     found = await deployments_of(client, name)
     for sentence in found.unseen:
         _log.warning("%s", sentence, extra={"action": "rivals.unseen"})
@@ -65,7 +67,7 @@ async def _pass_deployments(client: Client, plan: Plan, name: str, takeover: Tak
             )
 
 
-def _check_over(plan: Plan, name: str, repair: Repair, *, goes_on: bool) -> None:
+def _check_over(plan: RunPlan, name: str, repair: Repair, *, goes_on: bool) -> None:
     """Refused while whoever took it over may still run it in its place, unless a person says otherwise."""
     if repair.certain or (plan.yes and not goes_on):
         return
@@ -87,7 +89,7 @@ async def _restored(client: Client, repair: Repair) -> int:
     return count
 
 
-async def _pass_leases(client: Client, plan: Plan, name: str) -> None:
+async def _pass_leases(client: Client, plan: RunPlan, name: str) -> None:
     """Every held Lease of an overlapping scope is watched for its own time; who renews it lives."""
     found = await leases_of(client, name)
     for sentence in found.unseen:
@@ -117,7 +119,7 @@ def _may_live(lease: Obj, now: float) -> bool:
     return now < renewed + _lasts(lease) + _LONG_PAST
 
 
-async def _renewed(client: Client, plan: Plan, lease: Obj) -> bool:
+async def _renewed(client: Client, plan: RunPlan, lease: Obj) -> bool:
     """Whether it changes under its holder within its own duration; given back or standing still, it is over."""
     _log.info(
         "The Lease %s is held by %s; waiting to see whether it is renewed.",

@@ -18,10 +18,10 @@ from kubectl_ctrl.cli.identities import installed
 from kubectl_ctrl.cli.interrupts import interrupts
 from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.places import lease_labels, lease_ref
-from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.reload import Reloader
 from kubectl_ctrl.cli.rivals import alone
 from kubectl_ctrl.cli.runlock import Runner, only_runner, runners
+from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.target import check_namespace, cluster_id, connected
 from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.client.client import Client
@@ -59,7 +59,7 @@ _ASK_AGAIN = 2.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-async def session(app: App, plan: Plan) -> int:
+async def session(app: App, plan: RunPlan) -> int:
     """The whole run; its exit code, or the error that ended it."""
     stop = Stop()
     with logging_to(app.err, form=plan.log, verbosity=app.verbosity), interrupts(stop.request) as signals:
@@ -104,7 +104,7 @@ class _Ground:
     leases: Mapping[str, ObjectRef]  # by controller, where it elects a leader
 
 
-async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> _Ground:
+async def _begun(app: App, plan: RunPlan, held: AsyncExitStack) -> _Ground:
     """Connected, and in the place of the only runner; `held` gives both up again."""
     client = await connected(app, plan.resolved, clock=plan.clock, rng=plan.rng)
     held.push_async_callback(client.close)
@@ -127,7 +127,7 @@ async def _begun(app: App, plan: Plan, held: AsyncExitStack) -> _Ground:
     return _Ground(client=client, clients=clients, leases=leases)
 
 
-def _runners(plan: Plan, cluster: str) -> list[Runner]:
+def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
     """How this run introduces itself on this machine, once for each controller."""
     return [
         Runner(
@@ -145,7 +145,7 @@ def _runners(plan: Plan, cluster: str) -> list[Runner]:
     ]
 
 
-async def _cluster_id(client: Client, plan: Plan) -> str:
+async def _cluster_id(client: Client, plan: RunPlan) -> str:
     """The same for every way to the same cluster where we may look; else what the kubeconfig says of it.
 
     This is the first call of a run. A server that does not answer is waited for, except with --once. One whose TLS is
@@ -164,7 +164,7 @@ async def _cluster_id(client: Client, plan: Plan) -> str:
         await plan.clock.sleep(_ASK_AGAIN * plan.rng.uniform(0.8, 1.2))
 
 
-async def _run(app: App, plan: Plan, ground: _Ground, teller: Teller, stop: Stop) -> Summary:
+async def _run(app: App, plan: RunPlan, ground: _Ground, teller: Teller, stop: Stop) -> Summary:
     metrics = _metrics(plan, ground.client)
     observers: list[Observer] = [teller.observer(stop.request)]
     if metrics is not None:
@@ -200,7 +200,7 @@ def _under_way(manager: Manager) -> list[str]:
     return [entry for member in manager.members for entry in member.under_way]
 
 
-def _metrics(plan: Plan, client: Client) -> Metrics | None:
+def _metrics(plan: RunPlan, client: Client) -> Metrics | None:
     if not plan.metrics_address:
         return None
     from kubectl_ctrl.runtime.metrics import Metrics
@@ -209,7 +209,7 @@ def _metrics(plan: Plan, client: Client) -> Metrics | None:
     return Metrics([spec.name for spec in plan.specs], host=host, counters=client.counters)
 
 
-def _pages(plan: Plan, manager: Manager, metrics: Metrics | None) -> dict[str, dict[str, Page]]:
+def _pages(plan: RunPlan, manager: Manager, metrics: Metrics | None) -> dict[str, dict[str, Page]]:
     """What to serve on which address; one address may serve all of it."""
     pages: dict[str, dict[str, Page]] = {}
     if metrics is not None:
@@ -228,7 +228,7 @@ def _pages(plan: Plan, manager: Manager, metrics: Metrics | None) -> dict[str, d
     return pages
 
 
-def _watchdog(app: App, plan: Plan, manager: Manager) -> Watchdog:
+def _watchdog(app: App, plan: RunPlan, manager: Manager) -> Watchdog:
     def end() -> None:
         app.err.flush()
         os._exit(1)
@@ -241,7 +241,7 @@ def _watchdog(app: App, plan: Plan, manager: Manager) -> Watchdog:
     )
 
 
-def _services(plan: Plan, ground: _Ground) -> Services:
+def _services(plan: RunPlan, ground: _Ground) -> Services:
     def elector(name: str, client: Client, tell: Callable[[Background], None]) -> LeaseElector:
         candidate = Candidate(
             identity=identity(plan.options.run_id),

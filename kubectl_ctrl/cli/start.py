@@ -11,8 +11,8 @@ from kubectl_ctrl.cli import guard, sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.collector import relax
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.plan import Plan
 from kubectl_ctrl.cli.reload import Shelf, shelves
+from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.session import session
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import find
@@ -59,7 +59,7 @@ def run(app: App, given: Given) -> int:
     _check_identity(given, resolved)
     local = guard.is_local(resolved)
     _check_takeover(given, resolved, local=local)
-    plan = Plan(
+    plan = RunPlan(
         clock=SystemClock(),
         rng=random.SystemRandom(),
         controllers=sourced,

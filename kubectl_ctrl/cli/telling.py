@@ -12,10 +12,11 @@ from typing import TypeGuard
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.identities import user_of
-from kubectl_ctrl.cli.plan import Plan
+from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.errors import CtrlError, NotInstalled
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
 from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.record import told
 from kubectl_ctrl.model.summary import Summary
 from kubectl_ctrl.render.attempts import Style, attempt_json, attempt_text, call_text
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
@@ -30,7 +31,7 @@ _TRACEBACKS_FROM = 6
 class Teller:
     """The voice of one run."""
 
-    def __init__(self, app: App, plan: Plan) -> None:
+    def __init__(self, app: App, plan: RunPlan) -> None:
         self._app = app
         self._plan = plan
         self._machine = plan.log == "json"
@@ -83,7 +84,8 @@ class Teller:
             if isinstance(value, Attempt):
                 if value.traceback and self._app.verbosity >= _TRACEBACKS_FROM:
                     _log.info("%s failed:\n%s", value.id, value.traceback.rstrip(), extra={"action": "traceback"})
-                text = json.dumps(attempt_json(value)) if self._machine else attempt_text(value, self._style)
+                shown = told(value, steps=False)
+                text = json.dumps(attempt_json(shown)) if self._machine else attempt_text(shown, self._style)
                 try:
                     self._app.answer(text)
                 except BrokenPipeError:

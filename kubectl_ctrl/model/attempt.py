@@ -30,6 +30,7 @@ class Call:
     uid: str = ""  # of the object answered
     old_version: str = ""  # what the writer knew before, "" when nothing
     new_version: str = ""  # of the object answered
+    before: Obj | None = field(default=None, repr=False)  # the object that the writer knew, when it knew one
     sent: Obj | list[Obj] | None = field(default=None, repr=False)
     answer: Obj | None = field(default=None, repr=False)
 
@@ -49,6 +50,26 @@ class Read:
     resource: Resource
     query: str  # `default/example-foo`, `default app=nginx`, `default index owner=uid`
     found: tuple[tuple[str, str], ...]  # (UID, resourceVersion) of each object returned
+    objects: tuple[Obj, ...] = field(default=(), repr=False)  # the same, by reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """One thing that a reconciler asked of the writing door, whether or not a call came of it, and what it was told."""
+
+    verb: str  # ensure, status, create, patch, delete, add_finalizer, remove_finalizer
+    resource: Resource
+    key: Key
+    body: bytes = field(default=b"", repr=False)  # JSON of what was given, as it was then
+    options: tuple[tuple[str, str], ...] = ()  # of the verb, as text: leave_out, subresource, propagation, owner's UID
+    how: str = ""  # ensure: created, applied, unchanged, foreign
+    uid: str = ""  # of the object that was returned
+    version: str = ""
+    answer: Obj | None = field(default=None, repr=False)  # the object that was returned, by reference
+    error: str = ""  # class of the error raised instead: Forbidden
+    message: str = ""
+    code: int = 0
+    calls: tuple[str, ...] = ()  # ids of the calls made for it
 
 
 class Outcome(StrEnum):
@@ -119,6 +140,7 @@ class Attempt:
     intents: tuple[Intent, ...] = ()
     echoes: int = 0  # events of this attempt's own writes that were dropped while it ran
     skipped: tuple[str, ...] = ()  # writes that were asked for and not needed
+    wishes: tuple[Wish, ...] = ()  # what was asked of the writing door, in order
     seed: int = 0  # what `ctx.random` was made from
     times: tuple[float, ...] = ()  # what `ctx.now` answered, in order
     traceback: str = field(default="", repr=False)

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, tzinfo
 from textwrap import wrap
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Verdict
-from kubectl_ctrl.model.cause import Cause, CauseKind
-from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
+from kubectl_ctrl.model.attempt import Call, Outcome, Verdict
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.diffs import ABSENT, Difference
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.fields import writer
+from kubectl_ctrl.model.record import Recorded, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.text import cut, escaped
 
@@ -49,41 +49,40 @@ class Style:
 _CODES = {Outcome.RETRY: "31", Outcome.TERMINAL: "31", Outcome.DROPPED: "31", Outcome.WAITING: "33"}
 
 
-def attempt_text(attempt: Attempt, style: Style) -> str:
+def attempt_text(attempt: Recorded, style: Style) -> str:
     """`10:04:01 default/foo r7f3-12  spec.replicas 1→3 by kubectl-edit | apply Deployment/web 200 | 41ms done`.
 
     One line; on a terminal that is too narrow for it, what was done and what follows stand on lines below.
     """
-    start, verdict = attempt.start, attempt.verdict
-    head = f"{timestamp(start.started, style)} {_who(attempt, style)}"
-    reason = why(start.causes, start.causes_total, style, style.primaries.get(start.controller))
-    tail = f"{format_duration(attempt.took)} {verdict_text(verdict)}"
+    head = f"{timestamp(attempt.started, style)} {_who(attempt, style)}"
+    reason = why(attempt.causes, attempt.causes_total, style, style.primaries.get(attempt.controller))
+    tail = outcome_text(attempt)
     line = f"{head}  {reason} | {what(attempt)} | "
     if style.width is None or len(line) + len(tail) <= style.width:
-        return line + _painted(tail, verdict.outcome, style)
+        return line + _painted(tail, attempt, style)
     return "\n".join((cut(f"{head}  {reason}", style.width, mark=style.mark), *_below(attempt, style, style.width)))
 
 
-def _below(attempt: Attempt, style: Style, width: int) -> Iterator[str]:
+def _below(attempt: Recorded, style: Style, width: int) -> Iterator[str]:
     """What was done and what follows, and its message whole where that is too long to stand beside."""
     verdict, done = attempt.verdict, what(attempt)
-    tail = f"{format_duration(attempt.took)} {verdict_text(verdict)}"
+    tail = outcome_text(attempt)
     room = width - len(_INDENT) - len(" | ")
-    apart = bool(verdict.message) and len(done) + len(tail) > room and len(tail) > room // 2
-    if apart:
-        tail = f"{format_duration(attempt.took)} {verdict_text(replace(verdict, message=''))}"
+    apart = bool(verdict and verdict.message) and len(done) + len(tail) > room and len(tail) > room // 2
+    if verdict is not None and apart:
+        tail = outcome_text(replace(attempt, verdict=replace(verdict, message="")))
     line = f"{_INDENT}{cut(done, max(room - len(tail), len(style.mark)), mark=style.mark)} | "
     fits = len(line) + len(tail) <= width
-    yield line + _painted(tail, verdict.outcome, style) if fits else cut(line + tail, width, mark=style.mark)
-    if apart:
+    yield line + _painted(tail, attempt, style) if fits else cut(line + tail, width, mark=style.mark)
+    if verdict is not None and apart:
         yield from wrap(escaped(verdict.message), max(width, _LEAST), initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
-def _who(attempt: Attempt, style: Style) -> str:
+def _who(attempt: Recorded, style: Style) -> str:
     """The controller where there are several, the object and the attempt; what the whole run shares is left out."""
-    start, short = attempt.start, style.namespace is not None
-    name = start.request.name if style.namespace == start.request.namespace else str(start.request)
-    who = escaped(f"{start.controller} {name}" if style.controllers else name)
+    short = style.namespace is not None
+    name = attempt.request.name if style.namespace == attempt.request.namespace else str(attempt.request)
+    who = escaped(f"{attempt.controller} {name}" if style.controllers else name)
     if style.width is not None:
         who = cut(who, max(style.width // 3, _LEAST), mark=style.mark)
     return f"{who} {attempt.id.rpartition('-')[2] if short else attempt.id}"
@@ -94,7 +93,7 @@ def timestamp(at: float, style: Style) -> str:
     return moment.isoformat(timespec="milliseconds") if style.full_times else moment.strftime("%H:%M:%S")
 
 
-def why(causes: Sequence[Cause], total: int, style: Style, primary: Resource | None) -> str:
+def why(causes: Sequence[Why], total: int, style: Style, primary: Resource | None) -> str:
     """The first cause in full and how many more there were."""
     if not causes:
         return "?"
@@ -102,7 +101,7 @@ def why(causes: Sequence[Cause], total: int, style: Style, primary: Resource | N
     return cause_text(causes[0], style, primary) + more
 
 
-def cause_text(cause: Cause, style: Style, primary: Resource | None) -> str:
+def cause_text(cause: Why, style: Style, primary: Resource | None) -> str:
     """One cause in words."""
     match cause.kind:
         case CauseKind.RETRY:
@@ -118,31 +117,27 @@ def cause_text(cause: Cause, style: Style, primary: Resource | None) -> str:
     return _named(cause, primary) + _change_text(cause, style)
 
 
-def _named(cause: Cause, primary: Resource | None) -> str:
+def _named(cause: Why, primary: Resource | None) -> str:
     """The object that a cause is about, unless it is the one being reconciled."""
     if cause.resource is None or cause.key is None or cause.resource == primary:
         return ""
     return f"{cause.resource.kind}/{escaped(cause.key.name)} "
 
 
-def _change_text(cause: Cause, style: Style) -> str:
+def _change_text(cause: Why, style: Style) -> str:
     if cause.kind is not CauseKind.MODIFIED:
         return cause.kind.value + (_by(cause) if cause.kind is CauseKind.ADDED else "")
-    differences = diff(cause.old, cause.new)
-    if not differences:
+    if not cause.changes.total:
         return "metadata" + _by(cause)
-    shown = ", ".join(difference_text(difference, style) for difference in differences[:_SHOWN_DIFFERENCES])
-    rest = len(differences) - _SHOWN_DIFFERENCES
+    shown = ", ".join(difference_text(difference, style) for difference in cause.changes.shown[:_SHOWN_DIFFERENCES])
+    rest = cause.changes.total - _SHOWN_DIFFERENCES
     return shown + (f", {rest} more" if rest > 0 else "") + _by(cause)
 
 
-def _by(cause: Cause) -> str:
+def _by(cause: Why) -> str:
     if cause.relisted:
         return " over several unseen versions"
-    if cause.new is None:
-        return ""
-    names = writer(cause.old, cause.new)
-    return f" by {' or '.join(map(escaped, names))}" if names else " by ?"
+    return f" by {' or '.join(map(escaped, cause.writers))}" if cause.writers else " by ?"
 
 
 def difference_text(difference: Difference, style: Style) -> str:
@@ -163,10 +158,11 @@ def _value(value: Any) -> str | None:
     return text if len(text) <= _VALUE_WIDTH else None
 
 
-def what(attempt: Attempt) -> str:
+def what(attempt: Recorded) -> str:
     """The calls that matter to a reader: every write, and whatever failed."""
     harmless = ("get", "list")
-    shown = [call_text(one) for one in attempt.calls if one.error or not (one.dry_run or one.verb in harmless)]
+    calls = [made.call for made in attempt.calls]
+    shown = [call_text(one) for one in calls if one.error or not (one.dry_run or one.verb in harmless)]
     return ", ".join(shown) or "nothing to change"
 
 
@@ -176,6 +172,13 @@ def call_text(call: Call) -> str:
     place = "/".join(part for part in (kind, call.name, call.subresource) if part)
     dry = " (dry run)" if call.dry_run else ""
     return f"{call.verb} {escaped(place)} {call.code if call.code is not None else 'no answer'}{dry}"
+
+
+def outcome_text(attempt: Recorded) -> str:
+    """How long it took and what follows; of one without a verdict, whether it still runs."""
+    if attempt.verdict is None:
+        return "interrupted" if attempt.interrupted else "running"
+    return f"{format_duration(attempt.took or 0.0)} {verdict_text(attempt.verdict)}"
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -198,29 +201,37 @@ def verdict_text(verdict: Verdict) -> str:
     return f"{text}: {escaped(verdict.message)}" if verdict.message else text
 
 
-def _painted(text: str, outcome: Outcome, style: Style) -> str:
-    code = _CODES.get(outcome)
+def _painted(text: str, attempt: Recorded, style: Style) -> str:
+    code = _CODES.get(attempt.verdict.outcome) if attempt.verdict else None
     return f"\x1b[{code}m{text}\x1b[0m" if style.color and code else text
 
 
-def attempt_json(attempt: Attempt, zone: tzinfo = UTC) -> dict[str, Any]:
+def attempt_json(attempt: Recorded, zone: tzinfo = UTC) -> dict[str, Any]:
     """One attempt for machines; the schema's name says which version of it this is."""
-    start, verdict = attempt.start, attempt.verdict
     return {
         "schema": "kubectl-ctrl.attempt/v1",
-        "time": datetime.fromtimestamp(start.started, zone).isoformat(timespec="milliseconds"),
+        "time": datetime.fromtimestamp(attempt.started, zone).isoformat(timespec="milliseconds"),
         "attempt": attempt.id,
-        "controller": start.controller,
-        "namespace": start.request.namespace,
-        "name": start.request.name,
-        "causes": [_cause_json(cause) for cause in start.causes],
-        "causesTotal": start.causes_total,
-        "waitedSeconds": round(start.waited, 6),
-        "tookSeconds": round(attempt.took, 6),
-        "try": start.try_no,
-        "calls": [_call_json(call) for call in attempt.calls],
+        "controller": attempt.controller,
+        "namespace": attempt.request.namespace,
+        "name": attempt.request.name,
+        "causes": [_cause_json(cause) for cause in attempt.causes],
+        "causesTotal": attempt.causes_total,
+        "waitedSeconds": round(attempt.waited, 6),
+        "tookSeconds": None if attempt.took is None else round(attempt.took, 6),
+        "try": attempt.try_no,
+        "calls": [_call_json(made.call) for made in attempt.calls],
         "skipped": list(attempt.skipped),
         "echoes": attempt.echoes,
+        **_verdict_json(attempt),
+    }
+
+
+def _verdict_json(attempt: Recorded) -> dict[str, Any]:
+    verdict = attempt.verdict
+    if verdict is None:
+        return {"outcome": outcome_text(attempt)}
+    return {
         "outcome": verdict.outcome.value,
         "delaySeconds": verdict.delay,
         "message": verdict.message,
@@ -229,14 +240,15 @@ def attempt_json(attempt: Attempt, zone: tzinfo = UTC) -> dict[str, Any]:
     }
 
 
-def _cause_json(cause: Cause) -> dict[str, Any]:
+def _cause_json(cause: Why) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": cause.kind.value}
     if cause.resource is not None and cause.key is not None:
         shown |= {"resource": cause.resource.full_name, "object": str(cause.key), "uid": cause.uid}
     if cause.kind is CauseKind.MODIFIED:
-        shown["changed"] = [difference.path for difference in diff(cause.old, cause.new)]
-    if cause.new is not None and cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED):
-        shown["writers"] = list(writer(cause.old, cause.new))
+        shown["changed"] = [difference.path for difference in cause.changes.shown]
+        shown["changedTotal"] = cause.changes.total
+    if cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED):
+        shown["writers"] = list(cause.writers)
     facts = {
         "oldVersion": cause.old_version,
         "newVersion": cause.new_version,

@@ -45,8 +45,9 @@ class Notes:
         self._observers.tell(Called(attempt=self.attempt, call=call, answered=answered))
 
     def read(self, verb: str, resource: Resource, query: str, found: Iterable[Obj]) -> None:
-        versions = tuple((uid_of(obj), version_of(obj)) for obj in found)
-        self._reads.append(Read(verb=verb, resource=resource, query=query, found=versions))
+        objects = tuple(found)
+        versions = tuple((uid_of(obj), version_of(obj)) for obj in objects)
+        self._reads.append(Read(verb=verb, resource=resource, query=query, found=versions, objects=objects))
 
     def intend(self, intent: Intent) -> None:
         self._intents.append(intent)

@@ -7,6 +7,7 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Started, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.record import Recorded, told
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.render.attempts import Style
 
@@ -59,7 +60,7 @@ def attempt(
     calls: tuple[Call, ...] = (),
     request: Request = WEB,
     total: int | None = None,
-) -> Attempt:
+) -> Recorded:
     start = Started(
         id="r7f3-12",
         controller="foo",
@@ -71,4 +72,5 @@ def attempt(
         waited=0.001,
         try_no=1,
     )
-    return Attempt(start=start, took=0.041, verdict=verdict or Verdict(outcome=Outcome.DONE), calls=calls, reads=())
+    done = verdict or Verdict(outcome=Outcome.DONE)
+    return told(Attempt(start=start, took=0.041, verdict=done, calls=calls, reads=()))

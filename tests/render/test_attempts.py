@@ -5,8 +5,9 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Verdict
+from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
+from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.attempts import Style, attempt_json, attempt_text
 from tests.render.samples import (
@@ -73,7 +74,7 @@ HEAD = "2026-01-01T12:00:00.000+00:00 default/web r7f3-12  "
         ),
     ],
 )
-def test_a_line_into_a_pipe_says_all(shown: Attempt, text: str) -> None:
+def test_a_line_into_a_pipe_says_all(shown: Recorded, text: str) -> None:
     assert attempt_text(shown, PIPE) == HEAD + text
 
 
@@ -191,6 +192,7 @@ def test_the_json_of_an_attempt() -> None:
                 "object": "default/web",
                 "uid": "",
                 "changed": ["spec.replicas"],
+                "changedTotal": 1,
                 "writers": ["kubectl-edit"],
             }
         ],

@@ -66,6 +66,8 @@ FATES: dict[type[errors.CtrlError], tuple[Outcome, float]] = {
     errors.Refused: (Outcome.TERMINAL, 0),
     errors.NotInstalled: (Outcome.WAITING, NOT_INSTALLED_RETRY),
     errors.TimedOut: (Outcome.RETRY, 0),
+    errors.NotRecorded: (Outcome.RETRY, 0),
+    errors.RecordingError: (Outcome.RETRY, 0),
     errors.QueueClosed: (Outcome.RETRY, 0),
     errors.ControllerError: (Outcome.TERMINAL, 0),
     errors.TerminalError: (Outcome.TERMINAL, 0),

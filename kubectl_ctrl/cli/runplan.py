@@ -15,7 +15,7 @@ from kubectl_ctrl.runtime.options import RunOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RunPlan:
     """What is to run, where, and how it is to be told."""
 
     clock: Clock

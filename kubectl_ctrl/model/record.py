@@ -1,0 +1,248 @@
+"""What a recording says: clusters, runs, and the attempts of their controllers, as they are told long after.
+
+A live Attempt holds the objects of its causes and calls by reference. Here stands what matters of them: differences and
+writers, worked out once. `told` makes the one from the other, so a run and a recording are shown by the same code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from kubectl_ctrl.model.attempt import Attempt, Call, Echoed, Intent, Read, Started, State, Tally, Verdict, Wish
+from kubectl_ctrl.model.cause import Cause, CauseKind, Request
+from kubectl_ctrl.model.diffs import Difference, diff
+from kubectl_ctrl.model.fields import writer
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.resources import SECRETS, Resource
+
+T = TypeVar("T")
+
+# So many differences of one step are kept; the rest is counted.
+MOST_CHANGES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a step between two versions changed; the first of them, and how many there were."""
+
+    shown: tuple[Difference, ...] = ()
+    total: int = 0
+
+
+NO_CHANGES = Changes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """One cause of an attempt."""
+
+    kind: CauseKind
+    at: float  # wall time
+    resource: Resource | None = None
+    key: Key | None = None
+    uid: str = ""
+    old_version: str = ""
+    new_version: str = ""
+    relisted: bool = False  # versions in between may have gone unseen
+    attempt: str = ""
+    count: int = 0
+    detail: str = ""
+    changes: Changes = NO_CHANGES
+    writers: tuple[str, ...] = ()  # one is proven, several are candidates, none is unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """One call, and what it changed; the call's own bodies are gone."""
+
+    call: Call
+    changes: Changes = NO_CHANGES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One attempt. Without a verdict it still runs, or its process died: then it is `interrupted`."""
+
+    id: str
+    controller: str
+    request: Request
+    uid: str = ""  # of the object that the request named, as far as it was seen
+    causes: tuple[Why, ...]
+    causes_total: int
+    queued_at: float
+    started: float
+    waited: float
+    try_no: int
+    took: float | None = None
+    verdict: Verdict | None = None
+    interrupted: bool = False
+    calls: tuple[Made, ...] = ()  # one whose `call.code` is None was sent, and its answer is unknown
+    background: tuple[Made, ...] = ()  # events that it asked for
+    reads: tuple[Read, ...] = ()
+    wishes: tuple[Wish, ...] = ()
+    intents: tuple[Intent, ...] = ()
+    echoes: int = 0  # dropped while it ran
+    heard: tuple[Echoed, ...] = ()  # dropped after it had ended
+    skipped: tuple[str, ...] = ()
+    seed: int = 0
+    times: tuple[float, ...] = ()
+    traceback: str = field(default="", repr=False)
+
+    @property
+    def run(self) -> str:
+        return self.id.rpartition("-")[0]
+
+    @property
+    def number(self) -> int:
+        return int(self.id.rpartition("-")[2])
+
+    @property
+    def writes(self) -> tuple[Made, ...]:
+        return tuple(made for made in self.calls if made.call.write)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One cluster that something was recorded of."""
+
+    key: str  # UID of kube-system; where that cannot be read, a hash of server and CA
+    servers: tuple[tuple[str, str], ...]  # (server, CA hash) under which it was reached
+    contexts: tuple[str, ...]  # names under which it was meant, newest first
+    seen: float  # wall time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A resource type that a run had to do with, with the other names that kubectl knows it by."""
+
+    resource: Resource
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One controller of a run."""
+
+    name: str
+    word: str  # what was typed for it
+    code: str = ""  # path of the code, for a controller of one's own
+    primaries: tuple[Resource, ...]
+    owns: tuple[Resource, ...] = ()
+    watches: tuple[Resource, ...] = ()
+    manager: str  # its field manager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One process that ran controllers."""
+
+    id: str
+    cluster: str  # key of the cluster
+    context: str
+    server: str
+    ca: str = ""  # hash of the CA
+    namespace: str  # "" is all of them
+    labels: str = ""  # a selector over the primaries
+    controllers: tuple[Played, ...]
+    pid: int
+    host: str
+    holder: str = ""  # how its process signs; tells whether it still lives
+    program: str  # version of kubectl-ctrl
+    began: float
+    seen: float = 0.0  # last sign of life
+    ended: float | None = None  # None: it runs, or it died
+    gaps: int = 0  # rows that were dropped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One object that attempts were about, and how its last one went."""
+
+    controller: str
+    resource: Resource
+    key: Key
+    uid: str
+    attempts: int
+    failures: int  # attempts that ended RETRY or TERMINAL
+    first: float
+    last: Recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """How a controller of a run stood when it was last heard of."""
+
+    run: str
+    state: State
+    tally: Tally | None = None
+
+
+def told(what: Attempt | Started, *, steps: bool = True) -> Recorded:
+    """An attempt as it is to be told; of one that has only begun, its beginning.
+
+    `steps`: also what each call changed, which nobody looks at while a run shows a line for each attempt.
+    """
+    start = what.start if isinstance(what, Attempt) else what
+    begun = Recorded(
+        id=start.id,
+        controller=start.controller,
+        request=start.request,
+        causes=tuple(map(why_told, start.causes)),
+        causes_total=start.causes_total,
+        queued_at=start.queued_at,
+        started=start.started,
+        waited=start.waited,
+        try_no=start.try_no,
+    )
+    if isinstance(what, Started):
+        return begun
+    return replace(
+        begun,
+        took=what.took,
+        verdict=what.verdict,
+        calls=tuple(call_told(call, steps=steps) for call in what.calls),
+        reads=what.reads,
+        wishes=what.wishes,
+        intents=what.intents,
+        echoes=what.echoes,
+        skipped=what.skipped,
+        seed=what.seed,
+        times=what.times,
+        traceback=what.traceback,
+    )
+
+
+def why_told(cause: Cause) -> Why:
+    stepped = cause.kind is CauseKind.MODIFIED
+    names = cause.new is not None and not cause.relisted and cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED)
+    return Why(
+        kind=cause.kind,
+        at=cause.at,
+        resource=cause.resource,
+        key=cause.key,
+        uid=cause.uid,
+        old_version=cause.old_version,
+        new_version=cause.new_version,
+        relisted=cause.relisted,
+        attempt=cause.attempt,
+        count=cause.count,
+        detail=cause.detail,
+        changes=changes(cause.old, cause.new, cause.resource) if stepped else NO_CHANGES,
+        writers=writer(cause.old, cause.new) if names and cause.new is not None else (),
+    )
+
+
+def call_told(call: Call, *, steps: bool = True) -> Made:
+    """A call and what it changed, as far as the object before it is known."""
+    bare = replace(call, before=None, sent=None, answer=None)
+    if not steps or not call.write or call.before is None or call.answer is None or call.answer.get("kind") == "Status":
+        return Made(call=bare)
+    return Made(call=bare, changes=changes(call.before, call.answer, call.resource))
+
+
+def changes(old: Obj | None, new: Obj | None, resource: Resource | None) -> Changes:
+    """What differs; of Secrets the places alone."""
+    found = diff(old, new, keys_only=resource == SECRETS)
+    return Changes(shown=found[:MOST_CHANGES], total=len(found))
