@@ -174,6 +174,21 @@ class Background:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The last change of one object that woke nobody, and what held it back."""
+
+    resource: Resource
+    key: Key
+    uid: str
+    version: str
+    kind: str  # of the change: added, modified
+    by: tuple[str, ...]  # predicates, or why no mapping led to a request of this run
+    at: float  # wall time
+    count: int  # changes in a row of this object that woke nobody
+    changed: tuple[str, ...] = ()  # places that it changed, the first few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
     """What was watched and came to nothing, and how far the store got."""
 
@@ -181,6 +196,7 @@ class Tally:
     at: float
     filtered: tuple[tuple[str, int], ...]  # (predicate, how many changes it held back)
     versions: tuple[tuple[Resource, str], ...]  # store versions
+    held: tuple[Held, ...] = ()  # objects whose last change woke nobody; of very many the latest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

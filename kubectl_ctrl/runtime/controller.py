@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kubectl_ctrl.errors import NotLeading, QueueClosed, Refused
-from kubectl_ctrl.model.attempt import Echoed, Outcome, Started, State, Verdict, Waiting
+from kubectl_ctrl.model.attempt import Echoed, Held, Outcome, Started, State, Verdict, Waiting
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended, Running
@@ -284,6 +284,11 @@ class Controller:
     def held_back(self) -> tuple[tuple[str, int], ...]:
         """(predicate, changes that it held back), by name."""
         return tuple(sorted(self._watching.held.items()))
+
+    @property
+    def held_objects(self) -> tuple[Held, ...]:
+        """The objects whose last change woke nobody."""
+        return self._watching.back.told()
 
     def state(self, *, leading: bool, synced: bool, message: str) -> State:
         entries = tuple(self._waiting(entry) for entry in self._queue.snapshot(_MOST_ENTRIES))

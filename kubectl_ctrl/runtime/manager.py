@@ -257,13 +257,15 @@ class Manager:
 
     async def _report(self) -> None:
         """Tell observers now and then how it stands; also the sign that this process lives."""
-        tallied = self._clock.elapsed()
+        tallied = dict.fromkeys(self.members, self._clock.elapsed())
+        held = {member: member.controller.held_back for member in self.members}
         while True:
             for member in self.members:
                 self._observers.tell(member.state())
-            if self._clock.elapsed() - tallied >= _TALLY_EVERY:
-                tallied = self._clock.elapsed()
-                for member in self.members:
+                # "Why did it not run" is asked at once, so what was held back is told soon.
+                overdue = self._clock.elapsed() - tallied[member] >= _TALLY_EVERY
+                if overdue or held[member] != member.controller.held_back:
+                    tallied[member], held[member] = self._clock.elapsed(), member.controller.held_back
                     self._observers.tell(member.tally())
             await self._clock.sleep(_STATE_EVERY)
 

@@ -218,8 +218,13 @@ class Member:
 
     def tally(self) -> Tally:
         versions = tuple((resource, informer.version) for resource, informer in self._edition.informers.items())
-        held = self.controller.held_back
-        return Tally(controller=self.spec.name, at=self._run.clock.now(), filtered=held, versions=versions)
+        return Tally(
+            controller=self.spec.name,
+            at=self._run.clock.now(),
+            filtered=self.controller.held_back,
+            versions=versions,
+            held=self.controller.held_objects,
+        )
 
 
 def _forbidden(informer: Informer) -> Forbidden:

@@ -7,7 +7,7 @@ What is held back is counted under the name of what held it back: `explain` answ
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.builder import ControllerSpec, Source, Via
 from kubectl_ctrl.runtime.contract import Cached, Mapper
+from kubectl_ctrl.runtime.heldback import HeldBack
 from kubectl_ctrl.runtime.predicates import Predicate
 
 _log = logging.getLogger(__name__)
@@ -61,7 +62,9 @@ class Watching:
         self._routes: dict[Resource, list[Route]] = {}
         for route in self._all_routes(spec):
             self._routes.setdefault(route.resource, []).append(route)
-        self.held: Counter[str] = Counter()
+        self.back = HeldBack(spec.primaries)
+        self.held = self.back.counts
+        self._reasons: list[str] = []  # why the change that is looked at took no way, so far
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -71,12 +74,22 @@ class Watching:
     def wakes(self, change: Change, at: float) -> list[tuple[Request, Cause]]:
         """Each request once, however many routes lead to it."""
         self._upward.remember(change)
+        self._reasons.clear()
         cause = cause_of(change, at, self._first)
         woken: dict[Request, Cause] = {}
         for route in self._routes.get(change.resource, ()):
             if self._passes(route, change):
                 woken.update(dict.fromkeys(self._follow(route, change), cause))
-        return [(request, why) for request, why in woken.items() if self._in_scope(request, change)]
+        found = [(request, why) for request, why in woken.items() if self._in_scope(request, change)]
+        if found:
+            self.back.woke(change)
+        elif self._reasons:
+            self.back.note(change, tuple(dict.fromkeys(self._reasons)), at)
+        return found
+
+    def _hold(self, name: str) -> None:
+        self.held[name] += 1
+        self._reasons.append(name)
 
     def _passes(self, route: Route, change: Change) -> bool:
         for predicate in route.when:
@@ -86,7 +99,7 @@ class Watching:
                 self._complain(f"predicate {predicate.name} raised", change)
                 continue
             if not passed:
-                self.held[predicate.name] += 1
+                self._hold(predicate.name)
                 return False
         return True
 
@@ -100,16 +113,16 @@ class Watching:
                 self._complain(f"mapping {route.name} raised", change)
                 raised = True
         if not found and not raised and route.nothing:
-            self.held[route.nothing] += 1
+            self._hold(route.nothing)
         return found
 
     def _in_scope(self, request: Request, change: Change) -> bool:
         if self._namespace and request.namespace not in ("", self._namespace):
-            self.held[f"outside of namespace {self._namespace}"] += 1
+            self._hold(f"outside of namespace {self._namespace}")
             return False
         # A primary's own changes come through its selection already, and it is gone after the last of them.
         if change.resource not in self._primaries and not self._selected(request):
-            self.held["not selected by this run's labels"] += 1
+            self._hold("not selected by this run's labels")
             return False
         return True
 

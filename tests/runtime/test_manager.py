@@ -22,7 +22,7 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.version import VERSION
 from tests.runtime.managers import names, nothing, settings_for, spec_of
-from tests.runtime.toy import CONFIGMAPS, TOYS
+from tests.runtime.toy import CONFIGMAPS, TOYS, do_nothing
 from tests.runtime.world import World, crd, toy
 
 # --- start ---
@@ -263,7 +263,22 @@ def test_held_back_changes_and_store_versions_are_tallied() -> None:
             assert tally.filtered == (("generation changed", 1),)
             [(resource, version)] = tally.versions
             assert (resource, version) == (TOYS, last["metadata"]["resourceVersion"])
+            [held] = tally.held
+            assert (held.key.name, held.version, held.by) == ("bear", version, ("generation changed",))
+            assert held.changed == ("status.seen",)
         assert len(world.attempts) == 1
+
+
+def test_what_was_held_back_is_tallied_soon() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(controller("toy", do_nothing).for_(TOYS, when=generation_changed)):
+            world.server.change(TOYS, "bear", {"status": {"seen": 1}}, subresource="status")
+            await world.rest(2.5)
+            assert [held.changed for held in world.told(Tally)[-1].held] == [("status.seen",)]
+
+    run_virtual(main())
 
     run_virtual(main())
 
