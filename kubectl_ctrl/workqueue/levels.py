@@ -51,6 +51,11 @@ class Level(Generic[K, C]):
             del self._lanes[name]
         return item
 
+    def lanes(self) -> Iterator[tuple[int, Item[K, C]]]:
+        """Of each lane how many keys it has, and its first."""
+        for lane in self._lanes.values():
+            yield len(lane), next(iter(lane.values()))
+
     def oldest(self) -> Item[K, C]:
         """The key that is here longest; it is not taken."""
         return next(iter(self.order.values()))
@@ -82,6 +87,11 @@ class Levels(Generic[K, C]):
 
     def depths(self) -> tuple[tuple[int, int], ...]:
         return tuple((level.priority, len(level.order)) for level in self._levels if level.order)
+
+    def lanes(self) -> Iterator[tuple[int, Item[K, C]]]:
+        """Of each lane of each level how many keys it has, and its first."""
+        for level in self._levels:
+            yield from level.lanes()
 
     def push(self, item: Item[K, C], priority: int, now: float) -> None:
         """Put a key at the end of its lane in the level of that priority."""

@@ -18,7 +18,7 @@ from kubectl_ctrl.errors import QueueClosed
 from kubectl_ctrl.workqueue.limits import Limiter
 from kubectl_ctrl.workqueue.piles import Item, Timer, Timers
 from kubectl_ctrl.workqueue.ready import Ready
-from kubectl_ctrl.workqueue.values import LIVE, After, Again, C, Counts, Entry, K, Retry, Settled, Stage, Work
+from kubectl_ctrl.workqueue.values import LIVE, After, Again, C, Counts, Entry, K, Lane, Retry, Settled, Stage, Work
 
 T = TypeVar("T")
 
@@ -218,17 +218,28 @@ class Queue(Generic[K, C]):
                 return not self._running
         return True
 
-    def snapshot(self, limit: int | None = None) -> list[Entry[K]]:
-        """At most `limit` keys as they will come: those that run, then those that are ready, by level, then timers."""
+    def snapshot(self, most: int | None = None) -> list[Entry[K]]:
+        """The keys as they will come: those that run, then those that are ready, by level, then timers.
+
+        With `most` only the first so many of the ready ones and of the timers; `counts` and `lanes` tell of all.
+        """
         now, wall = self._catch_up(), self._clock.now()
-        active = chain(self._running.values(), self._ready)
-        entries = [self._entry(item) for item in islice(active, limit)]
-        room = self._timers.live if limit is None else limit - len(entries)
-        if room > 0:
-            timers = self._timers.earliest(room + len(entries))
-            waiting = [timer for timer in timers if timer.item.work is None and timer.item.queued is None]
-            entries += [self._delayed_entry(timer, wall - now) for timer in waiting[:room]]
-        return entries
+        entries = [self._entry(item) for item in chain(self._running.values(), islice(self._ready, most))]
+        room = self._timers.live if most is None else most
+        # One that is active is in the list already, and may have a timer beside it.
+        timers = self._timers.earliest(room + len(entries))
+        waiting = [timer for timer in timers if timer.item.work is None and timer.item.queued is None]
+        return entries + [self._delayed_entry(timer, wall - now) for timer in waiting[:room]]
+
+    def lanes(self) -> list[Lane]:
+        """The lanes that have ready keys, the fullest first; a look at each lane, and none at its keys."""
+        self._catch_up()
+        found: dict[object, Lane] = {}
+        for count, item in self._ready.lanes():
+            known = found.get(item.lane)
+            since = item.pile.first_at if known is None else min(known.since, item.pile.first_at)
+            found[item.lane] = Lane(name=item.lane, ready=count + (known.ready if known else 0), since=since)
+        return sorted(found.values(), key=lambda lane: (-lane.ready, lane.since))
 
     @property
     def counts(self) -> Counts:

@@ -48,6 +48,10 @@ class Ready(Generic[K, C]):
         depths.update(item.queued for item in self._line.values() if item.queued is not None)
         return tuple(sorted(depths.items(), reverse=True))
 
+    def lanes(self) -> Iterator[tuple[int, Item[K, C]]]:
+        """(How many, the first of them) of keys of one lane; a lane comes up several times."""
+        return chain(self._levels.lanes(), ((1, item) for item in self._line.values()))
+
     def push(self, item: Item[K, C], priority: int, now: float) -> None:
         if self._must_wait(item.key):
             self._stand(item, priority)

@@ -91,6 +91,15 @@ class Entry(Generic[K]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """The ready keys of one lane."""
+
+    name: object
+    ready: int
+    since: float  # wall time of the first cause of its oldest key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """The queue in numbers, made without looking at the keys one by one."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -155,6 +157,9 @@ class Machine(RuleBasedStateMachine):
         assert counts.ready == tuple(
             (level, sum(1 for other, _, _ in naive.order if other == level)) for level in naive.levels()
         )
+        lanes = Counter(key[0] for _, _, key in naive.order)
+        assert {lane.name: lane.ready for lane in self.queue.lanes()} == lanes
+        assert [lane.ready for lane in self.queue.lanes()] == sorted(lanes.values(), reverse=True)
         assert counts.backoff == sum(1 for timer in naive.timers.values() if timer.backoff)
         assert counts.backoff + counts.timers == len(naive.timers)
         runs = [naive.now - run.taken_at for run in naive.running.values()]

@@ -8,7 +8,7 @@ import pytest
 
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
-from kubectl_ctrl.workqueue.values import BULK, After, Again, Entry, Retry, Settled, Stage
+from kubectl_ctrl.workqueue.values import BULK, After, Again, Entry, Lane, Retry, Settled, Stage
 from tests.workqueue.drive import Q, retry, states, take, taken, virtual
 
 # The end of a run.
@@ -196,8 +196,9 @@ async def test_snapshot_and_counts_tell_what_is_where(queue: Q, clock: FakeClock
             key="timer", state=Stage.TIMER, since=began + 0.25, due=began + 60.25, failures=0, causes=1, priority=-100
         ),
     ]
-    for limit in range(6):
-        assert queue.snapshot(limit) == queue.snapshot()[:limit]
+    assert [entry.key for entry in queue.snapshot(1)] == ["running", "live", "failing"]
+    assert [entry.key for entry in queue.snapshot(0)] == ["running"]
+    assert queue.snapshot(2) == queue.snapshot()
     counts = queue.counts
     assert (counts.adds, counts.retries) == (5, 1)
     assert (counts.ready, counts.running, counts.backoff, counts.timers) == (((0, 1), (BULK, 1)), 1, 1, 2)
@@ -206,6 +207,24 @@ async def test_snapshot_and_counts_tell_what_is_where(queue: Q, clock: FakeClock
     queue.close()
     assert repr(queue) == "<Queue 'foo': 2 ready, 1 running, 0 timers, closed>"
     queue.done(work)
+
+
+@virtual
+async def test_lanes_tell_how_many_wait_where_and_since_when(queue: Q, clock: FakeClock) -> None:
+    began = clock.now()
+    for key in ("a/1", "a/2", "b/1", "c/1"):
+        queue.add(key, "x")
+    clock.suspend(2)
+    queue.add("b/2", "x", priority=BULK)
+    queue.add("b/3", "x")
+    queue.add_after("d/1", "x", 60)
+    work = take(queue)
+    assert work.key == "a/1"
+    assert queue.lanes() == [
+        Lane(name="b", ready=3, since=began),
+        Lane(name="c", ready=1, since=began),
+        Lane(name="a", ready=1, since=began),
+    ]
 
 
 @virtual
