@@ -18,7 +18,8 @@ from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import told
 from kubectl_ctrl.model.summary import Summary
-from kubectl_ctrl.render.attempts import Style, attempt_json, attempt_text, call_text
+from kubectl_ctrl.render.attemptjson import attempt_json
+from kubectl_ctrl.render.attempts import Style, attempt_text, call_text
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
 from kubectl_ctrl.render.text import escaped
 

@@ -7,6 +7,7 @@ writers, worked out once. `told` makes the one from the other, so a run and a re
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TypeVar
 
 from kubectl_ctrl.model.attempt import Attempt, Call, Echoed, Intent, Read, Started, State, Tally, Verdict, Wish
@@ -177,6 +178,57 @@ class Moment:
     run: str
     state: State
     tally: Tally | None = None
+
+
+class Source(StrEnum):
+    """How a fact came to be known."""
+
+    RECORDED = "recorded"  # noted by the process that did it, as it was done
+    LIVE = "live"  # read from the cluster just now
+    INFERRED = "inferred"  # concluded from events, managedFields and conditions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lived:
+    """One incarnation of an object's name."""
+
+    uid: str
+    first: float  # wall time of the first attempt, and of the last
+    last: float
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """An object and those it owns, as they are read."""
+
+    resource: Resource
+    key: Key
+    uid: str = ""
+    ready: str = ""  # True, False, Unknown; "" where it has no such condition
+    reason: str = ""
+    created: float | None = None
+    source: Source = Source.LIVE
+    at: float  # when that was so
+    branches: tuple[Branch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What `trace` tells: of one object, or without `key` of all objects of a type."""
+
+    cluster: Cluster | None = None  # None: nothing of it is recorded
+    runs: tuple[Run, ...] = ()  # of which attempts are told, newest first
+    resource: Resource | None = None  # None: attempts of objects of any type
+    key: Key | None = None
+    uid: str = ""
+    older: tuple[Lived, ...] = ()  # former objects of this name, newest first
+    attempts: tuple[Recorded, ...] = ()  # oldest first
+    subjects: tuple[Subject, ...] = ()  # where `key` is None: each object with its last outcome
+    moments: tuple[Moment, ...] = ()  # how the controllers stood when last heard of
+    tree: Branch | None = None
+    source: Source = Source.RECORDED  # of the attempts
+    at: float  # when it is told
 
 
 def told(what: Attempt | Started, *, steps: bool = True) -> Recorded:

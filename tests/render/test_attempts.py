@@ -9,10 +9,9 @@ from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.attempts import Style, attempt_json, attempt_text
+from kubectl_ctrl.render.attempts import Style, attempt_text
 from tests.render.samples import (
     CREATED,
-    FOOS,
     INITIAL,
     NOON,
     PIPE,
@@ -174,52 +173,3 @@ def test_long_values_give_way_to_their_path() -> None:
 
 def test_several_controllers_are_told_apart() -> None:
     assert attempt_text(attempt(SCALED), Style(controllers=True)).startswith("12:00:00 foo default/web r7f3-12  ")
-
-
-def test_the_json_of_an_attempt() -> None:
-    shown = attempt(SCALED, verdict=RETRY, calls=(REFUSED,), total=4)
-    assert attempt_json(shown) == {
-        "schema": "kubectl-ctrl.attempt/v1",
-        "time": "2026-01-01T12:00:00.000+00:00",
-        "attempt": "r7f3-12",
-        "controller": "foo",
-        "namespace": "default",
-        "name": "web",
-        "causes": [
-            {
-                "kind": "modified",
-                "resource": FOOS.full_name,
-                "object": "default/web",
-                "uid": "",
-                "changed": ["spec.replicas"],
-                "changedTotal": 1,
-                "writers": ["kubectl-edit"],
-            }
-        ],
-        "causesTotal": 4,
-        "waitedSeconds": 0.001,
-        "tookSeconds": 0.041,
-        "try": 1,
-        "calls": [
-            {
-                "id": "r7f3-12.1",
-                "verb": "create",
-                "resource": "deployments.apps",
-                "namespace": "default",
-                "name": "web",
-                "subresource": "",
-                "code": 403,
-                "tookSeconds": 0.0,
-                "sends": 1,
-                "dryRun": False,
-                "error": QUOTA,
-            }
-        ],
-        "skipped": [],
-        "echoes": 0,
-        "outcome": "retry",
-        "delaySeconds": 5,
-        "message": QUOTA,
-        "errorId": "CTRL-FORBIDDEN",
-        "where": "",
-    }

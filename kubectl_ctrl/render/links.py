@@ -1,0 +1,55 @@
+"""What woke what: the attempts that are causes of other attempts, joined by equality alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kubectl_ctrl.model.record import Made, Recorded, Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One attempt, or one call of it, that is a cause of another attempt."""
+
+    kind: str  # wrote: the call made the version that woke it; else retry, timer, again
+    source: str  # id of the attempt
+    call: str = ""  # id of the call
+    target: str  # id of the attempt that it woke
+    cause: int  # which of the target's causes, from 0
+
+
+Writers = dict[tuple[str, str], tuple[str, str]]  # (UID, version) -> (attempt, call)
+
+
+def links(attempts: Iterable[Recorded]) -> tuple[Link, ...]:
+    """All links between these attempts, in the order of what was woken."""
+    known = list(attempts)
+    names, wrote = {attempt.id for attempt in known}, writers(known)
+    return tuple(link for attempt in known for link in _of(attempt, names, wrote))
+
+
+def writers(attempts: Iterable[Recorded]) -> Writers:
+    """Which call made which version. A call that changed nothing made none: it was answered by the version before."""
+    return {
+        (call.uid, call.new_version): (attempt.id, call.id)
+        for attempt in attempts
+        for call in (made.call for made in all_calls(attempt))
+        if call.write and call.uid and call.new_version and call.new_version != call.old_version
+    }
+
+
+def all_calls(attempt: Recorded) -> tuple[Made, ...]:
+    return (*attempt.calls, *attempt.background)
+
+
+def _of(attempt: Recorded, names: set[str], wrote: Writers) -> Iterator[Link]:
+    for place, cause in enumerate(attempt.causes):
+        if cause.attempt in names:
+            yield Link(kind=_kind(cause), source=cause.attempt, target=attempt.id, cause=place)
+        elif (made := wrote.get((cause.uid, cause.new_version))) is not None:
+            yield Link(kind="wrote", source=made[0], call=made[1], target=attempt.id, cause=place)
+
+
+def _kind(cause: Why) -> str:
+    return cause.kind.value
