@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kubectl_ctrl.errors import StatusCause
 from kubectl_ctrl.model.cause import Cause, Request
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
@@ -43,6 +44,21 @@ WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """An error that a door raised, as far as a reconciler can tell: a replay raises it again."""
+
+    error: str  # its class: Forbidden
+    message: str
+    next_step: str = ""
+    verb: str = ""  # of the call that it is about
+    target: str = ""
+    code: int = 0  # what the server answered
+    reason: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """One read through the reader's door: what was asked, and which versions answered it."""
 
@@ -51,6 +67,15 @@ class Read:
     query: str  # `default/example-foo`, `default app=nginx`, `default index owner=uid`
     found: tuple[tuple[str, str], ...]  # (UID, resourceVersion) of each object returned
     objects: tuple[Obj, ...] = field(default=(), repr=False)  # the same, by reference
+    raised: Raised | None = None  # instead
+
+
+class Told(StrEnum):
+    """How the writing door answered, where the verb does not say more."""
+
+    ANSWERED = "answered"  # with the object that stands beside it
+    GIVEN = "given"  # with the very object that it was given: nothing would have changed
+    DONE = "done"  # with nothing: a delete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +87,11 @@ class Wish:
     key: Key
     body: bytes = field(default=b"", repr=False)  # JSON of what was given, as it was then
     options: tuple[tuple[str, str], ...] = ()  # of the verb, as text: leave_out, subresource, propagation, owner's UID
-    how: str = ""  # ensure: created, applied, unchanged, foreign
+    how: str = ""  # ensure: created, applied, unchanged, foreign; else see `Told`; "" when it raised or was cut
     uid: str = ""  # of the object that was returned
     version: str = ""
     answer: Obj | None = field(default=None, repr=False)  # the object that was returned, by reference
-    error: str = ""  # class of the error raised instead: Forbidden
-    message: str = ""
-    code: int = 0
+    raised: Raised | None = None  # instead
     calls: tuple[str, ...] = ()  # ids of the calls made for it
 
 
@@ -209,6 +232,26 @@ class Waiting:
     due: float | None = None
     failures: int = 0
     causes: int = 0
+    attempt: str = ""  # that runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """How many requests stand where, also those that a list of them leaves out."""
+
+    ready: int = 0
+    running: int = 0
+    backoff: int = 0
+    timers: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """What is ready in one namespace."""
+
+    namespace: str
+    ready: int
+    since: float  # wall time: so long the oldest waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,8 +262,12 @@ class State:
     at: float
     leading: bool
     synced: bool
-    entries: tuple[Waiting, ...]
+    entries: tuple[Waiting, ...]  # all that run, the first that are ready, and the first timers: see `depth`
     message: str = ""  # why it does not run, when it does not
+    workers: int = 0
+    depth: Depth = Depth()
+    crowds: tuple[Crowd, ...] = ()  # the fullest namespaces
+    namespaces: int = 0  # in how many something is ready
 
 
 Observed = Started | Called | Attempt | Echoed | Background | Tally | State

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kubectl_ctrl.client.client import Client
@@ -13,6 +13,7 @@ from kubectl_ctrl.model.attempt import Intent
 from kubectl_ctrl.model.objects import Obj, is_deleting, key_of, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.patches import apply_merge, same
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.runtime import asking
 from kubectl_ctrl.runtime.caches import Caches
 from kubectl_ctrl.runtime.contract import Ensured, EventType, Labels
 from kubectl_ctrl.runtime.echoes import Echoes
@@ -48,52 +49,58 @@ class LiveReader:
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None) -> Obj | None:
         ref = self._ref(resource, name, namespace)
-        found = self._caches.get(resource, ref.name, ref.namespace)
-        self._note("get", resource, str(ref.key), () if found is None else (found,))
-        return found
+
+        def look() -> Sequence[Obj]:
+            obj = self._caches.get(resource, ref.name, ref.namespace)
+            return () if obj is None else (obj,)
+
+        return next(iter(self._look("get", resource, str(ref.key), look)), None)
 
     async def list(
         self, resource: Resource, *, namespace: str | None = None, labels: Labels | None = None
     ) -> Sequence[Obj]:
         place = self._place(resource, namespace)
-        found = self._caches.list(resource, place, labels)
-        self._note(
-            "list", resource, " ".join(filter(None, (place or "all", "" if labels is None else str(labels)))), found
-        )
-        return found
+        query = asking.listing(place, labels)
+        return self._look("list", resource, query, lambda: self._caches.list(resource, place, labels))
 
     async def children(self, owner: Obj, resource: Resource) -> Sequence[Obj]:
-        found = self._caches.children(owner, resource)
-        self._note("list", resource, f"controlled by {uid_of(owner)}", found)
-        return found
+        query = asking.controlled(owner)
+        return self._look("list", resource, query, lambda: self._caches.children(owner, resource))
 
     async def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]:
-        found = self._caches.indexed(resource, index, value)
-        self._note("list", resource, f"{index} {value}", found)
-        return found
+        query = asking.by_index(index, value)
+        return self._look("list", resource, query, lambda: self._caches.indexed(resource, index, value))
 
     async def live(self, resource: Resource, name: str, namespace: str | None = None) -> Obj | None:
         ref = self._ref(resource, name, namespace)
+        self._notes.check_open()
         found: Obj | None
         try:
             found = await self._client.get(ref)
         except NotFound:
             found = None
-        self._note("live", resource, str(ref.key), () if found is None else (found,))
+        except Exception as error:
+            self._notes.refused("live", resource, str(ref.key), error)
+            raise
+        self._notes.check_open()
+        self._notes.read("live", resource, str(ref.key), () if found is None else (found,))
+        return found
+
+    def _look(self, verb: str, resource: Resource, query: str, look: Callable[[], Sequence[Obj]]) -> Sequence[Obj]:
+        self._notes.check_open()
+        try:
+            found = look()
+        except Exception as error:
+            self._notes.refused(verb, resource, query, error)
+            raise
+        self._notes.read(verb, resource, query, found)
         return found
 
     def _ref(self, resource: Resource, name: str, namespace: str | None) -> ObjectRef:
-        self._notes.check_open()
         return resource.ref(name, self._place(resource, namespace))
 
     def _place(self, resource: Resource, namespace: str | None) -> str:
-        if not resource.namespaced:
-            return ""
-        return self._notes.start.request.namespace if namespace is None else namespace
-
-    def _note(self, verb: str, resource: Resource, query: str, found: Sequence[Obj]) -> None:
-        self._notes.check_open()
-        self._notes.read(verb, resource, query, found)
+        return asking.place(resource, namespace, self._notes.start.request.namespace)
 
 
 class LiveWriter:
@@ -116,25 +123,70 @@ class LiveWriter:
         self._statuses = Statuses(self._writes, equipment.caches, need, equipment.schemas)
 
     async def ensure(self, child: Obj, *, owner: Obj, resource: Resource, leave_out: Iterable[str] = ()) -> Ensured:
-        self._notes.check_open()
-        self._caches.check_whole(resource, "ensure")
-        return await self._children.ensure(child, owner, resource, leave_out)
+        paths = tuple(leave_out)
+        with self._notes.asked(asking.ensure(child, owner, resource, paths)) as asked:
+            self._caches.check_whole(resource, "ensure")
+            ensured = await self._children.ensure(child, owner, resource, paths)
+            asked.answered(ensured.obj, how=str(ensured.how))
+        return ensured
 
     async def status(self, obj: Obj, resource: Resource, status: Obj) -> Obj:
-        self._notes.check_open()
-        self._caches.check_whole(resource, "status")
-        return await self._statuses.write(obj, resource, status)
+        with self._notes.asked(asking.status(obj, resource, status)) as asked:
+            self._caches.check_whole(resource, "status")
+            answer = await self._statuses.write(obj, resource, status)
+            asked.answered(answer, given=obj)
+        return answer
 
     async def create(self, obj: Obj, resource: Resource) -> Obj:
-        self._notes.check_open()
-        meta = dict(obj["metadata"])
-        if resource.namespaced:
-            meta.setdefault("namespace", self._notes.start.request.namespace)
-        return await self._writes.create(resource, {**obj, "metadata": meta})
+        own = self._notes.start.request.namespace
+        with self._notes.asked(asking.create(obj, resource, own)) as asked:
+            meta = dict(obj["metadata"])
+            if resource.namespaced:
+                meta.setdefault("namespace", own)
+            answer = await self._writes.create(resource, {**obj, "metadata": meta})
+            asked.answered(answer)
+        return answer
 
     async def patch(self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "") -> Obj:
+        with self._notes.asked(asking.patch(obj, resource, change, subresource)) as asked:
+            answer = await self._patch(obj, _ref(obj, resource).sub(subresource), change)
+            asked.answered(answer, given=obj)
+        return answer
+
+    async def delete(
+        self, obj: Obj, resource: Resource, *, propagation: str = "Background", any_version: bool = False
+    ) -> None:
+        with self._notes.asked(asking.delete(obj, resource, propagation, any_version)) as asked:
+            ref = _ref(obj, resource)
+            if is_deleting(obj):
+                self._notes.skip(f"delete {ref}: it is being deleted")
+            else:
+                version = "" if any_version else version_of(obj)
+                options = DeleteOptions(propagation=propagation, uid=uid_of(obj), version=version)
+                await self._writes.delete(ref, options)
+            asked.done()
+
+    async def add_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+        with self._notes.asked(asking.finalizer("add_finalizer", obj, resource, name)) as asked:
+            check_finalizer(name)
+            held = obj["metadata"].get("finalizers") or []
+            answer = await self._finalize(obj, resource, held if name in held else [*held, name])
+            asked.answered(answer, given=obj)
+        return answer
+
+    async def remove_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+        with self._notes.asked(asking.finalizer("remove_finalizer", obj, resource, name)) as asked:
+            held = obj["metadata"].get("finalizers") or []
+            answer = await self._finalize(obj, resource, [one for one in held if one != name])
+            asked.answered(answer, given=obj)
+        return answer
+
+    def event(self, about: Obj, *, type: EventType = "Normal", reason: str, message: str) -> None:  # noqa: A002
         self._notes.check_open()
-        ref = _ref(obj, resource).sub(subresource)
+        self._notes.intend(Intent(type=type, reason=reason, message=message, about=key_of(about)))
+        self._recorder.record(about, type=type, reason=reason, message=message, attempt=self._notes.attempt)
+
+    async def _patch(self, obj: Obj, ref: ObjectRef, change: Obj) -> Obj:
         if same(apply_merge(obj, change), obj):
             self._notes.skip(f"patch {ref}: nothing would change")
             return obj
@@ -142,39 +194,7 @@ class LiveWriter:
         body = {**change, "metadata": {**(change.get("metadata") or {}), **pinned}}
         return await self._writes.patch(ref, body, known=version_of(obj))
 
-    async def delete(
-        self, obj: Obj, resource: Resource, *, propagation: str = "Background", any_version: bool = False
-    ) -> None:
-        self._notes.check_open()
-        ref = _ref(obj, resource)
-        if is_deleting(obj):
-            self._notes.skip(f"delete {ref}: it is being deleted")
-            return
-        version = "" if any_version else version_of(obj)
-        await self._writes.delete(ref, DeleteOptions(propagation=propagation, uid=uid_of(obj), version=version))
-
-    async def add_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
-        self._notes.check_open()
-        domain, slash, rest = name.partition("/")
-        if "." not in domain or not slash or not rest:
-            raise ControllerError(
-                f"Finalizer {name!r} has no domain, so nobody could tell whose it is, and built-in types refuse it.",
-                next_step="Write it as example.com/name, with a domain of your own.",
-            )
-        finalizers = obj["metadata"].get("finalizers") or []
-        return await self._finalize(obj, resource, [*finalizers, name] if name not in finalizers else finalizers)
-
-    async def remove_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
-        finalizers = obj["metadata"].get("finalizers") or []
-        return await self._finalize(obj, resource, [one for one in finalizers if one != name])
-
-    def event(self, about: Obj, *, type: EventType = "Normal", reason: str, message: str) -> None:  # noqa: A002
-        self._notes.check_open()
-        self._notes.intend(Intent(type=type, reason=reason, message=message, about=key_of(about)))
-        self._recorder.record(about, type=type, reason=reason, message=message, attempt=self._notes.attempt)
-
     async def _finalize(self, obj: Obj, resource: Resource, finalizers: list[str]) -> Obj:
-        self._notes.check_open()
         ref = _ref(obj, resource)
         if finalizers == (obj["metadata"].get("finalizers") or []):
             self._notes.skip(f"patch {ref}: its finalizers are so")
@@ -185,6 +205,16 @@ class LiveWriter:
             {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
         ]
         return await self._writes.patch(ref, patch, known=version_of(obj))
+
+
+def check_finalizer(name: str) -> None:
+    """Refuse a name that built-in types refuse."""
+    domain, slash, rest = name.partition("/")
+    if "." not in domain or not slash or not rest:
+        raise ControllerError(
+            f"Finalizer {name!r} has no domain, so nobody could tell whose it is, and built-in types refuse it.",
+            next_step="Write it as example.com/name, with a domain of your own.",
+        )
 
 
 def _ref(obj: Obj, resource: Resource) -> ObjectRef:

@@ -2,13 +2,72 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Iterable
+from contextvars import ContextVar
 
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.attempt import Attempt, Call, Called, Intent, Read, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, Called, Intent, Raised, Read, Started, Told, Verdict, Wish
 from kubectl_ctrl.model.objects import Obj, uid_of, version_of
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.runtime.asking import Question, raised
 from kubectl_ctrl.runtime.observers import Observers
+
+
+class Asked:
+    """A question at the writing door, until it is answered: `with` it around the work, and tell it the answer.
+
+    Left without an answer it was cut; with an error it was refused.
+    """
+
+    __slots__ = ("_answer", "_before", "_how", "_question", "_raised", "calls")
+
+    def __init__(self, question: Question) -> None:
+        self.calls: dict[str, None] = {}  # made for it, by id
+        self._question = question
+        self._how = ""
+        self._answer: Obj | None = None
+        self._raised: Raised | None = None
+
+    def answered(self, answer: Obj, *, given: Obj | None = None, how: str = "") -> None:
+        self._how = how or str(Told.GIVEN if answer is given else Told.ANSWERED)
+        self._answer = answer
+
+    def done(self) -> None:
+        self._how = str(Told.DONE)
+
+    def __enter__(self) -> Asked:
+        # A reconciler may ask for several things at the same time; the context tells whose a call is.
+        self._before = _ASKED.set(self)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        _ASKED.reset(self._before)
+        if error is not None and not isinstance(error, CancelledError):
+            self._raised = raised(error)
+
+    def wish(self) -> Wish:
+        verb, resource, key, body, options = self._question
+        answer = self._answer
+        return Wish(
+            verb=verb,
+            resource=resource,
+            key=key,
+            body=body,
+            options=options,
+            how=self._how,
+            uid=uid_of(answer) if answer is not None else "",
+            version=version_of(answer) if answer is not None else "",
+            answer=answer,
+            raised=self._raised,
+            calls=tuple(self.calls),
+        )
+
+    def __repr__(self) -> str:
+        return f"Asked({self._question.verb}, calls={len(self.calls)}, how={self._how!r})"
+
+
+_ASKED: ContextVar[Asked | None] = ContextVar("kubectl_ctrl_asked", default=None)
 
 
 class Notes:
@@ -20,6 +79,7 @@ class Notes:
         self._observers = observers
         self._calls: dict[str, Call] = {}  # by id; what is not answered yet stands there as it left
         self._reads: list[Read] = []
+        self._asked: list[Asked] = []
         self._intents: list[Intent] = []
         self._skipped: list[str] = []
         self._times: list[float] = []
@@ -42,12 +102,25 @@ class Notes:
 
     def call(self, call: Call, answered: bool) -> None:
         self._calls[call.id] = call
+        if (asked := _ASKED.get()) is not None:
+            asked.calls[call.id] = None
         self._observers.tell(Called(attempt=self.attempt, call=call, answered=answered))
 
     def read(self, verb: str, resource: Resource, query: str, found: Iterable[Obj]) -> None:
         objects = tuple(found)
         versions = tuple((uid_of(obj), version_of(obj)) for obj in objects)
         self._reads.append(Read(verb=verb, resource=resource, query=query, found=versions, objects=objects))
+
+    def refused(self, verb: str, resource: Resource, query: str, error: Exception) -> None:
+        """A read that ended with an error."""
+        self._reads.append(Read(verb=verb, resource=resource, query=query, found=(), raised=raised(error)))
+
+    def asked(self, question: Question) -> Asked:
+        """A write that is asked for, whatever becomes of it."""
+        self.check_open()
+        asked = Asked(question)
+        self._asked.append(asked)
+        return asked
 
     def intend(self, intent: Intent) -> None:
         self._intents.append(intent)
@@ -78,6 +151,7 @@ class Notes:
             intents=tuple(self._intents),
             echoes=echoes,
             skipped=tuple(self._skipped),
+            wishes=tuple(asked.wish() for asked in self._asked),
             seed=self.seed,
             times=tuple(self._times),
             traceback=traceback,

@@ -129,7 +129,7 @@ def test_every_read_notes_what_was_asked_and_which_versions_answered() -> None:
             ("get", "default/nobody", ()),
             ("list", "default a=b", ()),
             ("list", "all", its_version),
-            ("list", "colour brown", its_version),
+            ("list", "index colour=brown", its_version),
             ("list", f"controlled by {uid_of(bear)}", ()),
             ("live", "default/bear", its_version),
         ]

@@ -1,0 +1,142 @@
+"""What a reconciler asks of its doors, in words: the same question has the same words live, as a plan and as a replay.
+
+A question is put into words before anything is done about it, and never refused here: what is wrong with it is the
+door's to say, and stands beside the question in the record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import orjson
+
+from kubectl_ctrl.errors import ApiError, CallError, CtrlError
+from kubectl_ctrl.model.attempt import Raised
+from kubectl_ctrl.model.objects import Key, Obj, uid_of
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.runtime.contract import Labels
+
+Options = tuple[tuple[str, str], ...]
+
+_LONGEST_MESSAGE = 4000
+
+
+class Question(NamedTuple):
+    """One thing asked of the writing door, as it was at that moment."""
+
+    verb: str
+    resource: Resource
+    key: Key
+    body: bytes  # JSON of what was given; b"" where the verb takes nothing
+    options: Options
+
+
+# --- the reading door
+
+
+def place(resource: Resource, namespace: str | None, own: str) -> str:
+    """The namespace that is meant: "" for all of them, or for none."""
+    if not resource.namespaced:
+        return ""
+    return own if namespace is None else namespace
+
+
+def listing(place: str, labels: Labels | None) -> str:
+    text = "" if labels is None else labels_text(labels)
+    return " ".join(filter(None, (place or "all", text)))
+
+
+def labels_text(labels: Labels) -> str:
+    if isinstance(labels, Mapping):
+        return ",".join(f"{key}={value}" for key, value in labels.items())
+    return str(labels)
+
+
+def controlled(owner: Obj) -> str:
+    return f"controlled by {uid_of(owner)}"
+
+
+def by_index(index: str, value: str) -> str:
+    return f"index {index}={value}"
+
+
+# --- the writing door
+
+
+def ensure(child: Obj, owner: Obj, resource: Resource, left_out: Iterable[str]) -> Question:
+    options = (("owner", _meta(owner, "uid")), ("leave_out", ",".join(left_out)))
+    place = _meta(child, "namespace") or _meta(owner, "namespace"), _meta(child, "name")
+    return _question("ensure", resource, place, child, options)
+
+
+def status(obj: Obj, resource: Resource, said: Obj) -> Question:
+    return _about(obj, "status", resource, said, (("uid", _meta(obj, "uid")),))
+
+
+def create(obj: Obj, resource: Resource, own: str) -> Question:
+    return _question("create", resource, (_meta(obj, "namespace") or own, _meta(obj, "name")), obj)
+
+
+def patch(obj: Obj, resource: Resource, change: Obj, subresource: str) -> Question:
+    return _about(obj, "patch", resource, change, (*_pinned(obj), ("subresource", subresource)))
+
+
+def delete(obj: Obj, resource: Resource, propagation: str, any_version: bool) -> Question:
+    options = (("propagation", propagation), ("any_version", "true" if any_version else ""))
+    return _about(obj, "delete", resource, None, (*_pinned(obj), *options))
+
+
+def finalizer(verb: str, obj: Obj, resource: Resource, name: str) -> Question:
+    return _about(obj, verb, resource, None, (*_pinned(obj), ("name", name)))
+
+
+def _about(obj: Obj, verb: str, resource: Resource, body: Any, options: Options) -> Question:
+    return _question(verb, resource, (_meta(obj, "namespace"), _meta(obj, "name")), body, options)
+
+
+def _question(verb: str, resource: Resource, at: tuple[str, str], body: Any, options: Options = ()) -> Question:
+    namespace, name = at
+    key = Key(namespace if resource.namespaced else "", name)
+    said = tuple(option for option in options if option[1])  # one that was not used is not said
+    return Question(verb, resource, key, b"" if body is None else as_json(body), said)
+
+
+def _pinned(obj: Obj) -> Options:
+    return ("uid", _meta(obj, "uid")), ("version", _meta(obj, "resourceVersion"))
+
+
+def _meta(obj: Any, field: str) -> str:
+    """What an object's metadata says, "" when what was given is no object."""
+    meta = obj.get("metadata") if isinstance(obj, dict) else None
+    return str(meta.get(field) or "") if isinstance(meta, dict) else ""
+
+
+def as_json(value: Any) -> bytes:
+    """As the client would send it; what JSON cannot hold stands there in Python's words."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return json.dumps(value, default=repr).encode()
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps(f"<{type(value).__name__}>").encode()
+
+
+# --- either
+
+
+def raised(error: BaseException) -> Raised:
+    """An error as a replay can raise it again."""
+    bare = Raised(error=type(error).__name__, message=str(error)[:_LONGEST_MESSAGE])
+    if isinstance(error, CtrlError):
+        bare = replace(bare, next_step=error.next_step)
+    if isinstance(error, CallError):
+        site = error.site
+        bare = replace(bare, verb=site.verb, target=site.target, retry_after=error.retry_after)
+    if isinstance(error, ApiError):
+        bare = replace(bare, code=error.code, reason=error.reason, causes=error.causes)
+    return bare
