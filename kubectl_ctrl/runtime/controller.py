@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kubectl_ctrl.errors import NotLeading, QueueClosed, Refused
-from kubectl_ctrl.model.attempt import Echoed, Held, Outcome, Started, State, Verdict, Waiting
+from kubectl_ctrl.model.attempt import Crowd, Depth, Echoed, Held, Outcome, Started, State, Verdict, Waiting
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended, Running
@@ -36,7 +36,9 @@ Gate = Callable[[], float | None]
 _UNHURRIED = (CauseKind.INITIAL, CauseKind.RESYNC, CauseKind.RELOADED)
 # A lease can run out a moment before the elector says so; until then the gate is asked again after so long.
 _RECHECK = 0.5
-_MOST_ENTRIES = 1000
+# A state tells so many of those that are ready, so many timers, and so many namespaces; of the rest the numbers.
+_MOST_ENTRIES = 200
+_MOST_CROWDS = 20
 # What a request that was to run again was waiting for when there was no again.
 _STAGES = {After: Stage.TIMER, Again: Stage.READY, Retry: Stage.BACKOFF}
 
@@ -291,14 +293,36 @@ class Controller:
         return self._watching.back.told()
 
     def state(self, *, leading: bool, synced: bool, message: str) -> State:
-        entries = tuple(self._waiting(entry) for entry in self._queue.snapshot(_MOST_ENTRIES))
-        now = self._clock.now()
+        lanes = self._queue.lanes()
+        crowds = (Crowd(namespace=str(one.name), ready=one.ready, since=one.since) for one in lanes[:_MOST_CROWDS])
         return State(
-            controller=self.spec.name, at=now, leading=leading, synced=synced, entries=entries, message=message
+            controller=self.spec.name,
+            at=self._clock.now(),
+            leading=leading,
+            synced=synced,
+            entries=tuple(self._waiting(entry) for entry in self._queue.snapshot(_MOST_ENTRIES)),
+            message=message,
+            workers=self._run.options.workers,
+            depth=self.depth,
+            crowds=tuple(crowds),
+            namespaces=len(lanes),
         )
+
+    @property
+    def pulse(self) -> tuple[object, ...]:
+        """Another one whenever the queue has moved, and made without a look at its keys."""
+        counts = self._queue.counts
+        return (counts.adds, counts.retries, counts.ready, self.under_way, counts.backoff, counts.timers)
+
+    @property
+    def depth(self) -> Depth:
+        counts, held = self._queue.counts, len(self._held)
+        ready = sum(keys for _, keys in counts.ready)
+        return Depth(ready=ready + held, running=counts.running - held, backoff=counts.backoff, timers=counts.timers)
 
     def _waiting(self, entry: Entry[Request]) -> Waiting:
         stage = Stage.READY if entry.key in self._held else entry.state
+        running = self._running.get(entry.key)
         return Waiting(
             request=entry.key,
             state=stage,
@@ -306,6 +330,7 @@ class Controller:
             due=entry.due,
             failures=entry.failures,
             causes=entry.causes,
+            attempt=running.attempt if running is not None else "",
         )
 
     def __repr__(self) -> str:

@@ -28,6 +28,7 @@ from kubectl_ctrl.runtime.member import Member
 from kubectl_ctrl.runtime.observers import Observer, Observers
 from kubectl_ctrl.runtime.options import Run, RunOptions
 from kubectl_ctrl.runtime.presence import Presence
+from kubectl_ctrl.runtime.report import LOOK_EVERY, Report
 from kubectl_ctrl.runtime.runs import AttemptIds, new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
@@ -41,8 +42,6 @@ _DEFAULT_OPTIONS = RunOptions()
 _NO_SERVICES = Services()
 
 _LOOK_FOR_IDLE = 0.1
-_STATE_EVERY = 2.0
-_TALLY_EVERY = 10.0
 # After a cut: how long what was cancelled, events and leases may still take, together.
 _LAST_WORDS = 5.0
 
@@ -85,6 +84,7 @@ class Manager:
             )
 
         self.members = tuple(member(spec) for spec in controllers)
+        self._reports = tuple(Report(one, self._observers, clock) for one in self.members)
         own = [resource for spec in controllers for resource in spec.primaries]
         self._until = Until(options.until, client, own=own, clock=clock, rng=rng) if options.until else None
         self._presence = Presence(client.discovery, self._missing, clock=clock, rng=rng)
@@ -127,7 +127,8 @@ class Manager:
             async with _beside(group, *caches, self._presence.run(), self._report()):
                 async with _beside(group, *(member.recorder.run() for member in self.members)):
                     clean = await self._work(group, stop)
-                self._tell_how_it_stands()
+                for report in self._reports:
+                    report.close()
             return self._summary(clean=clean)
 
     # What can end a run.
@@ -256,23 +257,11 @@ class Manager:
     # What can be seen of it.
 
     async def _report(self) -> None:
-        """Tell observers now and then how it stands; also the sign that this process lives."""
-        tallied = dict.fromkeys(self.members, self._clock.elapsed())
-        held = {member: member.controller.held_back for member in self.members}
+        """Tell observers how it stands, for as long as it runs; also the sign that this process lives."""
         while True:
-            for member in self.members:
-                self._observers.tell(member.state())
-                # "Why did it not run" is asked at once, so what was held back is told soon.
-                overdue = self._clock.elapsed() - tallied[member] >= _TALLY_EVERY
-                if overdue or held[member] != member.controller.held_back:
-                    tallied[member], held[member] = self._clock.elapsed(), member.controller.held_back
-                    self._observers.tell(member.tally())
-            await self._clock.sleep(_STATE_EVERY)
-
-    def _tell_how_it_stands(self) -> None:
-        for member in self.members:
-            self._observers.tell(member.tally())
-            self._observers.tell(member.state())
+            for report in self._reports:
+                report.look()
+            await self._clock.sleep(LOOK_EVERY)
 
     def _unmet(self) -> Iterator[Unmet]:
         if self._until is not None:
