@@ -1,0 +1,219 @@
+"""The file of a recording: made with the right modes, opened for writing or for reading, and judged before it is used.
+
+Every way in which a file cannot be used ends as RecordingError here: with the path, the reason, and what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kubectl_ctrl.errors import NotRecorded, RecordingError
+from kubectl_ctrl.history import sql
+from kubectl_ctrl.history.places import on_network
+
+VERSION = 1
+APPLICATION = 1801680498  # "kctr"
+
+# Waited for inside SQLite; writers wait for each other at our own lock, so that this is for readers' checkpoints only.
+_BUSY_MS = 1000
+
+
+def create(path: Path) -> None:
+    """Make the file and its folder, if they are not there, readable by their owner alone."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise unusable(path, error) from error
+    os.close(handle)
+
+
+def check(path: Path) -> None:
+    """Raise for what is not to be opened at all: somebody else's file behind a link, a folder, a device."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError as error:
+        raise unusable(path, error) from error
+    if stat.S_ISLNK(mode):
+        raise RecordingError(
+            f"The recording {str(path)!r} is a symbolic link, which is not followed.",
+            next_step="name the file that it leads to",
+        )
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        raise RecordingError(f"The recording {str(path)!r} is {what}.", next_step="name a file")
+
+
+def too_open(path: Path) -> str:
+    """What others may do with the file or its folder, as a sentence; "" when nothing."""
+    for one, most in ((path, 0o600), (path.parent, 0o755)):
+        mode = stat.S_IMODE(one.stat().st_mode)
+        if mode & ~most & 0o7777 & ~stat.S_ISVTX:
+            return f"{str(one)!r} has mode {mode:04o}, so others may see or change what is recorded: chmod go= {one}"
+    return ""
+
+
+def writable(path: Path) -> sqlite3.Connection:
+    """A connection that writes, to a file of this version's schema; an empty or older file becomes one."""
+    create(path)
+    check(path)
+    with mapped(path):
+        connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_MS / 1000, check_same_thread=False)
+    try:
+        with mapped(path):
+            _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    version = _judged(connection, path)
+    if version == 0:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    # A WAL needs memory that all its users share, which a network file system does not have.
+    if on_network(path):
+        connection.execute("PRAGMA journal_mode = TRUNCATE")
+    else:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    _migrate(connection, path)
+
+
+def _judged(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the schema in the file, 0 for an empty one."""
+    application: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if (application, version) == (0, 0) and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+        return 0
+    if application != APPLICATION:
+        raise RecordingError(
+            f"The file {str(path)!r} is a database of something else, not a recording.", next_step="name another file"
+        )
+    if version > VERSION:
+        raise RecordingError(
+            f"The recording {str(path)!r} was made by a newer kubectl-ctrl (its schema is {version}, known here is "
+            f"{VERSION}).",
+            next_step="use that version, or record to another file with --record FILE",
+        )
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """To the schema of this version, in one transaction; whoever comes second finds it done."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _judged(connection, path)
+        if version == 0:
+            _run(connection, sql.schema())
+        else:
+            for number, script in sorted(sql.migrations().items()):
+                if number > version:
+                    _run(connection, script)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    """Statement by statement: `executescript` would commit the transaction first."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+def readable(path: Path) -> sqlite3.Connection:
+    """A connection that only reads; NotRecorded when there is no file."""
+    if not path.exists() and not path.is_symlink():
+        raise NotRecorded(
+            f"Nothing is recorded yet: there is no {str(path)!r}.", next_step="kubectl ctrl run CONTROLLER records"
+        )
+    check(path)
+    connection = _opened(path)
+    try:
+        with mapped(path):
+            version = _judged(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    if version != VERSION:
+        connection.close()
+        if version:
+            raise RecordingError(
+                f"The recording {str(path)!r} has the older schema {version}.",
+                next_step="kubectl ctrl run CONTROLLER brings it up to date",
+            )
+        raise NotRecorded(f"Nothing is recorded yet in {str(path)!r}.", next_step="kubectl ctrl run CONTROLLER records")
+    return connection
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    with mapped(path):
+        try:
+            return _tried(f"{path.absolute().as_uri()}?mode=ro")
+        except sqlite3.OperationalError:
+            # Without the right to write beside the file its WAL cannot be used; what it holds must then be nothing.
+            log = path.with_name(path.name + "-wal")
+            if log.exists() and log.stat().st_size:
+                raise
+            return _tried(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+
+
+def _tried(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_MS / 1000)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def mapped(path: Path) -> Iterator[None]:
+    """Errors of SQLite and of the system, as ours."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise unusable(path, error) from error
+
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: ("the disk is full", "make room on it"),
+    sqlite3.SQLITE_READONLY: ("it cannot be written", "make the file and its folder writable"),
+    sqlite3.SQLITE_PERM: ("there is no permission", "make the file and its folder readable and writable"),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "make the file and its folder readable and writable"),
+    sqlite3.SQLITE_BUSY: ("another process keeps it locked", "end whatever else has it open"),
+    sqlite3.SQLITE_LOCKED: ("another process keeps it locked", "end whatever else has it open"),
+    sqlite3.SQLITE_NOTADB: ("it is not a recording, or it is damaged", "move it away: the next run begins a new one"),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", "move it away: the next run begins a new one"),
+    sqlite3.SQLITE_IOERR: ("reading or writing it failed", "look at the disk that it is on"),
+}
+
+
+def unusable(path: Path, error: Exception) -> RecordingError:
+    """Why a recording cannot be used, and what to do about it."""
+    if isinstance(error, OSError):
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return RecordingError(
+            f"The recording {str(path)!r} cannot be used: {error.strerror or error}.",
+            next_step="make room on the disk" if full else "make the file and its folder readable and writable",
+        )
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    reason, advice = _ADVICE.get(code, (str(error), ""))
+    return RecordingError(f"The recording {str(path)!r} cannot be used: {reason}.", next_step=advice)

@@ -1,0 +1,181 @@
+-- Every query of this room, by name. Parameters are bound; a resource is told by group and plural, in any version.
+
+-- name: add_run
+INSERT INTO run (name, cluster, began, seen, document) VALUES (:name, :cluster, :began, :began, :document);
+
+-- name: find_run
+SELECT id FROM run WHERE name = ? AND began = ?;
+
+-- name: touch_run
+-- A sign of life, how much was dropped so far, and the end when it has come.
+UPDATE run SET seen = max(seen, :seen), gaps = :gaps, ended = :ended WHERE id = :run;
+
+-- name: add_type
+INSERT INTO type (cluster, grp, version, plural, kind, namespaced, singular, short_names)
+VALUES (:cluster, :grp, :version, :plural, :kind, :namespaced, :singular, :short_names)
+ON CONFLICT DO UPDATE SET kind = excluded.kind, namespaced = excluded.namespaced,
+    singular = iif(excluded.singular = '', singular, excluded.singular),
+    short_names = iif(excluded.singular = '', short_names, excluded.short_names)
+RETURNING id;
+
+-- name: add_subject
+INSERT INTO subject (type, controller, namespace, name) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET name = name RETURNING id;
+
+-- name: add_object
+INSERT INTO object (uid, type, namespace, name) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET name = name RETURNING id;
+
+-- name: add_attempt
+-- Once when it begins and once when it has ended; the row stays the same.
+INSERT INTO attempt (run, number, controller, started, took, outcome, calls, writes, document)
+VALUES (:run, :number, :controller, :started, :took, :outcome, :calls, :writes, :document)
+ON CONFLICT DO UPDATE SET took = excluded.took, outcome = excluded.outcome, calls = excluded.calls,
+    writes = excluded.writes, document = excluded.document
+RETURNING id;
+
+-- name: find_attempt
+SELECT id FROM attempt WHERE run = ? AND number = ?;
+
+-- name: add_about
+-- The UID may be known only when the attempt has ended; once known it stays.
+INSERT INTO about (subject, attempt, uid) VALUES (?, ?, ?)
+ON CONFLICT DO UPDATE SET uid = iif(excluded.uid = '', uid, excluded.uid);
+
+-- name: add_link
+INSERT OR IGNORE INTO link (object, version, role, attempt, call) VALUES (?, ?, ?, ?, ?);
+
+-- name: add_sent
+INSERT OR REPLACE INTO sent (attempt, call, document) VALUES (?, ?, ?);
+
+-- name: drop_sent
+DELETE FROM sent WHERE attempt = ?;
+
+-- name: add_later
+INSERT INTO later (run, number, kind, document) VALUES (?, ?, ?, ?);
+
+-- name: add_body
+-- Kept once; a later reader of the same version makes it stay longer.
+INSERT INTO body (object, version, seen, data) VALUES (:object, :version, :seen, :data)
+ON CONFLICT DO UPDATE SET seen = max(seen, excluded.seen);
+
+-- name: touch_body
+UPDATE body SET seen = max(seen, :seen) WHERE object = :object AND version = :version RETURNING id;
+
+-- name: put_state
+INSERT INTO moment (run, controller, state) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state;
+
+-- name: put_tally
+INSERT INTO moment (run, controller, tally) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET tally = excluded.tally;
+
+-- name: list_runs
+SELECT id, name, began, seen, ended, gaps, document FROM run
+WHERE :cluster IN ('', cluster)
+ORDER BY began DESC, id DESC;
+
+-- name: list_types
+SELECT grp, version, plural, kind, namespaced, singular, short_names FROM type
+WHERE :cluster IN ('', cluster)
+ORDER BY id;
+
+-- name: list_subjects
+-- What each controller was asked about, with the newest attempt of each.
+SELECT s.controller, t.grp, t.version, t.plural, t.kind, t.namespaced, s.namespace, s.name,
+    count(*) AS attempts, sum(a.outcome IN ('retry', 'terminal')) AS failures, min(a.started) AS first,
+    max(a.id) AS last
+FROM subject s JOIN type t ON t.id = s.type JOIN about b ON b.subject = s.id JOIN attempt a ON a.id = b.attempt
+WHERE t.cluster = :cluster AND :controller IN ('', s.controller) AND :namespace IN ('', s.namespace)
+    AND (:plural = '' OR (t.plural = :plural AND t.grp = :grp))
+GROUP BY s.id
+ORDER BY t.grp, t.plural, s.namespace, s.name, s.controller;
+
+-- name: find_clusters
+-- Where something is known of an object: it was asked about, or it was seen otherwise.
+SELECT DISTINCT t.cluster FROM type t
+WHERE t.grp = :grp AND t.plural = :plural AND (
+    EXISTS (SELECT 1 FROM subject s JOIN about b ON b.subject = s.id
+        WHERE s.type = t.id AND s.namespace = :namespace AND s.name = :name)
+    OR EXISTS (SELECT 1 FROM object o JOIN link l ON l.object = o.id
+        WHERE o.type = t.id AND o.namespace = :namespace AND o.name = :name))
+ORDER BY t.cluster;
+
+-- name: list_uids
+-- The objects that had one name, one after the other: those that attempts were about, and those that only met attempts.
+WITH met (uid, attempt) AS (
+    SELECT b.uid, b.attempt FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+    WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
+        AND s.namespace = :namespace AND s.name = :name AND b.uid <> ''
+    UNION
+    SELECT o.uid, l.attempt FROM type t JOIN object o ON o.type = t.id JOIN link l ON l.object = o.id
+    WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
+        AND o.namespace = :namespace AND o.name = :name
+)
+SELECT met.uid, min(a.started), max(a.started), count(DISTINCT a.id) FROM met JOIN attempt a ON a.id = met.attempt
+GROUP BY met.uid
+ORDER BY max(a.started) DESC, max(a.id) DESC;
+
+-- name: list_attempts
+-- The newest first, because the last N are asked for; -1 is all.
+SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document, b.uid
+FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+    JOIN attempt a ON a.id = b.attempt JOIN run r ON r.id = a.run
+WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespace = :namespace AND s.name = :name
+    AND :uid IN ('', b.uid) AND :controller IN ('', s.controller) AND :run IN ('', r.name)
+    AND a.started >= :since AND a.id > :after
+ORDER BY a.id DESC
+LIMIT :last;
+
+-- name: list_related
+SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document,
+    (SELECT max(b.uid) FROM about b WHERE b.attempt = a.id)
+FROM attempt a JOIN run r ON r.id = a.run
+WHERE r.cluster = :cluster
+    AND a.id IN (SELECT l.attempt FROM object o JOIN link l ON l.object = o.id WHERE o.uid = :uid)
+ORDER BY a.id;
+
+-- name: get_attempt
+-- Of several runs of one name the newest.
+SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document,
+    (SELECT max(b.uid) FROM about b WHERE b.attempt = a.id)
+FROM attempt a JOIN run r ON r.id = a.run
+WHERE r.name = :run AND a.number = :number AND :cluster IN ('', r.cluster)
+ORDER BY r.began DESC
+LIMIT 1;
+
+-- name: get_attempts
+SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document,
+    (SELECT max(b.uid) FROM about b WHERE b.attempt = a.id)
+FROM attempt a JOIN run r ON r.id = a.run
+WHERE a.id IN (SELECT value FROM json_each(:ids));
+
+-- name: attempt_row
+SELECT a.id FROM attempt a JOIN run r ON r.id = a.run WHERE r.name = :run AND a.number = :number
+ORDER BY r.began DESC LIMIT 1;
+
+-- name: list_sent
+SELECT attempt, document FROM sent WHERE attempt IN (SELECT value FROM json_each(:ids)) ORDER BY attempt, length(call), call;
+
+-- name: list_later
+SELECT number, kind, document FROM later WHERE run = :run AND number BETWEEN :first AND :last ORDER BY id;
+
+-- name: find_writer
+SELECT r.name, a.number, l.call
+FROM object o JOIN link l ON l.object = o.id JOIN attempt a ON a.id = l.attempt JOIN run r ON r.id = a.run
+WHERE o.uid = :uid AND l.version = :version AND l.role = 1 AND r.cluster = :cluster
+ORDER BY a.id, length(l.call), l.call
+LIMIT 1;
+
+-- name: list_woken
+SELECT r.name, a.number
+FROM object o JOIN link l ON l.object = o.id JOIN attempt a ON a.id = l.attempt JOIN run r ON r.id = a.run
+WHERE o.uid = :uid AND l.version = :version AND l.role = 0 AND r.cluster = :cluster
+ORDER BY a.id;
+
+-- name: get_body
+SELECT b.data FROM object o JOIN type t ON t.id = o.type JOIN body b ON b.object = o.id
+WHERE o.uid = :uid AND b.version = :version AND t.cluster = :cluster;
+
+-- name: list_moments
+SELECT r.name, m.state, m.tally FROM moment m JOIN run r ON r.id = m.run
+WHERE :cluster IN ('', r.cluster) AND :run IN ('', r.name) AND m.state IS NOT NULL
+ORDER BY r.began DESC, r.id DESC, m.controller;

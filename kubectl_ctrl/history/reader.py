@@ -1,0 +1,284 @@
+"""Recordings read back: every question that the verbs ask, answered with values of the model.
+
+A connection that only reads and keeps no transaction open, so that it can be held for hours while a run writes on.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypedDict, Unpack
+
+import orjson
+
+from kubectl_ctrl.errors import NotRecorded
+from kubectl_ctrl.history import database
+from kubectl_ctrl.history.documents import decoded
+from kubectl_ctrl.history.sql import query
+from kubectl_ctrl.history.store import BACKGROUND
+from kubectl_ctrl.model.attempt import Echoed, State, Tally
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.record import Cluster, Known, Made, Moment, Recorded, Run, Subject
+from kubectl_ctrl.model.resources import Resource
+
+
+class Narrow(TypedDict, total=False):
+    """Which of an object's attempts are meant; without any of it, all."""
+
+    uid: str
+    controller: str
+    run: str
+    last: int | None
+    since: float | None
+    after: str  # an attempt: only what began after it
+
+
+def has_ended(run: Run) -> bool:
+    return run.ended is not None
+
+
+class Recording:
+    """See the module. `dead` tells whether the process of a run is gone: what it did not finish was interrupted."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, dead: Callable[[Run], bool]) -> None:
+        self.path = path
+        self._connection = connection
+        self._dead = dead
+        self._runs: dict[int, Run] = {}
+
+    @classmethod
+    def open(cls, path: Path, *, dead: Callable[[Run], bool] = has_ended) -> Recording:
+        return cls(path, database.readable(path), dead)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._connection.close()
+
+    def __repr__(self) -> str:
+        return f"Recording({str(self.path)!r})"
+
+    def _rows(self, question: str, /, **values: Any) -> list[Any]:
+        with database.mapped(self.path):
+            return self._connection.execute(query(question), values).fetchall()
+
+    def changed(self) -> int:
+        """A number that grows with every commit of others."""
+        with database.mapped(self.path):
+            version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    # Clusters, runs, types.
+
+    def clusters(self) -> tuple[Cluster, ...]:
+        """Newest first."""
+        found: dict[str, list[Run]] = defaultdict(list)
+        for run in self.runs():
+            found[run.cluster].append(run)
+        clusters = [
+            Cluster(
+                key=key,
+                servers=tuple(dict.fromkeys((run.server, run.ca) for run in runs)),
+                contexts=tuple(dict.fromkeys(run.context for run in runs if run.context)),
+                seen=max(run.seen for run in runs),
+            )
+            for key, runs in found.items()
+        ]
+        return tuple(sorted(clusters, key=lambda cluster: -cluster.seen))
+
+    def runs(self, *, cluster: str = "", controller: str = "") -> tuple[Run, ...]:
+        """Newest first."""
+        found = []
+        for id_, _, _, seen, ended, gaps, document in self._rows("list_runs", cluster=cluster):
+            run = replace(decoded(Run, document), seen=seen, ended=ended, gaps=gaps)
+            self._runs[id_] = run
+            if not controller or any(played.name == controller for played in run.controllers):
+                found.append(run)
+        return tuple(found)
+
+    def run(self, id: str) -> Run | None:  # noqa: A002
+        """Of several of that name the newest."""
+        return next((run for run in self.runs() if run.id == id), None)
+
+    def known(self, cluster: str = "") -> tuple[Known, ...]:
+        found = []
+        for *resource, singular, short_names in self._rows("list_types", cluster=cluster):
+            found.append(
+                Known(resource=_resource(*resource), singular=singular, short_names=tuple(short_names.split()))
+            )
+        return tuple(dict.fromkeys(found))
+
+    # Objects.
+
+    def subjects(
+        self, *, cluster: str, controller: str = "", resource: Resource | None = None, namespace: str = ""
+    ) -> tuple[Subject, ...]:
+        rows = self._rows(
+            "list_subjects",
+            cluster=cluster,
+            controller=controller,
+            namespace=namespace,
+            grp=resource.group if resource else "",
+            plural=resource.plural if resource else "",
+        )
+        last = self._by_row([row[-1] for row in rows])
+        return tuple(
+            Subject(
+                controller=name,
+                resource=_resource(*resource_columns),
+                key=Key(place, object_name),
+                uid=last[newest].uid,
+                attempts=attempts,
+                failures=failures or 0,
+                first=first,
+                last=last[newest],
+            )
+            for name, *resource_columns, place, object_name, attempts, failures, first, newest in rows
+        )
+
+    def find(self, *, resource: Resource, key: Key) -> tuple[str, ...]:
+        """The clusters in which something is known of the object."""
+        return tuple(cluster for (cluster,) in self._rows("find_clusters", **_place(resource, key)))
+
+    def uids(self, cluster: str, resource: Resource, key: Key) -> tuple[tuple[str, float, float, int], ...]:
+        """(UID, first and last attempt that had to do with it, number of these), newest first."""
+        return tuple(self._rows("list_uids", cluster=cluster, **_place(resource, key)))
+
+    # Attempts.
+
+    def attempts(self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[Narrow]) -> list[Recorded]:
+        """The attempts about an object, oldest first; of all UIDs that its name had, where none is said."""
+        last, since, after = narrow.get("last"), narrow.get("since"), narrow.get("after", "")
+        rows = self._rows(
+            "list_attempts",
+            cluster=cluster,
+            **_place(resource, key),
+            uid=narrow.get("uid", ""),
+            controller=narrow.get("controller", ""),
+            run=narrow.get("run", ""),
+            last=-1 if last is None else last,
+            since=since or 0.0,
+            after=self._row_of(after) if after else 0,
+        )
+        return self._told(rows[::-1])
+
+    def related(self, *, cluster: str, uid: str) -> list[Recorded]:
+        """The attempts that an object caused, and those that wrote it, oldest first."""
+        return self._told(self._rows("list_related", cluster=cluster, uid=uid))
+
+    def attempt(self, id: str, *, cluster: str = "") -> Recorded:  # noqa: A002
+        run, number = _parts(id)
+        rows = self._rows("get_attempt", run=run, number=number, cluster=cluster)
+        if not rows:
+            raise NotRecorded(f"The recording {str(self.path)!r} holds no attempt {id!r}.")
+        return self._told(rows)[0]
+
+    def writer_of(self, cluster: str, uid: str, version: str) -> tuple[str, str] | None:
+        """The attempt and the call that were answered with this version of an object."""
+        rows = self._rows("find_writer", cluster=cluster, uid=uid, version=version)
+        return (f"{rows[0][0]}-{rows[0][1]}", rows[0][2]) if rows else None
+
+    def woken_by(self, cluster: str, uid: str, version: str) -> tuple[str, ...]:
+        """The attempts that this version of an object caused."""
+        rows = self._rows("list_woken", cluster=cluster, uid=uid, version=version)
+        return tuple(f"{run}-{number}" for run, number in rows)
+
+    def body(self, cluster: str, uid: str, version: str) -> Obj | None:
+        """The object in that version, as far as it was kept: without managedFields, and never a Secret's data."""
+        rows = self._rows("get_body", cluster=cluster, uid=uid, version=version)
+        if not rows:
+            return None
+        obj: Obj = orjson.loads(zlib.decompress(rows[0][0]))
+        return obj
+
+    def moments(self, *, cluster: str = "", run: str = "") -> tuple[Moment, ...]:
+        """The last that was heard of each controller of each run, the newest run first."""
+        return tuple(
+            Moment(run=name, state=decoded(State, state), tally=decoded(Tally, tally) if tally else None)
+            for name, state, tally in self._rows("list_moments", cluster=cluster, run=run)
+        )
+
+    def background(self, *, run: str) -> list[Made]:
+        """Calls that belong to no attempt: leases."""
+        self.runs()
+        rows = [row for row, known in self._runs.items() if known.id == run]
+        later = self._later(rows[0], 0, 0) if rows else []
+        return [decoded(Made, document) for _, kind, document in later if kind == BACKGROUND]
+
+    # From rows to values.
+
+    def _told(self, rows: Sequence[Any]) -> list[Recorded]:
+        """The attempts of rows, with what is kept beside them: calls of what has not ended, and what came later."""
+        sent = self._sent([row[0] for row in rows if row[4] is None])
+        background: dict[tuple[int, int], list[Made]] = defaultdict(list)
+        heard: dict[tuple[int, int], list[Echoed]] = defaultdict(list)
+        for run, numbers in _spans(rows):
+            for number, kind, document in self._later(run, numbers[0], numbers[-1]):
+                if kind == BACKGROUND:
+                    background[run, number].append(decoded(Made, document))
+                else:
+                    heard[run, number].append(decoded(Echoed, document))
+        attempts = []
+        for id_, run, _, number, outcome, _, document, uid in rows:
+            told = decoded(Recorded, document)
+            extra: dict[str, Any] = {"uid": uid or told.uid}
+            if (run, number) in background:
+                extra["background"] = tuple(background[run, number])
+            if (run, number) in heard:
+                extra["heard"] = tuple(heard[run, number])
+            if outcome is None:
+                extra |= {"calls": tuple(sent[id_]), "interrupted": self._dead(self._run(run))}
+            attempts.append(replace(told, **extra) if extra != {"uid": told.uid} else told)
+        return attempts
+
+    def _sent(self, ids: list[int]) -> dict[int, list[Made]]:
+        found: dict[int, list[Made]] = defaultdict(list)
+        if ids:
+            for attempt, document in self._rows("list_sent", ids=json.dumps(ids)):
+                found[attempt].append(decoded(Made, document))
+        return found
+
+    def _later(self, run: int, first: int, last: int) -> list[Any]:
+        return self._rows("list_later", run=run, first=first, last=last)
+
+    def _by_row(self, ids: Iterable[int]) -> dict[int, Recorded]:
+        rows = self._rows("get_attempts", ids=json.dumps(list(ids)))
+        return dict(zip([row[0] for row in rows], self._told(rows), strict=True))
+
+    def _row_of(self, attempt: str) -> int:
+        run, number = _parts(attempt)
+        rows = self._rows("attempt_row", run=run, number=number)
+        return rows[0][0] if rows else 0
+
+    def _run(self, id_: int) -> Run:
+        self.runs()
+        return self._runs[id_]
+
+
+def _parts(attempt: str) -> tuple[str, int]:
+    run, _, number = attempt.rpartition("-")
+    # A number that SQLite cannot hold is one that no attempt has.
+    return run, int(number) if number.isascii() and number.isdigit() and len(number) < 18 else -1
+
+
+def _resource(group: str, version: str, plural: str, kind: str, namespaced: int) -> Resource:
+    return Resource(group, version, plural, kind, bool(namespaced))
+
+
+def _place(resource: Resource, key: Key) -> dict[str, str]:
+    return {"grp": resource.group, "plural": resource.plural, "namespace": key.namespace, "name": key.name}
+
+
+def _spans(rows: Iterable[Any]) -> list[tuple[int, list[int]]]:
+    """The numbers of each run's attempts, in order."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for row in rows:
+        found[row[1]].append(row[3])
+    return [(run, sorted(numbers)) for run, numbers in found.items()]
