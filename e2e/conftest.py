@@ -1,5 +1,7 @@
 """One real cluster for the session, a namespace, a kubeconfig and a home for each test; and guards around every test.
 
+With pytest-xdist each worker is a session: files side by side do not see each other.
+
 A test names what it needs: `kubectl`, `ctrl`, `audit`, `namespace`. Their KUBECONFIG is the test's own, and the test's
 namespace is its context's, so no command of a test needs `-n`.
 """
@@ -20,7 +22,7 @@ import yaml
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, Kubectl, run
 
-# Ours among all clusters: this checkout's, then the pid of the session, which tells whether it still runs.
+# Ours among all clusters: this checkout's, then the pid of the session or worker, which tells whether it still runs.
 _PREFIX = f"e2e-{hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]}-"
 SESSION = f"{_PREFIX}{os.getpid()}"
 
@@ -34,7 +36,14 @@ contexts: [{name: prod-eu, context: {cluster: prod-eu, user: prod-eu, namespace:
 users: [{name: prod-eu, user: {token: not-a-token}}]
 """
 
+# Minutes long, so they begin: one that came last would have the other workers wait for it.
+_LONG = ("foo", "memcached", "scaler", "realkube", "uninstall", "run_alone", "rbac", "podcount", "install")
+
 _numbers = count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONG)
 
 
 @pytest.fixture(scope="session")
@@ -82,8 +91,16 @@ def sweep(env: Mapping[str, str]) -> None:
     """Remove the clusters of this checkout whose session was killed."""
     for line in run(REALKUBE, "list", env=env).checked().out.splitlines():
         name = line.split("\t")[0]
-        if (session := re.match(rf"{_PREFIX}(\d+)", name)) and not Path("/proc", session[1]).exists():
+        if (session := re.match(rf"{_PREFIX}(\d+)", name)) and not _runs(session[1]):
             run(REALKUBE, "down", name, env=env).checked()
+
+
+def _runs(pid: str) -> bool:
+    """Whether it is there, and no zombie."""
+    try:
+        return bool(Path("/proc", pid, "cmdline").read_bytes())
+    except OSError:
+        return False
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
+import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,13 +14,15 @@ from e2e.kube import CHECKOUT, Ran, run, wait_until
 
 PROGRAM = CHECKOUT / "bin" / "kubectl-ctrl"
 
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
-
-
-def _end_with_parent() -> None:
-    """Whoever kills pytest with -9 must not leave controllers running."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+# Whoever kills pytest with -9 must not leave controllers running: becomes the program, which ends with its parent (the
+# 1 is PR_SET_PDEATHSIG). No preexec_fn, which must not be used where there are threads, as in a worker of pytest-xdist.
+_END_WITH_PARENT = """\
+import ctypes, os, sys
+parent, *words = sys.argv[1:]
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(parent):
+    os.execv(words[0], words)
+"""
 
 
 class Ctrl:
@@ -53,12 +56,11 @@ class Started:
         self._err = files.with_suffix(".err")
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [str(PROGRAM), *args],
+                [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid()), str(PROGRAM), *args],
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - pytest has no other threads here
             )
 
     def __repr__(self) -> str:

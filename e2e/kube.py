@@ -184,6 +184,17 @@ class Audit:
         """Writes by (verb, resource)."""
         return Counter((one.verb, one.resource) for one in self.writes(since, agent=agent, namespace=namespace))
 
+    def assert_rests(self, namespace: str, *, seconds: float = 5) -> None:
+        """Once two seconds have passed without a write, so many more do. Whatever fights or retries, is seen by then:
+        the pauses between retries have grown from milliseconds. A file keeps the promised ten for what matters most."""
+
+        def quiet() -> bool:
+            self.assert_no_writes(seconds=2, namespace=namespace)
+            return True
+
+        wait_until(quiet, deadline=60)
+        self.assert_no_writes(seconds=seconds, namespace=namespace)
+
     def assert_no_writes(self, *, seconds: float = 10, agent: str = OURS, namespace: str = "") -> None:
         """From now on nothing is written for so long; fails at the first write."""
         since, end = self.mark(), time.monotonic() + seconds

@@ -86,17 +86,6 @@ def rolled_out(kubectl: Kubectl, name: str, replicas: int) -> None:
     assert counts == [replicas] * 3, status
 
 
-def assert_rests(audit: Audit, namespace: str) -> None:
-    """Once a second has passed without a write, ten more do."""
-
-    def quiet() -> bool:
-        audit.assert_no_writes(seconds=1, namespace=namespace)
-        return True
-
-    wait_until(quiet, deadline=30)
-    audit.assert_no_writes(namespace=namespace)
-
-
 def owned(kubectl: Kubectl, name: str) -> list[str]:
     """The Deployments that this Foo controls."""
     uid = kubectl.json("get", "foo", name)["metadata"]["uid"]
@@ -116,7 +105,7 @@ def test_the_example_converges_scales_and_then_rests(
     kubectl("patch", "foo", "example-foo", "--type=merge", "--patch", '{"spec":{"replicas":3}}')
     wait_until(converged(kubectl, "example-foo", 3), deadline=60)
     assert owned(kubectl, "example-foo") == ["example-foo"]
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace, seconds=10)
 
 
 def test_each_attempt_is_a_line_that_says_why_and_what(kubectl: Kubectl, running: Started) -> None:
@@ -154,7 +143,7 @@ def test_a_renamed_deployment_replaces_the_old_one_once_it_is_there(
         (one.verb, one.name) for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"
     ]
     assert written.index(("create", "new")) < written.index(("delete", "old"))
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -174,7 +163,7 @@ def test_a_foreign_deployment_is_left_alone_and_its_end_wakes_the_foo(
         return True
 
     wait_until(told)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     assert kubectl.json("get", "deployment", "taken")["spec"] == before
     kubectl("delete", "deployment", "taken")
     wait_until(converged(kubectl, "web", 1), deadline=60)
@@ -199,7 +188,7 @@ def test_drift_is_repaired_and_what_others_added_stays(kubectl: Kubectl, audit: 
 
     wait_until(repaired, deadline=60)
     wait_until(converged(kubectl, "web", 1), deadline=60)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -212,7 +201,7 @@ def test_an_autoscaler_keeps_the_say_over_the_replicas(kubectl: Kubectl, audit: 
     assert kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 3, "leaving it out must not reset it"
     kubectl("scale", "deployment/web", "--replicas=5")
     wait_until(converged(kubectl, "web", 5), deadline=60)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     kubectl("delete", "hpa", "web")
     wait_until(converged(kubectl, "web", 3), deadline=60)
 
@@ -263,7 +252,7 @@ def test_a_name_that_cannot_be_is_a_condition_and_not_a_storm(
 ) -> None:
     kubectl.apply(foo("web", deployment=bad))
     wait_until(lambda: condition(kubectl.json("get", "foo", "web")).get("status") == "False")
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"deploymentName":"good"}}')
     wait_until(converged(kubectl, "web", 1), deadline=60)
 
@@ -294,7 +283,7 @@ def test_an_autoscaler_scales_the_foo_itself(kubectl: Kubectl, audit: Audit, nam
     hpa = kubectl.json("get", "hpa", "web")
     assert condition(hpa, "AbleToScale")["status"] == "True"
     assert condition(hpa, "ScalingActive").get("reason") in (None, "FailedGetResourceMetric"), "it found the selector"
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 def _killed_after(calls: int, started: Started, audit: Audit, namespace: str) -> None:
@@ -323,7 +312,7 @@ def test_killed_at_any_moment_and_started_again_it_ends_the_same(
     for name, replicas in wanted.items():
         wait_until(converged(kubectl, name, replicas), deadline=90)
         assert owned(kubectl, name) == [name]
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -336,7 +325,7 @@ def test_a_restart_of_the_api_server_under_load_costs_nothing(
     kubectl.apply(*(foo(f"web-{at}", replicas=2) for at in range(20)))
     for at in range(20):
         wait_until(converged(kubectl, f"web-{at}", 2), deadline=120)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace, seconds=10)
 
 
 def test_five_hundred_at_once_converge_and_rest(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
@@ -352,7 +341,7 @@ def test_five_hundred_at_once_converge_and_rest(kubectl: Kubectl, ctrl: Ctrl, au
     wait_until(all_ready, deadline=300, every=2)
     written = audit.count(namespace=namespace)
     assert written["create", "deployments.apps"] == 500
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace, seconds=10)
 
 
 def test_a_restart_at_rest_writes_nothing(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:

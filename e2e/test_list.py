@@ -108,8 +108,8 @@ def test_without_a_cluster_it_answers_all_the_same_and_soon(ctrl: Ctrl, server: 
     assert all(line.split()[-2:] == ["?", "?"] for line in ran.out.splitlines()[1:])
     assert ran.err.startswith("Where they are installed and run is not known: ")
     assert len(ran.err.splitlines()) == 1
-    # Two seconds for the cluster, the rest for a busy machine to start the program.
-    assert took < 5, took
+    # Two seconds for the cluster, the rest for a busy machine to start the program; TCP alone would try for minutes.
+    assert took < 10, took
 
 
 def test_the_table_fits_a_terminal_of_eighty_columns(ctrl: Ctrl) -> None:

@@ -119,17 +119,6 @@ def patch(kubectl: Kubectl, name: str = SAMPLE, **spec: Any) -> None:
     kubectl("patch", "memcached", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 
 
-def assert_rests(audit: Audit, namespace: str) -> None:
-    """Once a second has passed without a write, ten more do."""
-
-    def quiet() -> bool:
-        audit.assert_no_writes(seconds=1, namespace=namespace)
-        return True
-
-    wait_until(quiet, deadline=30)
-    audit.assert_no_writes(namespace=namespace)
-
-
 # --- the flows; together they need every rule of rbac.yaml ---
 
 
@@ -201,7 +190,7 @@ def test_the_example_comes_to_rest_and_its_columns_tell(
     assert head.split() == ["NAME", "SIZE", "READY", "AVAILABLE", "AGE"]
     assert row.split()[:4] == [SAMPLE, "3", "3", "True"]
     kubectl("wait", "--for=condition=Available", f"memcached/{SAMPLE}", "--timeout=5s")
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace, seconds=10)
 
 
 @pytest.mark.usefixtures("running")
@@ -222,7 +211,7 @@ def test_down_to_nothing_and_back(kubectl: Kubectl, audit: Audit, namespace: str
     for size in (2, 0):
         patch(kubectl, size=size)
         wait_until(converged(kubectl, size), deadline=60)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -263,7 +252,7 @@ def test_nodes_follow_the_pods(kubectl: Kubectl) -> None:
 @pytest.mark.usefixtures("running")
 def test_f08_the_name_is_taken(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     find_the_name_taken(kubectl)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     find_it_gone(kubectl)
 
 
@@ -289,7 +278,7 @@ def test_f31_drift_is_repaired_and_what_others_added_stays(kubectl: Kubectl, aud
 
     wait_until(repaired, deadline=60)
     wait_until(converged(kubectl, 3), deadline=60)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -307,7 +296,7 @@ def test_f31_a_deleted_deployment_comes_back(kubectl: Kubectl) -> None:
 @pytest.mark.usefixtures("running")
 def test_f32_an_autoscaler_keeps_the_say_over_the_replicas(kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     leave_the_replicas_to_an_autoscaler(kubectl)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     kubectl("delete", "hpa", SAMPLE)
     wait_until(converged(kubectl, 1), deadline=60)
 
@@ -321,7 +310,7 @@ def test_f34_a_selector_that_is_there_is_kept(kubectl: Kubectl, ctrl: Ctrl, audi
     wait_until(converged(kubectl, 2), deadline=60)
     assert kubectl.json("get", "deployment", SAMPLE)["spec"]["selector"] == {"matchLabels": labels}
     assert degraded(kubectl)["reason"] == "SelectorKept"
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 # --- deletion, death and rights ---
@@ -390,7 +379,7 @@ def test_f02_killed_at_any_moment_and_started_again_it_ends_the_same(
     for name, size in sizes.items():
         wait_until(converged(kubectl, size, name), deadline=90)
     wait_until(lambda: len(kubectl.json("get", "deployments")["items"]) == len(names), deadline=60)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 def test_a_restart_at_rest_writes_nothing(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:

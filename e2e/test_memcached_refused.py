@@ -12,7 +12,6 @@ from e2e.kube import Audit, Kubectl, wait_until
 from e2e.test_memcached import (
     MANIFESTS,
     SAMPLE,
-    assert_rests,
     condition,
     container,
     converged,
@@ -103,7 +102,7 @@ def test_f29_the_namespace_goes(kubectl: Kubectl, audit: Audit, namespace: str) 
     mark = audit.mark()
     kubectl("delete", "namespace", namespace, "--wait=false")
     wait_until(lambda: kubectl.find("deployment", SAMPLE) is None, deadline=60)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     tried = [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"]
     assert [one.code for one in tried] in ([], [403], [403] * 2, [403] * 3), "each is one attempt, and none repeats it"
     kubectl("patch", "memcached", SAMPLE, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
@@ -115,7 +114,7 @@ def test_m12_a_name_that_is_too_long_for_a_label(kubectl: Kubectl, audit: Audit,
     kubectl.apply(memcached(fits, 1), memcached(long, 1))
     wait_until(converged(kubectl, 1, fits), deadline=60)
     wait_until(lambda: degraded(kubectl, long).get("reason") == "NameTooLong")
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     assert kubectl.find("deployment", long) is None
 
 
@@ -152,7 +151,7 @@ def test_m20_a_live_selector_that_fits_none_of_our_pods(
     ctrl.started("run", "memcached")
     wait_until(lambda: degraded(kubectl).get("reason") == "Invalid", deadline=60)
     assert "`selector` does not match template `labels`" in degraded(kubectl)["message"]
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     kubectl("delete", "deployment", SAMPLE)
     wait_until(converged(kubectl, 3), deadline=60)
 

@@ -54,17 +54,6 @@ def counted(kubectl: Kubectl, **wanted: int) -> Callable[[], bool]:
     return check
 
 
-def assert_rests(audit: Audit, namespace: str) -> None:
-    """Once three seconds have passed without a write, ten more do."""
-
-    def quiet() -> bool:
-        audit.assert_no_writes(seconds=3, namespace=namespace)
-        return True
-
-    wait_until(quiet, deadline=60)
-    audit.assert_no_writes(namespace=namespace)
-
-
 @pytest.fixture
 def running(ctrl: Ctrl) -> Started:
     return ctrl.started("run", "podcount")
@@ -82,7 +71,7 @@ def label_the_example(kubectl: Kubectl, ctrl: Ctrl) -> None:
 @pytest.mark.usefixtures("running")
 def test_the_example_is_labelled(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
     label_the_example(kubectl, ctrl)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -92,7 +81,7 @@ def test_the_label_follows_scaling_up_and_down(kubectl: Kubectl, audit: Audit, n
     for replicas in (40, 2, 0):
         kubectl("scale", "deployment/web", f"--replicas={replicas}")
         wait_until(counted(kubectl, web=replicas), deadline=90)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     (name,) = [item["metadata"]["name"] for item in kubectl.json("get", "rs")["items"]]
     assert LABEL not in kubectl.json("get", "rs", name)["spec"]["template"]["metadata"]["labels"]
 
@@ -104,7 +93,7 @@ def test_f43_a_hundred_pods_at_once_cost_few_writes(kubectl: Kubectl, audit: Aud
     kubectl("delete", "pods", "--all", "--wait=false")
     wait_until(lambda: not [one for one in kubectl.json("get", "pods")["items"] if _is_leaving(one)], deadline=120)
     wait_until(counted(kubectl, web=100), deadline=120)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     assert audit.count(namespace=namespace)["patch", "replicasets.apps"] <= 40, "of some 500 pod events"
 
 
@@ -147,7 +136,7 @@ def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: s
         '{"status":{"phase":"Failed","reason":"Test"}}',
     )
     wait_until(counted(kubectl, bare=2), deadline=60)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -161,7 +150,7 @@ def test_f45_a_rollout_keeps_its_labels_and_nobody_fights(kubectl: Kubectl, audi
     assert sorted(item["metadata"]["labels"][LABEL] for item in kubectl.json("get", "rs")["items"]) == ["0", "3"]
     kubectl("annotate", "deployment/web", "note=changed")
     kubectl("label", "deployment/web", "team=blue")
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace, seconds=10)
     assert counted(kubectl, web=3)()
 
 
@@ -172,7 +161,7 @@ def test_f45_deletion_while_it_is_labelled_is_quiet(
     kubectl.apply(*(workload("Deployment", f"web-{at}", 5) for at in range(5)))
     wait_until(lambda: audit.count(namespace=namespace)["patch", "replicasets.apps"] >= 3, deadline=60, every=0.02)
     kubectl("delete", "deployments", "--all", "--cascade=foreground", timeout=90)
-    assert_rests(audit, namespace)
+    audit.assert_rests(namespace)
     assert kubectl.json("get", "rs")["items"] == []
     assert not [line for line in running.err if "Traceback" in line]
 

@@ -117,7 +117,7 @@ def test_a_killed_holder_of_this_machine_is_succeeded_at_once(ctrl: Ctrl, kubect
     kubectl.apply(foo("web"))
     began = time.monotonic()
     ctrl("run", "foo", "--leader-elect", "--until-idle", "--timeout=60s").checked()
-    assert time.monotonic() - began < 10, "It waited for the lease of a process that is gone."
+    assert time.monotonic() - began < 15, "It waited for the lease of a process that is gone."
 
 
 @contextmanager
@@ -217,7 +217,7 @@ def test_a_dead_holder_of_another_machine_is_succeeded_after_its_time(
     ctrl: Ctrl, kubectl: Kubectl, lease: str, audit: Audit, namespace: str
 ) -> None:
     kubectl.apply(foo("web"))
-    hold(kubectl, lease, ELSEWHERE, seconds=6)
+    hold(kubectl, lease, ELSEWHERE, seconds=8)
     running = ctrl.started("run", "foo", "--leader-elect")
     running.line(f"held by {ELSEWHERE}")
     seen = time.monotonic()

@@ -15,6 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # What pytest and hack/check end with: `3 failed, 297 passed, 2 skipped in 4.56s`.
 COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
+# Every worker has a cluster of its own; most of a test is waiting for it, so two workers need half the time. The files
+# keep the order that e2e/conftest.py gives them. `hack/e2e -n 0 ...` is one worker, as `--pdb` wants it.
+SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-v")
 CANNOT = 3  # hack/realkube: this machine lacks what the build needs
 
 
@@ -112,6 +115,7 @@ def kwok(run: Run) -> Lane:
     if code:
         return Lane(name="kwok", ran=False, failed=1, note=reason or f"exit code {code}")
     path = os.pathsep.join([programs, str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
+    run = replace(run, pytest_words=(*SIDE_BY_SIDE, *run.pytest_words))
     return run.pytest("kwok", "e2e", PATH=path)
 
 
