@@ -1,0 +1,37 @@
+"""How a controller of a run was last seen from outside of its process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubectl_ctrl.model.attempt import State
+
+
+class Life(StrEnum):
+    """Whether its process still is there."""
+
+    RUNNING = "running"  # it is, and was heard of lately
+    SILENT = "silent"  # it is, and has said nothing for a while
+    STOPPED = "stopped"  # it is, and is stopped, by SIGSTOP or a debugger
+    GONE = "gone"  # it ended without a word
+    ENDED = "ended"  # it came to its end
+    ELSEWHERE = "elsewhere"  # it is of another machine, and cannot be looked for from here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """One controller of one run."""
+
+    controller: str
+    run: str
+    pid: int
+    context: str
+    namespace: str  # "" is all of them
+    began: float  # wall time
+    life: Life
+    seen: float  # wall time of the last sign of life
+    recorded: bool = True  # False: it runs with --record off, so nothing but its process is known
+    state: State | None = None  # None: it did not tell yet
+    host: str = ""
+    gaps: int = 0  # rows that its recording lost
