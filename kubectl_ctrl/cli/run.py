@@ -76,6 +76,13 @@ VERB = Verb(
         ),
         Flag("--once", help="Reconcile each object that is there once, without retries, and end."),
         Flag(
+            "--record",
+            value="FILE",
+            default="auto",
+            help="Where every reconcile is recorded for trace and explain: auto is one file for all runs, in the "
+            "user's state folder; off records nothing.",
+        ),
+        Flag(
             "--reload",
             help="Take up changes of the controllers' code while running: reconciles under way may end, caches stay, "
             "and code that cannot be loaded changes nothing.",

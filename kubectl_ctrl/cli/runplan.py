@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 from kubectl_ctrl.cli.reload import Shelf
@@ -34,6 +35,7 @@ class RunPlan:
     utc: bool
     metrics_address: str
     health_address: str
+    record: Path | None  # the file; None: nothing is recorded
     shelves: tuple[Shelf, ...] = ()  # of code to be reloaded when it changes
 
     @property

@@ -18,6 +18,7 @@ from kubectl_ctrl.cli.identities import installed
 from kubectl_ctrl.cli.interrupts import interrupts
 from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.places import lease_labels, lease_ref
+from kubectl_ctrl.cli.recorder import prepared, recorded
 from kubectl_ctrl.cli.reload import Reloader
 from kubectl_ctrl.cli.rivals import alone
 from kubectl_ctrl.cli.runlock import Runner, only_runner, runners
@@ -63,9 +64,10 @@ async def session(app: App, plan: RunPlan) -> int:
     """The whole run; its exit code, or the error that ended it."""
     stop = Stop()
     with logging_to(app.err, form=plan.log, verbosity=app.verbosity), interrupts(stop.request) as signals:
-        plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng)))
+        place = prepared(plan)
+        plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, place.runs)))
         teller = Teller(app, plan)
-        teller.begin(plan.options.run_id)
+        teller.begin(plan.options.run_id, place.text)
         async with AsyncExitStack() as held:
             began = plan.clock.elapsed()
             ground = await _unless_stopped(stop, _begun(app, plan, held))
@@ -100,6 +102,7 @@ class _Ground:
     """What a run stands on once its cluster is known."""
 
     client: Client
+    cluster: str  # its id
     clients: Mapping[str, Client]  # of the controllers that act as somebody else
     leases: Mapping[str, ObjectRef]  # by controller, where it elects a leader
 
@@ -124,7 +127,7 @@ async def _begun(app: App, plan: RunPlan, held: AsyncExitStack) -> _Ground:
             leases = {name: await lease_ref(client, name, plan.namespace) for name in plan.names if plan.elects}
     except TimeoutError:
         raise TimedOut(f"The run could not begin in time on {plan.resolved.server}.") from None
-    return _Ground(client=client, clients=clients, leases=leases)
+    return _Ground(client=client, cluster=cluster, clients=clients, leases=leases)
 
 
 def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
@@ -169,16 +172,17 @@ async def _run(app: App, plan: RunPlan, ground: _Ground, teller: Teller, stop: S
     observers: list[Observer] = [teller.observer(stop.request)]
     if metrics is not None:
         observers.append(metrics)
-    manager = Manager(
-        plan.specs,
-        client=ground.client,
-        clock=plan.clock,
-        rng=plan.rng,
-        observers=observers,
-        options=replace(plan.options, namespace=plan.namespace),
-        services=_services(plan, ground),
-    )
     async with AsyncExitStack() as beside:
+        observers += await beside.enter_async_context(recorded(plan, ground.cluster, ground.client))
+        manager = Manager(
+            plan.specs,
+            client=ground.client,
+            clock=plan.clock,
+            rng=plan.rng,
+            observers=observers,
+            options=replace(plan.options, namespace=plan.namespace),
+            services=_services(plan, ground),
+        )
         beside.enter_context(_watchdog(app, plan, manager))
         for address, pages in _pages(plan, manager, metrics).items():
             at = await beside.enter_async_context(serving(address, pages, clock=plan.clock))

@@ -6,8 +6,9 @@ import asyncio
 import random
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
-from kubectl_ctrl.cli import guard, sources
+from kubectl_ctrl.cli import guard, recordings, sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.collector import relax
 from kubectl_ctrl.cli.command import Given
@@ -76,6 +77,7 @@ def run(app: App, given: Given) -> int:
         utc=given["utc"],
         metrics_address=_address(given, "metrics_bind_address"),
         health_address=_address(given, "health_probe_bind_address"),
+        record=_record(app, given["record"]),
         shelves=_shelves(given, sourced),
     )
     relax()
@@ -144,6 +146,12 @@ def _check_takeover(given: Given, resolved: Resolved, *, local: bool) -> None:
 def _check(flag: str, value: float, allowed: _Range) -> None:
     if not allowed.least <= value <= allowed.most:
         raise UsageError(f"Invalid value for --{flag}: it must be {allowed.text}.")
+
+
+def _record(app: App, word: str) -> Path | None:
+    if word == "off":
+        return None
+    return recordings.path(app) if word == "auto" else Path(word).expanduser().absolute()
 
 
 def _address(given: Given, name: str) -> str:

@@ -47,7 +47,7 @@ class Teller:
             primaries={spec.name: spec.primary for spec in plan.specs},
         )
 
-    def begin(self, run_id: str) -> None:
+    def begin(self, run_id: str, recording: str) -> None:
         plan = self._plan
         name = guard.context_name(plan.resolved)
         names = [spec.name for spec in plan.specs]
@@ -61,6 +61,7 @@ class Teller:
                 "namespace": plan.namespace,
                 "leaderElection": plan.elects,
                 "asInstalled": plan.as_installed,
+                "recording": recording,
             }
             _log.info("The run begins.", extra=fields)
             return
@@ -71,6 +72,7 @@ class Teller:
             self._app.narrate(escaped(line))
         if plan.as_installed:
             self._app.narrate(f"acting as {', '.join(map(user_of, plan.names))}")
+        self._app.narrate(escaped(recording))
         self._app.narrate(f"leader election {election}; Ctrl-C ends it")
 
     def _header(self, who: str, where: str) -> list[str]:

@@ -6,6 +6,9 @@ INSERT INTO run (name, cluster, began, seen, document) VALUES (:name, :cluster, 
 -- name: find_run
 SELECT id FROM run WHERE name = ? AND began = ?;
 
+-- name: name_runs
+SELECT DISTINCT name FROM run;
+
 -- name: touch_run
 -- A sign of life, how much was dropped so far, and the end when it has come.
 UPDATE run SET seen = max(seen, :seen), gaps = :gaps, ended = :ended WHERE id = :run;

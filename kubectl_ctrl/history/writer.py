@@ -11,12 +11,15 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.places import WriteLock
+from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.history.store import Store
 from kubectl_ctrl.model.attempt import Observed
 from kubectl_ctrl.model.record import Known, Run
@@ -33,6 +36,26 @@ _MOST_AT_ONCE = 500
 _TRY_AGAIN = 5.0
 # How long an ending run waits for what is still to be written.
 _LAST_WORDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file that can be recorded to."""
+
+    runs: frozenset[str]  # names of the runs in it
+    too_open: str  # what others may do with it, as a sentence; "" when nothing
+
+
+def prepare(path: Path) -> File:
+    """Make the file if there is none, and look whether it can be written; RecordingError when not."""
+    database.create(path)
+    lock = WriteLock(path)
+    try:
+        with database.mapped(path), lock, closing(database.writable(path)) as connection:
+            runs = frozenset(name for (name,) in connection.execute(query("name_runs")))
+            return File(runs=runs, too_open=database.too_open(path))
+    finally:
+        lock.close()
 
 
 class Recorder:
