@@ -6,13 +6,15 @@ steadily, counts the time that the machine was suspended, and is for leases, dea
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
 
 # A sleeping loop timer does not count suspend on Linux, so long waits are cut into pieces and measured again.
 _LONGEST_NAP = 5.0
@@ -53,6 +55,8 @@ class SystemClock:
         return time.clock_gettime(self._source)
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # 30 ms that verbs which only look back shall not pay
+
         end = self.elapsed() + seconds
         while (left := end - self.elapsed()) > 0:  # noqa: ASYNC110 - nobody could set an event for the time itself
             await asyncio.sleep(min(left, _LONGEST_NAP))
@@ -64,6 +68,8 @@ class SystemClock:
         if seconds is None:
             yield
             return
+        import asyncio
+
         loop = asyncio.get_running_loop()
         end = self.elapsed() + seconds
         handle: asyncio.Handle
@@ -85,6 +91,11 @@ class SystemClock:
 
     def __repr__(self) -> str:
         return "SystemClock()"
+
+
+def pause(seconds: float) -> None:
+    """Wait without an event loop: for programs that do nothing else meanwhile."""
+    time.sleep(seconds)
 
 
 def rfc3339(at: float) -> str:
