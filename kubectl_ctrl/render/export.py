@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from kubectl_ctrl.model.record import Story
-from kubectl_ctrl.render import tracejson
+from kubectl_ctrl.render import dot, otlp, perfetto, tracejson, yamltext
 
-FORMS = {"json": tracejson.document, "jsonl": tracejson.lines}
+FORMS: Mapping[str, Callable[[Story], Iterable[str]]] = {
+    "json": tracejson.document,
+    "jsonl": tracejson.lines,
+    "yaml": yamltext.document,
+    "dot": dot.document,
+    "otlp": otlp.lines,
+    "perfetto": perfetto.document,
+}
+# Opened by programs, and of no use on a screen.
+FILES = ("otlp", "perfetto")
 
 
 def export(form: str, story: Story) -> Iterable[str]:

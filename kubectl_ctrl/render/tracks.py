@@ -1,0 +1,57 @@
+"""Which worker ran what, as far as times tell: attempts that overlap ran side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+
+from kubectl_ctrl.model.record import Recorded
+
+Span = tuple[int, int]  # begin and end in microseconds; the end is not part of it
+
+
+def micros(at: float) -> int:
+    """Wall time in whole microseconds: what is compared exactly must not depend on rounding."""
+    return round(at * 1_000_000)
+
+
+def span_of(attempt: Recorded) -> Span:
+    """From its start to its end. One without an end reaches to its last sign of life; none is shorter than 1 µs."""
+    begin = micros(attempt.started)
+    if attempt.took is not None:
+        return begin, max(begin + 1, micros(attempt.started + attempt.took))
+    last = max((made.call.started + made.call.took for made in attempt.calls), default=attempt.started)
+    return begin, max(begin + 1, micros(last))
+
+
+def laid(spans: Sequence[Span]) -> list[tuple[int, Span]]:
+    """For each span the lowest track that is free when it begins, and the span as it lies there, overlapping none.
+
+    As many tracks as were ever needed at once. A span that reaches into the next by no more than two clocks differ ends
+    where that begins: when it began is wall time, how long it took is not.
+    """
+    taken: list[tuple[int, int, int]] = []  # (when its track can be had, track, place) of what still runs
+    free: list[tuple[int, int]] = []  # (track, place of the last one on it)
+    result: list[tuple[int, Span]] = [(0, span) for span in spans]
+    count = 0
+    for place in sorted(range(len(spans)), key=lambda place: spans[place]):
+        begin, end = spans[place]
+        while taken and taken[0][0] <= begin:
+            heappush(free, heappop(taken)[1:])
+        if free:
+            track, last = heappop(free)
+            result[last] = track, (spans[last][0], min(spans[last][1], begin))
+        else:
+            track, count = count, count + 1
+        result[place] = track, (begin, end)
+        slack = 50 + (end - begin) // 1000
+        heappush(taken, (max(end - slack, begin + 1), track, place))
+    return result
+
+
+def grouped(attempts: Iterable[Recorded]) -> dict[tuple[str, str], list[Recorded]]:
+    """By run and controller, which share no workers; in the order in which each first appears."""
+    found: dict[tuple[str, str], list[Recorded]] = {}
+    for attempt in attempts:
+        found.setdefault((attempt.run, attempt.controller), []).append(attempt)
+    return found

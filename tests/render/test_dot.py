@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from kubectl_ctrl.model.record import Story
+from kubectl_ctrl.render.dot import quoted
+from kubectl_ctrl.render.export import export
+from tests.render.stories import hostile, story
+
+# As far as these documents go: a string, a name, a number, or a mark.
+TOKEN = re.compile(
+    r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")|(?P<name>[A-Za-z_]\w*)|(?P<number>\d+)|(?P<mark>->|[{}\[\]=,]))'
+)
+STORIES = [story(3), story(60), hostile(), replace(story(1), attempts=())]
+
+
+def tokens(text: str) -> list[str]:
+    found, at = [], 0
+    while at < len(text.rstrip()):
+        token = TOKEN.match(text, at)
+        assert token, text[at : at + 80]
+        found.append(token[0].strip())
+        at = token.end()
+    return found
+
+
+@pytest.mark.parametrize("shown", STORIES)
+def test_it_is_made_of_the_tokens_of_the_language(shown: Story) -> None:
+    text = "".join(export("dot", shown))
+    found = tokens(text)
+    assert found[:3] == ["digraph", '"kubectl-ctrl"', "{"]
+    depth = 0
+    for place, token in enumerate(found):
+        depth += token in ("{", "[")
+        depth -= token in ("}", "]")
+        assert depth > 0 or place < 2 or place == len(found) - 1
+    assert all(line.isprintable() for line in text.splitlines())
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz is not here")
+@pytest.mark.parametrize("shown", STORIES)
+def test_graphviz_reads_it(shown: Story) -> None:
+    done = subprocess.run(["dot", "-Tplain"], input="".join(export("dot", shown)).encode(), capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    drawn = re.findall(r"^node a\d+ ", done.stdout.decode(), re.MULTILINE)
+    assert len(drawn) == len(shown.attempts)
+
+
+def test_a_write_leads_to_what_it_woke() -> None:
+    text = "".join(export("dot", story(60)))
+    edges = re.findall(r"^  (\w+) -> (\w+)", text, re.MULTILINE)
+    made = {target for source, target in edges if source.startswith("a") and target.startswith("c")}
+    woke = {source for source, target in edges if source.startswith("c") and target.startswith("a")}
+    assert made & woke
+    assert any(source.startswith("a") and target.startswith("a") for source, target in edges)  # retries and timers
+
+
+def test_labels_are_text_and_nothing_else() -> None:
+    assert quoted('a"b\\N', "&lt;") == '"a\\"b\\\\N\\n&amp;lt;"'

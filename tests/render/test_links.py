@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.record import Made, Recorded
+from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.render.links import Link, links
+from tests.render.samples import NOON
+from tests.render.stories import call, story, woken
+
+FIRST, SECOND = story(2).attempts
+WRITE = call("web", "patch", DEPLOYMENTS, NOON, 0.01, id="r7f3-1.1", uid="u", old_version="4", new_version="5")
+CHANGED = woken(CauseKind.MODIFIED, NOON, uid="u", old_version="4", new_version="5")
+
+
+def wrote(write: Made) -> tuple[Recorded, Recorded]:
+    return replace(FIRST, calls=(write,)), replace(SECOND, causes=(CHANGED,))
+
+
+def test_the_call_that_made_a_version_woke_who_saw_it() -> None:
+    assert links(wrote(Made(call=WRITE))) == (
+        Link(kind="wrote", source="r7f3-1", call="r7f3-1.1", target="r7f3-2", cause=0),
+    )
+
+
+def test_what_made_no_version_woke_nobody() -> None:
+    for other in (
+        replace(WRITE, old_version="5"),
+        replace(WRITE, dry_run=True),
+        replace(WRITE, verb="get"),
+        replace(WRITE, uid="v"),
+        replace(WRITE, new_version="6"),
+        replace(WRITE, uid="", new_version=""),
+    ):
+        assert links(wrote(Made(call=other))) == ()
+
+
+def test_a_retry_follows_what_failed_and_only_what_is_told() -> None:
+    retry = woken(CauseKind.RETRY, NOON, attempt="r7f3-1")
+    second = replace(SECOND, causes=(CHANGED, retry))
+    assert links((FIRST, second)) == (Link(kind="retry", source="r7f3-1", target="r7f3-2", cause=1),)
+    assert links((second,)) == ()
