@@ -34,13 +34,13 @@ def attempt_json(attempt: Recorded, zone: tzinfo = UTC, source: Source = Source.
         "name": attempt.request.name,
         "uid": attempt.uid,
         "source": source.value,
-        "causes": [_cause_json(cause, zone) for cause in attempt.causes],
+        "causes": [cause_json(cause, zone) for cause in attempt.causes],
         "causesTotal": attempt.causes_total,
         "queuedAt": stamp(attempt.queued_at, zone),
         "waitedSeconds": seconds(attempt.waited),
         "tookSeconds": seconds(attempt.took),
         "try": attempt.try_no,
-        "calls": [_call_json(made, zone) for made in attempt.calls],
+        "calls": [call_json(made, zone) for made in attempt.calls],
         "skipped": list(attempt.skipped),
         "echoes": attempt.echoes,
         **_verdict_json(attempt),
@@ -94,7 +94,7 @@ def _details(attempt: Recorded, zone: tzinfo) -> dict[str, Any]:
             "reads": [_read_json(read) for read in attempt.reads],
             "wishes": [_wish_json(wish) for wish in attempt.wishes],
             "events": [_event_json(intent) for intent in attempt.intents],
-            "background": [_call_json(made, zone) for made in attempt.background],
+            "background": [call_json(made, zone) for made in attempt.background],
             "heard": [
                 {"uid": echo.uid, "version": echo.version, "afterSeconds": seconds(echo.after)}
                 for echo in attempt.heard
@@ -104,7 +104,7 @@ def _details(attempt: Recorded, zone: tzinfo) -> dict[str, Any]:
     )
 
 
-def _cause_json(cause: Why, zone: tzinfo) -> dict[str, Any]:
+def cause_json(cause: Why, zone: tzinfo) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": cause.kind.value, "time": stamp(cause.at, zone)}
     if cause.resource is not None and cause.key is not None:
         shown |= {"resource": cause.resource.full_name, "object": str(cause.key), "uid": cause.uid}
@@ -127,7 +127,7 @@ def _cause_json(cause: Why, zone: tzinfo) -> dict[str, Any]:
     )
 
 
-def _call_json(made: Made, zone: tzinfo) -> dict[str, Any]:
+def call_json(made: Made, zone: tzinfo) -> dict[str, Any]:
     call = made.call
     shown = {
         "id": call.id,
