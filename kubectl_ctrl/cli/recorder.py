@@ -95,6 +95,7 @@ def _played(sourced: Sourced) -> Played:
         name=spec.name,
         word=sourced.word,
         code="" if sourced.word in BUNDLED else str(sourced.source.main.file),
+        settings=tuple(sorted(sourced.settings.items())),
         primaries=spec.primaries,
         owns=tuple(dict.fromkeys(owned)),
         watches=tuple(dict.fromkeys(watched)),

@@ -69,6 +69,11 @@ class Sourced:
     folder: Path  # where its manifests lie, if it has any
     source: Source
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the controller was given of the settings."""
+        return self.source.takes(self.source.code.load(self.source.main))
+
     def parts(self) -> Parts:
         from kubectl_ctrl.install.parts import read_parts
 

@@ -68,6 +68,7 @@ class Read:
     found: tuple[tuple[str, str], ...]  # (UID, resourceVersion) of each object returned
     objects: tuple[Obj, ...] = field(default=(), repr=False)  # the same, by reference
     raised: Raised | None = None  # instead
+    wishes: int = 0  # how many had been asked of the writing door before
 
 
 class Told(StrEnum):

@@ -129,6 +129,7 @@ class Played:
     name: str
     word: str  # what was typed for it
     code: str = ""  # path of the code, for a controller of one's own
+    settings: tuple[tuple[str, str], ...] = ()  # that it was given on the command line and takes
     primaries: tuple[Resource, ...]
     owns: tuple[Resource, ...] = ()
     watches: tuple[Resource, ...] = ()

@@ -109,11 +109,23 @@ class Notes:
     def read(self, verb: str, resource: Resource, query: str, found: Iterable[Obj]) -> None:
         objects = tuple(found)
         versions = tuple((uid_of(obj), version_of(obj)) for obj in objects)
-        self._reads.append(Read(verb=verb, resource=resource, query=query, found=versions, objects=objects))
+        self._reads.append(
+            Read(
+                verb=verb,
+                resource=resource,
+                query=query,
+                found=versions,
+                objects=objects,
+                wishes=len(self._asked),
+            )
+        )
 
     def refused(self, verb: str, resource: Resource, query: str, error: Exception) -> None:
         """A read that ended with an error."""
-        self._reads.append(Read(verb=verb, resource=resource, query=query, found=(), raised=raised(error)))
+        wishes = len(self._asked)
+        self._reads.append(
+            Read(verb=verb, resource=resource, query=query, found=(), raised=raised(error), wishes=wishes)
+        )
 
     def asked(self, question: Question) -> Asked:
         """A write that is asked for, whatever becomes of it."""

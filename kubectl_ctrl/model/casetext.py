@@ -1,0 +1,137 @@
+"""A JSON document that somebody may have edited, taken apart piece by piece: every complaint names the place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
+from kubectl_ctrl.model.objects import Obj
+
+T = TypeVar("T")
+
+_NEEDED: Any = object()
+_SIDES = {"old": "oldHidden", "new": "newHidden"}
+
+
+class Part:
+    """One value of a document, and where it stands; raises ValueError where it is not what was expected."""
+
+    def __init__(self, value: Any, at: str = "") -> None:
+        self.value = value
+        self.at = at
+
+    # Pieces of an object.
+
+    def part(self, name: str, default: Any = _NEEDED) -> Part:
+        fields = self.expect(dict, "an object")
+        if name not in fields and default is _NEEDED:
+            raise ValueError(f"{self._place(name)} is missing")
+        return Part(fields.get(name, default), self._place(name))
+
+    def parts(self, name: str) -> list[Part]:
+        """The items of a list; none when it is left out."""
+        part = self.part(name, [])
+        return [Part(item, f"{part.at}[{place}]") for place, item in enumerate(part.expect(list, "a list"))]
+
+    def has(self, name: str) -> bool:
+        return name in self.expect(dict, "an object")
+
+    def items(self) -> Iterator[tuple[str, Part]]:
+        for name, value in self.expect(dict, "an object").items():
+            yield name, Part(value, self._place(name))
+
+    def text(self, name: str, default: Any = _NEEDED) -> str:
+        return self.part(name, default).a_text()
+
+    def number(self, name: str, default: int) -> int:
+        value: int = self.part(name, default).expect(int, "a whole number")
+        return value
+
+    def moment(self, name: str, default: float) -> float:
+        return self.part(name, default).a_moment()
+
+    def flag(self, name: str) -> bool:
+        value: bool = self.part(name, False).expect(bool, "true or false")
+        return value
+
+    def word(self, name: str, words: Sequence[str]) -> str:
+        part = self.part(name)
+        if part.value not in words:
+            raise part.wrong(f"one of {', '.join(words)}")
+        return str(part.value)
+
+    def seed(self, name: str) -> int:
+        """A number that is too large for some readers of JSON, and so stands there as text."""
+        part = self.part(name, "0")
+        if not (isinstance(part.value, str) and part.value.isdecimal() and len(part.value) <= 40):
+            raise part.wrong('a number in quotes, such as "42"')
+        return int(part.value)
+
+    # The value itself.
+
+    def a_text(self) -> str:
+        value: str = self.expect(str, "a text")
+        return value
+
+    def a_moment(self) -> float:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise self.wrong("a number")
+        try:
+            return float(self.value)
+        except OverflowError:
+            raise self.wrong("a number of a usual size") from None
+
+    def an_object(self) -> Obj:
+        value: Obj = self.expect(dict, "an object")
+        return value
+
+    def two_texts(self) -> tuple[str, str]:
+        value = self.value
+        if not (isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)):
+            raise self.wrong("a namespace and a name: two texts")
+        return value[0], value[1]
+
+    def as_json(self) -> bytes:
+        return json.dumps(self.value, separators=(",", ":"), ensure_ascii=False).encode()
+
+    def one_of(self, known: Mapping[str, T], expected: str) -> T:
+        """What stands under this name."""
+        if not isinstance(self.value, str) or self.value not in known:
+            raise self.wrong(expected)
+        return known[self.value]
+
+    def expect(self, kind: type, expected: str) -> Any:
+        if not isinstance(self.value, kind) or (kind is int and isinstance(self.value, bool)):
+            raise self.wrong(expected)
+        return self.value
+
+    def wrong(self, expected: str) -> ValueError:
+        shown = json.dumps(self.value, ensure_ascii=True)
+        return ValueError(
+            f"{self.at or 'it'} is {shown if len(shown) < 60 else shown[:57] + '...'}, expected {expected}"
+        )
+
+    def _place(self, name: str) -> str:
+        return f"{self.at}.{name}" if self.at else name
+
+    def __repr__(self) -> str:
+        return f"Part({self.at!r})"
+
+
+def shown_difference(one: Difference) -> dict[str, Any]:
+    """`{path, old, new}`; a side that was not there is left out, one that is not shown says so."""
+    told: dict[str, Any] = {"path": one.path}
+    for side, value in (("old", one.old), ("new", one.new)):
+        if value is HIDDEN:
+            told[_SIDES[side]] = True
+        elif value is not ABSENT:
+            told[side] = value
+    return told
+
+
+def read_difference(part: Part) -> Difference:
+    fields = part.an_object()
+    old, new = (HIDDEN if part.flag(_SIDES[side]) else fields.get(side, ABSENT) for side in ("old", "new"))
+    return Difference(path=part.text("path"), old=old, new=new)
