@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kubectl_ctrl.model.attempt import Call
+from kubectl_ctrl.model.objects import Obj
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,7 @@ class WriteOptions:
     dry_run: bool = False
     validation: str = ""  # Strict, Warn or Ignore, for unknown and duplicate fields
     old_version: str = ""  # for the record: the version that the writer knew; taken from the body when it holds one
+    before: Obj | None = field(default=None, repr=False)  # for the record: the object that the writer knew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class DeleteOptions:
     version: str = ""
     grace: int | None = None
     dry_run: bool = False
+    before: Obj | None = field(default=None, repr=False)  # for the record: the object that the writer knew
 
 
 # Shared defaults: frozen, so that one of each is enough.

@@ -46,6 +46,7 @@ class Order:
     timeout: float = 30.0
     dry_run: bool = False
     old_version: str = ""
+    before: Obj | None = field(default=None, repr=False)  # what the writer knew of the object
     when_lost: WhenLost = WhenLost.REPEAT
     resend: bool = True  # False: one send and no more, because the caller has a pace of its own
 

@@ -26,6 +26,7 @@ def leaving(order: Order, audit_id: str, now: float) -> Call:
         started=now,
         dry_run=order.dry_run,
         old_version=order.old_version,
+        before=order.before,
         sent=order.body,
     )
 

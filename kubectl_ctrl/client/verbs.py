@@ -93,6 +93,7 @@ def replace(ref: ObjectRef, obj: Obj, options: WriteOptions) -> Order:
         query=_written(options),
         dry_run=options.dry_run,
         old_version=options.old_version or version,
+        before=options.before,
         when_lost=_when_lost(options, version),
     )
 
@@ -108,6 +109,7 @@ def patch(ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions) ->
         content_type=kind.value,
         dry_run=options.dry_run,
         old_version=options.old_version or version,
+        before=options.before,
         when_lost=_when_lost(options, version),
     )
 
@@ -125,8 +127,11 @@ def delete(ref: ObjectRef, options: DeleteOptions) -> Order:
         body["dryRun"] = ["All"]
     return dataclasses.replace(
         _on_object("delete", "DELETE", ref, body),
+        # The server goes by the body alone; in the query it can be seen in its audit log.
+        query=(("dryRun", "All"),) if options.dry_run else (),
         dry_run=options.dry_run,
         old_version=options.version,
+        before=options.before,
         when_lost=WhenLost.REPEAT if options.uid or options.dry_run else WhenLost.UNKNOWN,
     )
 
@@ -172,6 +177,7 @@ def _apply(ref: ObjectRef, body: Body, options: WriteOptions) -> Order:
         content_type=PatchKind.APPLY.value,
         dry_run=options.dry_run,
         old_version=options.old_version or _version_in(body),
+        before=options.before,
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from kubectl_ctrl.errors import CallSite, Conflict, ControllerError, Forbidden, NotFound, NotServed, Replaced
 from kubectl_ctrl.model.fields import own_entry
-from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, uid_of, version_of
+from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, uid_of
 from kubectl_ctrl.model.owners import controlled_by, with_owner
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.runtime.caches import Caches
@@ -89,7 +89,7 @@ class Children:
         if not await self._need.of_child(live, desired, ref):
             return self._left(live, How.UNCHANGED, f"apply {ref}: nothing would change")
         live = await self._hand_over(live, ref, left_out)
-        answer = await self._writes.apply(ref, with_uid(desired, live), known=version_of(live))
+        answer = await self._writes.apply(ref, with_uid(desired, live), live=live)
         self._need.settle(answer, desired, ref)
         return Ensured(answer, How.APPLIED)
 
@@ -134,11 +134,9 @@ class Children:
         entry = own_entry(live, manager, "Apply") or own_entry(live, manager, "Update")
         if left_out and (body := co_owned(live, entry, left_out)):
             body |= {"metadata": {"uid": uid_of(live)}}
-            live = await self._writes.apply(
-                ref, body, known=version_of(live), manager=f"{manager}-left-out", force=False
-            )
+            live = await self._writes.apply(ref, body, live=live, manager=f"{manager}-left-out", force=False)
         if patch := first_apply_patch(live, manager):
-            live = await self._writes.patch(ref, patch, known=version_of(live))
+            live = await self._writes.patch(ref, patch, live=live)
         return live
 
 

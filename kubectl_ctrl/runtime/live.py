@@ -162,7 +162,7 @@ class LiveWriter:
                 self._notes.skip(f"delete {ref}: it is being deleted")
             else:
                 version = "" if any_version else version_of(obj)
-                options = DeleteOptions(propagation=propagation, uid=uid_of(obj), version=version)
+                options = DeleteOptions(propagation=propagation, uid=uid_of(obj), version=version, before=obj)
                 await self._writes.delete(ref, options)
             asked.done()
 
@@ -192,7 +192,7 @@ class LiveWriter:
             return obj
         pinned = {"uid": uid_of(obj), "resourceVersion": version_of(obj)}
         body = {**change, "metadata": {**(change.get("metadata") or {}), **pinned}}
-        return await self._writes.patch(ref, body, known=version_of(obj))
+        return await self._writes.patch(ref, body, live=obj)
 
     async def _finalize(self, obj: Obj, resource: Resource, finalizers: list[str]) -> Obj:
         ref = _ref(obj, resource)
@@ -204,7 +204,7 @@ class LiveWriter:
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version_of(obj)},
             {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
         ]
-        return await self._writes.patch(ref, patch, known=version_of(obj))
+        return await self._writes.patch(ref, patch, live=obj)
 
 
 def check_finalizer(name: str) -> None:

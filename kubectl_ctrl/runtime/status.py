@@ -8,7 +8,7 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.schema import Schema, prune, served_schema
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import NotInstalled
-from kubectl_ctrl.model.objects import Obj, name_of, namespace_of, version_of
+from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.caches import Caches
 from kubectl_ctrl.runtime.need import Need, with_uid
@@ -90,7 +90,7 @@ class Statuses:
         desired = _body(live, resource, kept)
         if kept != status and not await self._need.of_status(live, desired, ref):
             return self._left(live, f"apply {ref}: nothing would change that the CRD has fields for")
-        answer = await self._writes.apply(ref, with_uid(desired, live), known=version_of(live))
+        answer = await self._writes.apply(ref, with_uid(desired, live), live=live)
         self._need.settle(answer, desired, ref)
         return answer
 

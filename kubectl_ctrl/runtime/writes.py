@@ -46,18 +46,20 @@ class Writes:
         self._landed(resource, answer, known="", tied=True)
         return answer
 
-    async def apply(self, ref: ObjectRef, body: Obj, *, known: str = "", manager: str = "", force: bool = True) -> Obj:
-        """Server-side apply; `known` is the version that the decision was made on."""
-        options = WriteOptions(manager=manager or self.manager, force=force, old_version=known)
+    async def apply(self, ref: ObjectRef, body: Obj, *, live: Obj, manager: str = "", force: bool = True) -> Obj:
+        """Server-side apply; `live` is the object that the decision was made on."""
+        known = version_of(live)
+        options = WriteOptions(manager=manager or self.manager, force=force, old_version=known, before=live)
         sent = _kept(body)
         answer = await self.client.patch(ref, sent, PatchKind.APPLY, options)
         self._landed(ref.resource, answer, known=known, tied=False, sent=sent)
         return answer
 
-    async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, known: str) -> Obj:
-        """A patch whose body insists on the version `known`."""
+    async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, live: Obj) -> Obj:
+        """A patch whose body insists on the version of `live`."""
+        known = version_of(live)
         kind = PatchKind.JSON if isinstance(body, list) else PatchKind.MERGE
-        options = WriteOptions(manager=self.manager, old_version=known)
+        options = WriteOptions(manager=self.manager, old_version=known, before=live)
         answer = await self.client.patch(ref, _kept(body), kind, options)
         self._landed(ref.resource, answer, known=known, tied=True)
         return answer

@@ -337,6 +337,24 @@ def test_an_event_is_intended_and_handed_to_the_recorder() -> None:
     in_world(test)
 
 
+def test_calls_carry_the_object_that_was_known_before_even_when_the_answer_was_lost() -> None:
+    async def test(world: World, its: Doors) -> None:
+        bear = world.server.create(toy("bear"))
+        await world.rest()
+        world.server.faults.lose(Match(verb="patch", plural="toys"), after_commit=True)
+        attempt = its.next()
+        held = await attempt.write.add_finalizer(bear, TOYS, "toys.example.com/hold")
+        written = await attempt.write.status(held, TOYS, {"ready": True})
+        await attempt.write.delete(written, TOYS)
+        writes = attempt.attempt.writes
+        assert [call.verb for call in writes] == ["patch", "apply", "delete"]
+        known = [version_of(obj) for obj in (bear, held, written)]
+        assert [version_of(call.before or {"metadata": {}}) for call in writes] == known
+        assert [call.old_version for call in writes] == known
+
+    in_world(test)
+
+
 def test_calls_carry_the_attempt_in_their_audit_id_and_are_noted() -> None:
     async def test(world: World, its: Doors) -> None:
         attempt = its.next()
