@@ -45,6 +45,16 @@ def runs(pid: int) -> bool:
     return True
 
 
+def is_stopped(pid: int, proc: Path = _PROC) -> bool:
+    """Whether it is stopped, by SIGSTOP or a debugger; False where that cannot be seen."""
+    try:
+        # The name of the program stands before it in brackets, and may hold anything.
+        status = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return False
+    return status[:1] in (["T"], ["t"])
+
+
 def _machine(proc: Path) -> str:
     return f"{socket.gethostname()}.{_place(proc) or 0}"
 

@@ -1,0 +1,102 @@
+"""Which controllers run here, or did until they were killed: processes by their locks, queues from what they record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubectl_ctrl.cli import holder
+from kubectl_ctrl.cli.runlock import Runner
+from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.record import Moment, Played, Run
+from kubectl_ctrl.model.sighting import Life, Sighting
+
+# A run tells how it stands every two seconds; so long none of it came through.
+_SILENT_AFTER = 6.0
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traces:
+    """What there is of controllers on one cluster."""
+
+    runs: Sequence[Run] = ()  # recorded, newest first
+    moments: Sequence[Moment] = ()
+    runners: Sequence[Runner] = ()  # processes of this machine that hold a lock
+
+
+def sightings(traces: Traces, now: float, *, controller: str = "", proc: Path = _PROC) -> list[Sighting]:
+    """One for each controller that runs or was killed, by name; with its name given also of one that has ended.
+
+    What a later run of the same controller took up is not told of any more.
+    """
+    states = {(moment.run, moment.state.controller): moment.state for moment in traces.moments}
+    held = {(runner.run, runner.controller) for runner in traces.runners}
+    found: list[Sighting] = []
+    for run, played in _played(traces.runs, controller):
+        if any(one.controller == played.name and _overlap(one.namespace, run.namespace) for one in found):
+            continue
+        life = _life(run, (run.id, played.name) in held, states.get((run.id, played.name)), now, proc)
+        found.append(_recorded(run, played, life, states.get((run.id, played.name))))
+    recorded = {run.id for run in traces.runs}
+    alone = [_unrecorded(one) for one in traces.runners if one.run not in recorded and _is(one.controller, controller)]
+    shown = [one for one in found if controller or one.life is not Life.ENDED]
+    return sorted((*shown, *alone), key=lambda one: (one.controller, one.namespace))
+
+
+def _played(runs: Sequence[Run], controller: str) -> Iterator[tuple[Run, Played]]:
+    for run in runs:
+        for played in run.controllers:
+            if controller in ("", played.name, played.word):
+                yield run, played
+
+
+def _is(name: str, wanted: str) -> bool:
+    return wanted in ("", name)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return not one or not other or one == other
+
+
+def _life(run: Run, held: bool, state: State | None, now: float, proc: Path) -> Life:
+    if run.ended is not None:
+        return Life.ENDED
+    if held:
+        if holder.is_stopped(run.pid, proc):
+            return Life.STOPPED
+        heard = max(run.seen, state.at if state else run.began)
+        return Life.SILENT if now - heard > _SILENT_AFTER else Life.RUNNING
+    return Life.GONE if holder.is_here(run.holder, proc) else Life.ELSEWHERE
+
+
+def _recorded(run: Run, played: Played, life: Life, state: State | None) -> Sighting:
+    return Sighting(
+        controller=played.name,
+        run=run.id,
+        pid=run.pid,
+        context=run.context,
+        namespace=run.namespace,
+        began=run.began,
+        life=life,
+        seen=run.ended if run.ended is not None else max(run.seen, state.at if state else run.began),
+        state=state,
+        host=run.host,
+        gaps=run.gaps,
+    )
+
+
+def _unrecorded(runner: Runner) -> Sighting:
+    return Sighting(
+        controller=runner.controller,
+        run=runner.run,
+        pid=runner.pid,
+        context=runner.context,
+        namespace=runner.scope,
+        began=runner.since,
+        life=Life.RUNNING,
+        seen=runner.since,
+        recorded=False,
+        host=holder.machine_of(runner.holder),
+    )
