@@ -73,6 +73,11 @@ class Client:
         return self._caller.scope
 
     @property
+    def transport(self) -> Transport:
+        """What its requests go through; another client of the same server can use it too."""
+        return self._wire.transport
+
+    @property
     def counters(self) -> Counters:
         return self._wire.counters
 

@@ -125,6 +125,14 @@ def _ordered_subset(desired: dict[Any, Any], live: dict[Any, Any]) -> bool:
     return True
 
 
+def told_apart(field: str, *lists: list[Any]) -> tuple[dict[Any, Any], ...] | None:
+    """The lists' items by whatever key tells them apart, the schema's first; None when nothing does in every list."""
+    for keys in (*_LIST_KEYS.get(field, ()), *_READABLE_KEYS):
+        if (found := _by_keys(keys, lists)) is not None:
+            return found
+    return None
+
+
 def _keyed(field: str, *lists: list[Any]) -> tuple[dict[Any, Any], ...] | None:
     """The lists' items by their keys, when the field has keys and every item of every list is told apart by them."""
     for keys in _LIST_KEYS.get(field, ()):

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
+from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.objects import Key, Obj, uid_of
 from kubectl_ctrl.model.owners import controller_of
-from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Indexer, Labels
@@ -102,6 +103,18 @@ class Caches:
 
     def __repr__(self) -> str:
         return f"Caches({self._spec.name}, resources={len(self._lookups)})"
+
+
+def selection_of(spec: ControllerSpec, resource: Resource, namespace: str, labels: str) -> Selection:
+    """How much of a resource a controller is shown in that namespace, "" for all; `labels` select its primaries."""
+    view = spec.view(resource)
+    fields = view.fields
+    if resource == NAMESPACES and namespace:
+        # The run is about one of them, and its user may not be allowed to see the others.
+        fields = ",".join(filter(None, (fields, f"metadata.name={namespace}")))
+    labels = ",".join(filter(None, (view.labels, labels if resource in spec.primaries else "")))
+    place = namespace if resource.namespaced else ""
+    return Selection(resource, place, labels=labels, fields=fields, metadata_only=view.metadata_only)
 
 
 def selector_of(labels: Labels) -> Selector:

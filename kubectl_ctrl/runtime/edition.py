@@ -18,10 +18,10 @@ from kubectl_ctrl.cache.recovery import State as CacheState
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.model.cause import CauseKind, Request
-from kubectl_ctrl.model.resources import NAMESPACES, Resource
+from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.attempts import Attempts, Cut
 from kubectl_ctrl.runtime.builder import ControllerSpec
-from kubectl_ctrl.runtime.caches import Caches
+from kubectl_ctrl.runtime.caches import Caches, selection_of
 from kubectl_ctrl.runtime.controller import Controller, Gate
 from kubectl_ctrl.runtime.echoes import Echoes
 from kubectl_ctrl.runtime.live import Equipment
@@ -169,14 +169,7 @@ class Edition:
         )
 
     def _selection(self, resource: Resource) -> Selection:
-        options, view = self._run.options, self.spec.view(resource)
-        fields = view.fields
-        if resource == NAMESPACES and options.namespace:
-            # The run is about one of them, and its user may not be allowed to see the others.
-            fields = ",".join(filter(None, (fields, f"metadata.name={options.namespace}")))
-        labels = ",".join(filter(None, (view.labels, options.labels if resource in self.spec.primaries else "")))
-        place = options.namespace if resource.namespaced else ""
-        return Selection(resource, place, labels=labels, fields=fields, metadata_only=view.metadata_only)
+        return selection_of(self.spec, resource, self._run.options.namespace, self._run.options.labels)
 
     def _routes(self) -> Watching:
         options, primaries, caches = self._run.options, self.spec.primaries, self._caches

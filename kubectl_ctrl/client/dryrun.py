@@ -1,0 +1,58 @@
+"""A transport for those who may look and try, and change nothing: what is neither a read nor a dry run never leaves.
+
+It looks at the request as it would be sent, whoever made it and whatever it was meant to be.
+"""
+
+from __future__ import annotations
+
+import json
+
+from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubectl_ctrl.errors import Refused
+
+_READS = frozenset({"GET", "HEAD"})
+
+
+class DryRunOnly:
+    """See the module and transport.Transport."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        _check(request)
+        return await self._transport.send(request)
+
+    async def open(self, request: HttpRequest) -> HttpStream:
+        _check(request)
+        return await self._transport.open(request)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def __repr__(self) -> str:
+        return f"DryRunOnly({self._transport!r})"
+
+
+def _check(request: HttpRequest) -> None:
+    if request.method in _READS or _is_dry(request):
+        return
+    raise Refused(
+        f"{request.method} {request.path} would have changed the cluster, and nothing here may; it was not sent.",
+        next_step="report this as a fault of kubectl-ctrl",
+    )
+
+
+def _is_dry(request: HttpRequest) -> bool:
+    # A server that finds options in the body of a DELETE does not look at those in the query, and would delete.
+    if request.method == "DELETE" and request.body:
+        return _options(request.body).get("dryRun") == ["All"]
+    return [value for key, value in request.query if key == "dryRun"] == ["All"]
+
+
+def _options(body: bytes) -> dict[str, object]:
+    try:
+        options = json.loads(body)
+    except ValueError:
+        return {}
+    return options if isinstance(options, dict) else {}

@@ -1,0 +1,88 @@
+"""The caches of a plan: one listing of each resource, with the planned state of what was written lying over it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from random import Random
+
+from kubectl_ctrl.cache.projection import Texts
+from kubectl_ctrl.cache.replica import Replica
+from kubectl_ctrl.cache.selection import Selection
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import ListQuery
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import NotInstalled, NotServed
+from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of
+from kubectl_ctrl.model.resources import Resource
+
+_log = logging.getLogger(__name__)
+
+
+class Snapshot:
+    """One listing per selection. Own writes are shown at once; nothing else ever comes in."""
+
+    def __init__(self, replicas: Mapping[Resource, Replica]) -> None:
+        self.replicas = replicas
+
+    def wrote(self, resource: Resource, obj: Obj) -> None:
+        if (replica := self.replicas.get(resource)) is not None:
+            replica.wrote(obj)
+
+    def removed(self, resource: Resource, key: Key, uid: str) -> None:
+        if (replica := self.replicas.get(resource)) is not None:
+            replica.removed(key, uid, "")
+
+    def planned(self, resource: Resource, state: Obj, gone: bool) -> None:
+        """The plan made this of an object."""
+        if gone:
+            self.removed(resource, key_of(state), uid_of(state))
+        else:
+            self.wrote(resource, state)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({', '.join(map(repr, self.replicas.values()))})"
+
+
+async def taken(
+    selections: Mapping[Resource, Selection],
+    client: Client,
+    *,
+    manager: str,
+    clock: Clock,
+    rng: Random,
+    missing: Callable[[Resource], NotInstalled],
+) -> Snapshot:
+    """What the server has now; raises what `missing` makes where it does not serve a resource at all."""
+    texts, managers = Texts(), frozenset({manager})
+    replicas = {}
+    for resource, selection in selections.items():
+        replica = Replica(selection, managers=managers, texts=texts, clock=clock, rng=rng, mutations=None)
+        try:
+            await _fill(replica, client)
+        except NotServed as error:
+            raise missing(resource) from error
+        replicas[resource] = replica
+    return Snapshot(replicas)
+
+
+async def _fill(replica: Replica, client: Client) -> None:
+    selection = replica.selection
+    query = ListQuery(
+        namespace=selection.namespace,
+        labels=selection.labels,
+        fields=selection.fields,
+        metadata_only=selection.metadata_only,
+    )
+    staging = replica.stage()
+    listed = await client.list(selection.resource, query)
+    for obj in listed.items:
+        replica.add(staging, obj)
+    for poisoned in listed.poisoned:
+        _log.warning(
+            "An object among %s cannot be used and is left out: %s",
+            selection.resource,
+            poisoned.why,
+            extra={"action": "plan.poisoned"},
+        )
+    replica.replace(staging, listed.version)
