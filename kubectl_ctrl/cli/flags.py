@@ -85,3 +85,24 @@ ANNOTATION_PREFIX = Flag(
     default="",
     help="For scaler: what its annotations begin with, instead of ars.44smkn.github.io/.",
 )
+
+# Of every verb that looks back.
+UTC = Flag("--utc", help="Show times in UTC rather than in local time.")
+UID = Flag(
+    "--uid", value="UID", default="", help="The object of that UID, where its name had several one after another."
+)
+CONTROLLER = Flag("--controller", value="NAME", default="", help="Only what that controller did.")
+OFFLINE = Flag("--offline", help="Do not ask the cluster for anything, also where nothing is recorded.")
+LIVE = Flag("--live", help="Ask the cluster too, for at most two seconds.")
+# Which recording, and which cluster in it.
+LOOKING_BACK = (
+    Flag(
+        "--from", "from_file", value="FILE", default="", help="The recording to look into, instead of the user's own."
+    ),
+    Flag(
+        "--recorded-cluster",
+        value="NAME",
+        default="",
+        help="The cluster that is meant, by a context's name or a UID as recorded; it need not be there any more.",
+    ),
+)

@@ -1,16 +1,33 @@
-"""Where recordings are, and how one is opened: what every verb that looks back has in common."""
+"""Recordings looked into without a cluster: which file and which cluster is meant, and which object or attempt.
+
+What every verb has in common that looks back. Nothing here asks a server: types and their short names are those that a
+run noted, and the cluster is the one that the kubeconfig's context names by server and authority.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.grammar import nearest
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
+from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, UsageError
 from kubectl_ctrl.history.reader import Recording
-from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Cluster, Known, Recorded, Run
+from kubectl_ctrl.model.resources import Resource
 
 # A run tells every few seconds that it lives; of one on another machine nothing else can be known.
 _SILENT = 120.0
+# As `runtime/runs` makes them.
+_ATTEMPT = re.compile(r"#?(?:(r[0-9a-z]+)-)?([0-9]+)")
+_KEY_CUT = 8
+_MOST_TYPES = 12
 
 
 def path(app: App) -> Path:
@@ -20,10 +37,283 @@ def path(app: App) -> Path:
 
 def opened(file: Path, now: float) -> Recording:
     """The recording in that file; what dead processes did not finish reads as interrupted."""
+    return Recording.open(file, dead=lambda run: is_over(run, now))
 
-    def dead(run: Run) -> bool:
-        if run.ended is not None:
-            return True
-        return holder.is_dead(run.holder) if holder.is_here(run.holder) else now - run.seen > _SILENT
 
-    return Recording.open(file, dead=dead)
+def is_over(run: Run, now: float) -> bool:
+    """Whether the run ended, or its process did."""
+    if run.ended is not None:
+        return True
+    return holder.is_dead(run.holder) if holder.is_here(run.holder) else now - run.seen > _SILENT
+
+
+# Which cluster.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meant:
+    """A recording, opened, and the cluster in it that a command line means."""
+
+    recording: Recording = field(repr=False)
+    cluster: Cluster
+    namespace: str  # where a name without one is looked for
+    everywhere: bool = False  # -A
+    note: str = ""  # why it is this cluster, where the current context does not say so: to be told first
+
+    @property
+    def known(self) -> tuple[Known, ...]:
+        return self.recording.known(self.cluster.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Context:
+    """What the kubeconfig says, without asking anyone; `server` is "" where it says nothing that can be used."""
+
+    name: str
+    namespace: str
+    server: str = ""
+    ca: str = ""
+    why: str = ""  # nothing can be used
+
+
+def meant_recording(app: App, given: Given, words: Sequence[str], *, now: float) -> Meant:
+    """The recording and the cluster that are meant, to look for what `words` name.
+
+    That cluster is the current context's. Where the context is missing or nothing was ever recorded of its cluster, it
+    is the only one that knows the object; where that is not one either, NotRecorded says which there are.
+    """
+    file = Path(given["from_file"]).expanduser() if given["from_file"] else path(app)
+    recording = opened(file, now)
+    try:
+        return _meant(app, given, words, recording)
+    except BaseException:
+        recording.__exit__(None, None, None)
+        raise
+
+
+def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -> Meant:
+    context, clusters = _context(app, given), recording.clusters()
+    everywhere = bool(given.flags.get("all_namespaces"))
+
+    def meaning(cluster: Cluster, note: str = "", namespace: str = "") -> Meant:
+        place = given["namespace"] or namespace or context.namespace or "default"
+        return Meant(recording=recording, cluster=cluster, namespace=place, everywhere=everywhere, note=note)
+
+    if not clusters:
+        raise NotRecorded(
+            f"Nothing is recorded in {str(recording.path)!r} yet.", next_step="kubectl ctrl run CONTROLLER records"
+        )
+    if given["recorded_cluster"]:
+        return meaning(_by_name(given["recorded_cluster"], clusters))
+    if given["from_file"] and len(clusters) == 1:
+        return meaning(clusters[0])
+    for cluster in clusters:
+        if context.server and (context.server, context.ca) in cluster.servers:
+            return meaning(cluster)
+    # A context that is gone and was named still says which is meant.
+    if given["context"] and (named := [one for one in clusters if given["context"] in one.contexts]):
+        return meaning(named[0], f"{cluster_text(named[0])}: as recorded; {context.why}")
+    found = _that_know(recording, clusters, words, given["namespace"], context.namespace)
+    if len(found) == 1:
+        cluster, namespace = found[0]
+        return meaning(cluster, f"{cluster_text(cluster)}: the only recorded cluster that knows it", namespace)
+    raise _unclear([one for one, _ in found] or list(clusters), context)
+
+
+def cluster_text(cluster: Cluster) -> str:
+    """`cluster kind-ctrl (3f2a77b0)`: a name that --recorded-cluster takes, and what tells it from others of it."""
+    return f"cluster {name_of(cluster)} ({cluster.key[:_KEY_CUT]})"
+
+
+def name_of(cluster: Cluster) -> str:
+    return cluster.contexts[0] if cluster.contexts else cluster.servers[0][0]
+
+
+def _context(app: App, given: Given) -> _Context:
+    # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
+    flags = ConfigFlags(**{one.name: given[one.name] for one in fields(ConfigFlags)})
+    try:
+        resolved = load(flags, app.environ, app.home)
+        ca = ca_fingerprint(resolved)
+    except ConfigError as error:
+        return _Context(name=given["context"], namespace="", why=error.message)
+    name = resolved.context or ("in-cluster" if resolved.in_cluster else resolved.server)
+    why = f"of the cluster of context {name!r} nothing is recorded"
+    return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)
+
+
+def _by_name(name: str, clusters: Sequence[Cluster]) -> Cluster:
+    """Newest first, so that of several of one name the newest is meant; a UID, or how it begins, tells them apart."""
+    for cluster in clusters:
+        if name in cluster.contexts or name == cluster.key or name in [server for server, _ in cluster.servers]:
+            return cluster
+    short = [cluster for cluster in clusters if len(name) >= 4 and cluster.key.startswith(name)]
+    if len(short) == 1:
+        return short[0]
+    raise NotRecorded(
+        f"Nothing is recorded of a cluster {name!r}.", tried=_listed(clusters), next_step="name one of these"
+    )
+
+
+def _that_know(
+    recording: Recording, clusters: Sequence[Cluster], words: Sequence[str], namespace: str, other: str
+) -> list[tuple[Cluster, str]]:
+    """The clusters that know the object, each with the namespace in which it does; all of them where none is named."""
+    kind, name = split_words(words)
+    if not name:
+        number = _ATTEMPT.fullmatch(kind)
+        ours = [one for one in clusters if not kind or number or _types(kind, recording.known(one.key))]
+        return [(one, "") for one in ours]
+    found = []
+    for cluster in clusters:
+        runs = [run.namespace for run in recording.runs(cluster=cluster.key)]
+        places = [namespace] if namespace else list(dict.fromkeys(filter(None, [other, *runs, "default"])))
+        keys = [
+            (resource, Key(place, name))
+            for resource in _types(kind, recording.known(cluster.key))
+            for place in (places if resource.namespaced else [""])
+        ]
+        found += [
+            (cluster, key.namespace)
+            for resource, key in keys
+            if cluster.key in recording.find(resource=resource, key=key)
+        ]
+    # One cluster that knows the name in several namespaces is still one cluster.
+    return list({cluster.key: (cluster, place) for cluster, place in reversed(found)}.values())
+
+
+def _unclear(clusters: Sequence[Cluster], context: _Context) -> NotRecorded:
+    return NotRecorded(
+        f"Which recorded cluster is meant is not clear: {context.why.rstrip('.')}.",
+        tried=_listed(clusters),
+        next_step=f"add --recorded-cluster {name_of(clusters[0])}",
+    )
+
+
+def _listed(clusters: Iterable[Cluster]) -> str:
+    return "recorded: " + ", ".join(f"{name_of(one)} ({one.key[:_KEY_CUT]})" for one in clusters)
+
+
+# Which object.
+
+
+def split_words(words: Sequence[str]) -> tuple[str, str]:
+    """`TYPE/NAME` or `TYPE NAME` as (TYPE, NAME), without what comes after; NAME is "" where only a type is given."""
+    if not words:
+        return "", ""
+    kind, slash, name = words[0].partition("/")
+    if slash:
+        if not kind or not name or "/" in name:
+            raise UsageError(f"{words[0]!r} is not TYPE/NAME.", next_step="write it like foo/example-foo")
+        return kind, name
+    return kind, words[1] if len(words) > 1 else ""
+
+
+def object_of(meant: Meant, words: Sequence[str]) -> tuple[Resource, Key]:
+    """The object that `TYPE/NAME` or `TYPE NAME` means; its type out of what was recorded."""
+    kind, name = split_words(words)
+    if not name:
+        raise UsageError("Which object is missing.", next_step="write TYPE/NAME, like foo/example-foo")
+    resource = type_of(meant, kind)
+    return resource, Key(meant.namespace if resource.namespaced else "", name)
+
+
+def type_of(meant: Meant, word: str) -> Resource:
+    """The type that a word means as kubectl reads it: plural, singular, short name, kind, TYPE.GROUP and so on."""
+    known = meant.known
+    found = _types(word, known)
+    if len(found) > 1:
+        names = ", ".join(one.full_name for one in found)
+        raise UsageError(f"The type {word!r} can mean several: {names}.", next_step=f"write {found[0].full_name}")
+    if found:
+        return found[0]
+    types = sorted({one.resource.full_name for one in known})
+    listed = ", ".join(types[:_MOST_TYPES]) + (", ..." if len(types) > _MOST_TYPES else "")
+    raise NotRecorded(
+        f"Nothing is recorded of a type {word!r} in {cluster_text(meant.cluster)}.",
+        tried=f"recorded: {listed}",
+        next_step=nearest(word.lower(), [*_all_names(known)]) or "name one of these, or run its controller first",
+    )
+
+
+def _types(word: str, known: Sequence[Known]) -> list[Resource]:
+    """Every type that the word can mean, each once, in the version seen last."""
+    plain, _, rest = word.lower().partition(".")
+    found: dict[tuple[str, str], Resource] = {}
+    for one in known:
+        resource = one.resource
+        names = (resource.plural, one.singular, resource.kind.lower(), *one.short_names)
+        if plain in names and _is_of(rest, resource):
+            found[resource.group, resource.plural] = resource
+    return list(found.values())
+
+
+def _is_of(rest: str, resource: Resource) -> bool:
+    """Whether `GROUP` or `VERSION.GROUP` means it; a group may be cut short, as for kubectl."""
+    if not rest:
+        return True
+    return resource.group.startswith(rest) or rest.rstrip(".") == f"{resource.version}.{resource.group}".rstrip(".")
+
+
+def _all_names(known: Iterable[Known]) -> Iterable[str]:
+    for one in known:
+        yield from (one.resource.plural, one.singular or one.resource.kind.lower())
+
+
+# Which attempt.
+
+
+def is_attempt(word: str) -> bool:
+    """Whether a word looks like `12`, `#12` or `r7f3-12`."""
+    return _ATTEMPT.fullmatch(word) is not None
+
+
+def attempt_of(meant: Meant, word: str, of: tuple[Resource, Key] | None = None) -> Recorded:
+    """The attempt that `RUN-N` names, or N alone: then of the newest run that has the object."""
+    match = _ATTEMPT.fullmatch(word)
+    if match is None:
+        raise UsageError(f"{word!r} names no attempt.", next_step="write its number, or RUN-N like r7f3-12")
+    run, number = match[1], match[2]
+    if run:
+        return meant.recording.attempt(f"{run}-{number}", cluster=meant.cluster.key)
+    if of is None:
+        raise UsageError(f"Attempt {number} of which run is not said.", next_step=f"write RUN-{number}, or an object")
+    resource, key = of
+    newest = meant.recording.attempts(cluster=meant.cluster.key, resource=resource, key=key, last=1)
+    if not newest:
+        raise not_recorded(meant, resource, key)
+    found = meant.recording.attempts(cluster=meant.cluster.key, resource=resource, key=key, run=newest[0].run)
+    for attempt in found:
+        if attempt.number == int(number):
+            return attempt
+    raise NotRecorded(
+        f"{_object_text(resource, key)} has no attempt {number} in run {newest[0].run}, the newest that knows it.",
+        tried=f"recorded: {found[0].number} to {found[-1].number}",
+        next_step="write RUN-N to mean another run",
+    )
+
+
+def not_recorded(meant: Meant, resource: Resource, key: Key) -> CtrlError:
+    """What to raise where nothing is known of an object, with what is known beside it."""
+    elsewhere = [one for one in meant.recording.clusters() if one.key != meant.cluster.key]
+    others = {one.key: one for one in elsewhere if one.key in meant.recording.find(resource=resource, key=key)}
+    subjects = meant.recording.subjects(cluster=meant.cluster.key, resource=resource)
+    same = [one.key for one in subjects if one.key.name == key.name]
+    near = nearest(key.name, [one.key.name for one in subjects if one.key.namespace == key.namespace])
+    if same:
+        next_step = f"it is recorded in namespace {same[0].namespace}: add -n {same[0].namespace}"
+    elif others:
+        next_step = f"add --recorded-cluster {name_of(next(iter(others.values())))}, which knows it"
+    else:
+        next_step = near or "kubectl ctrl run CONTROLLER records what its controller does with it"
+    shown = [str(one.key) for one in subjects[:_MOST_TYPES]]
+    more = f" and {len(subjects) - len(shown)} more" if len(subjects) > len(shown) else ""
+    return NotRecorded(
+        f"Nothing is recorded of {_object_text(resource, key)} in {cluster_text(meant.cluster)}.",
+        tried=f"recorded {resource.plural}: {', '.join(shown)}{more}" if shown else "",
+        next_step=next_step,
+    )
+
+
+def _object_text(resource: Resource, key: Key) -> str:
+    return f"{resource.kind} {key}"
