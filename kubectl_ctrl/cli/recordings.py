@@ -16,6 +16,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
+from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, UsageError
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.objects import Key
@@ -76,14 +77,14 @@ class _Context:
     why: str = ""  # nothing can be used
 
 
-def meant_recording(app: App, given: Given, words: Sequence[str], *, now: float) -> Meant:
+def meant_recording(app: App, given: Given, words: Sequence[str] = ()) -> Meant:
     """The recording and the cluster that are meant, to look for what `words` name.
 
     That cluster is the current context's. Where the context is missing or nothing was ever recorded of its cluster, it
     is the only one that knows the object; where that is not one either, NotRecorded says which there are.
     """
     file = Path(given["from_file"]).expanduser() if given["from_file"] else path(app)
-    recording = opened(file, now)
+    recording = opened(file, SystemClock().now())
     try:
         return _meant(app, given, words, recording)
     except BaseException:
