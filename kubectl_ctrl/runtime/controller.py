@@ -243,7 +243,8 @@ class Controller:
         del self._running[request]
         if self._stopping and then is not None:
             self.left.append(Waiting(request=request, state=_STAGES[type(then)], since=self._clock.now()))
-        verdict = replace(verdict, delay=verdict.delay if last else settled.delay or 0.0, last=last)
+        # A queue that is shut knows no delay; what was asked for is told all the same.
+        verdict = replace(verdict, delay=verdict.delay if settled.delay is None else settled.delay, last=last)
         self._note_standing(request, verdict)
         self._run.observers.tell(
             running.notes.finished(verdict, took=ended.took, echoes=len(settled.dropped), traceback=ended.traceback)
