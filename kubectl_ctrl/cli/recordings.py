@@ -83,7 +83,7 @@ def meant_recording(app: App, given: Given, words: Sequence[str] = ()) -> Meant:
     That cluster is the current context's. Where the context is missing or nothing was ever recorded of its cluster, it
     is the only one that knows the object; where that is not one either, NotRecorded says which there are.
     """
-    file = Path(given["from_file"]).expanduser() if given["from_file"] else path(app)
+    file = Path(given["from"]).expanduser() if given["from"] else path(app)
     recording = opened(file, SystemClock().now())
     try:
         return _meant(app, given, words, recording)
@@ -106,7 +106,7 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
         )
     if given["recorded_cluster"]:
         return meaning(_by_name(given["recorded_cluster"], clusters))
-    if given["from_file"] and len(clusters) == 1:
+    if given["from"] and len(clusters) == 1:
         return meaning(clusters[0])
     for cluster in clusters:
         if context.server and (context.server, context.ca) in cluster.servers:
