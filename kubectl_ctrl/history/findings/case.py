@@ -1,0 +1,145 @@
+"""All that a verdict on one object may stand on, put together before anything is judged."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kubectl_ctrl.model.account import Risk, Try
+from kubectl_ctrl.model.attempt import Held, Outcome, Waiting
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.record import Moment, Played, Recorded, Run, Source
+from kubectl_ctrl.model.resources import Resource
+
+Place = tuple[Resource, Key]
+Version = tuple[str, str]  # UID and resourceVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """An object as it was last seen."""
+
+    obj: Obj | None  # None: it was looked for and is not there
+    source: Source
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One object of one controller, as far as it is known."""
+
+    resource: Resource
+    key: Key
+    uid: str
+    word: str  # its type as the user says it
+    flags: tuple[str, ...] = ()  # that make a command mean the same cluster and namespace
+    now: float
+    controller: Played | None = None
+    run: Run | None = None
+    alive: bool | None = None  # of the run's process; None where it cannot be told
+    moment: Moment | None = None
+    attempts: tuple[Recorded, ...] = ()  # oldest first
+    others: Mapping[str, Recorded] = field(default_factory=dict)  # attempts of other objects that had to do with it
+    writers: Mapping[Version, tuple[str, str]] = field(default_factory=dict)  # which attempt's which call wrote it
+    bodies: Mapping[Place, Body] = field(default_factory=dict)
+    older: int = 0  # objects of the same name before it
+
+    @property
+    def last(self) -> Recorded | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def ended(self) -> Recorded | None:
+        """The last attempt that came to an end, or was cut off."""
+        return next((one for one in reversed(self.attempts) if one.verdict is not None or one.interrupted), None)
+
+    @property
+    def body(self) -> Body | None:
+        return self.bodies.get((self.resource, self.key))
+
+    @property
+    def entry(self) -> Waiting | None:
+        """Its place in the queue, when the controller was last heard of."""
+        entries = self.moment.state.entries if self.moment else ()
+        return next((entry for entry in entries if entry.request == self.key), None)
+
+    @property
+    def held(self) -> Held | None:
+        """Its last change, if that woke nobody."""
+        held = self.moment.tally.held if self.moment and self.moment.tally else ()
+        return next((one for one in held if (one.resource, one.key) == (self.resource, self.key)), None)
+
+    @property
+    def target(self) -> str:
+        """How commands name it."""
+        return f"{self.word}/{self.key.name}"
+
+    @property
+    def title(self) -> str:
+        return f"{self.resource.kind} {self.key}"
+
+    def attempt(self, id_: str) -> Recorded | None:
+        return next((one for one in self.attempts if one.id == id_), None) or self.others.get(id_)
+
+    def wrote(self, uid: str, before: float) -> Recorded | None:
+        """The last attempt that wrote that object before then."""
+        for one in reversed(self.attempts):
+            if one.started <= before and any(made.call.uid == uid and _took(made.call.code) for made in one.writes):
+                return one
+        return None
+
+    # Commands to copy.
+
+    def ctrl(self, risk: Risk, verb: str, *words: str) -> Try:
+        return Try(risk=risk, command=shlex.join(["kubectl", "ctrl", verb, *words, *self.flags]))
+
+    def kubectl(self, risk: Risk, *words: str) -> Try:
+        return Try(risk=risk, command=shlex.join(["kubectl", *words, *self.flags]))
+
+    def rerun(self) -> Try:
+        """Start the controller where it ran."""
+        assert self.controller is not None
+        flags = [flag for flag in self.flags if flag.startswith("--context")]
+        scope = [] if self.run is None else ["-A"] if not self.run.namespace else [f"--namespace={self.run.namespace}"]
+        labels = [f"--selector={self.run.labels}"] if self.run and self.run.labels else []
+        words = ["kubectl", "ctrl", "run", self.controller.word, *scope, *labels, *flags]
+        return Try(risk=Risk.WRITE, command=shlex.join(words))
+
+
+def _took(code: int | None) -> bool:
+    return code is not None and code < 300
+
+
+def failed(attempt: Recorded) -> bool:
+    """Whether it went wrong, or never came to its end."""
+    if attempt.verdict is None:
+        return attempt.interrupted
+    return attempt.verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL, Outcome.DROPPED)
+
+
+def tail(attempts: tuple[Recorded, ...], *outcomes: Outcome) -> list[Recorded]:
+    """The attempts at the end that all came out so; one that still runs does not count. Oldest first."""
+    found: list[Recorded] = []
+    for one in reversed(attempts):
+        if one.verdict is None and not one.interrupted:
+            continue
+        if one.verdict is None or one.verdict.outcome not in outcomes:
+            break
+        found.append(one)
+    return found[::-1]
+
+
+def end_of(attempt: Recorded) -> float:
+    return attempt.started + (attempt.took or 0.0)
+
+
+def short(id_: str) -> str:
+    """`r7f3-12` and `r7f3-12.3` as `#12` and `#12.3`."""
+    return f"#{id_.rpartition('-')[2]}"
+
+
+def objects_of(attempt: Recorded) -> Iterator[Version]:
+    """(UID, version) of everything that it read."""
+    for read in attempt.reads:
+        yield from read.found

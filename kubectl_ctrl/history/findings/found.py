@@ -1,0 +1,25 @@
+"""What one finding says, before the rest of the account is put around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubectl_ctrl.model.account import Fact, Finding, Gap, Try, Turn
+from kubectl_ctrl.model.record import Made, Recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A verdict with what it stands on."""
+
+    finding: Finding
+    since: float | None
+    why: tuple[Fact, ...]
+    tries: tuple[Try, ...]
+    about: Recorded | None = None  # the attempt whose chain of causes is told
+    evidence: tuple[Fact, ...] = ()
+    gap: tuple[Gap, ...] | None = None  # None: the gap of `about`
+    turns: tuple[Turn, ...] = ()
+    field: str = ""
+    where: str = ""
+    call: Made | None = None

@@ -1,0 +1,65 @@
+"""What will make an object run again, and when."""
+
+from __future__ import annotations
+
+from kubectl_ctrl.history.findings.case import Case, end_of, short
+from kubectl_ctrl.model.account import Coming, Qualifier
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.record import Played, Recorded
+
+
+def coming(case: Case, qualifier: Qualifier | None) -> tuple[Coming, ...]:
+    """What is next: what stands in the queue or was decided last, and what would wake it besides."""
+    if case.controller is None:
+        return (Coming(text="nothing: no controller of it is known"),)
+    if qualifier is not None:
+        return (
+            Coming(text=f"nothing while {case.controller.name} does not work; then every object is looked at anew"),
+        )
+    return (_planned(case), Coming(text=f"{_sooner(case)} on {wakers(case.controller)}"))
+
+
+def wakers(controller: Played) -> str:
+    """`Foo, owned Deployment, watched HorizontalPodAutoscaler`."""
+    parts = [resource.kind for resource in controller.primaries]
+    parts += [f"owned {resource.kind}" for resource in controller.owns]
+    known = {*controller.primaries, *controller.owns}
+    parts += [f"watched {resource.kind}" for resource in controller.watches if resource not in known]
+    return ", ".join(parts)
+
+
+def _sooner(case: Case) -> str:
+    last = case.last
+    delayed = last is not None and last.verdict is not None and last.verdict.delay > 0
+    return "sooner" if delayed else "wakes"
+
+
+def _planned(case: Case) -> Coming:
+    last = case.last
+    if last is None:
+        return Coming(text="its first reconcile") if case.entry else Coming(text="nothing is queued")
+    if last.verdict is None and not last.interrupted:
+        return Coming(text=f"{short(last.id)} runs; what follows is decided when it ends")
+    if case.entry is not None and case.entry.state == "ready":
+        return Coming(text="a reconcile is queued, and starts as soon as a worker is free")
+    return _decided(last)
+
+
+def _decided(last: Recorded) -> Coming:
+    if last.verdict is None:
+        return Coming(text="nothing is planned: the process ended under it")
+    verdict, at = last.verdict, end_of(last) + last.verdict.delay
+    match verdict.outcome:
+        case _ if verdict.last:
+            return Coming(text="nothing: with --once each object has one attempt")
+        case Outcome.RETRY:
+            return Coming(text=f"retry {last.try_no}", at=at)
+        case Outcome.TERMINAL:
+            return Coming(text="no retry: only a change helps")
+        case Outcome.AFTER:
+            return Coming(text="it asked to be called again", at=at)
+        case Outcome.AGAIN | Outcome.DROPPED:
+            return Coming(text="it runs again at once")
+        case Outcome.WAITING if verdict.delay:
+            return Coming(text="it is looked at again", at=at)
+    return Coming(text="nothing is queued, no timer")

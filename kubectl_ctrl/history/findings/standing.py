@@ -1,0 +1,41 @@
+"""Whether the controller still works, and if not since when: then a verdict is only as good as its age."""
+
+from __future__ import annotations
+
+from kubectl_ctrl.model.account import Qualifier, Standing
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.record import Moment, Run
+
+# A run tells how it stands every 2 s; one that was not heard of for so long does not work, whatever its process does.
+_SILENCE = 10.0
+
+
+def standing(run: Run | None, moment: Moment | None, alive: bool | None, now: float) -> Qualifier | None:
+    """None: it works, as far as anybody can tell."""
+    if run is None:
+        return None
+    heard = max(run.seen, run.began, moment.state.at if moment else 0.0)
+    who = f"process {run.pid} on {run.host}"
+    if run.ended is not None:
+        return Qualifier(standing=Standing.ENDED, since=run.ended, text=f"{who} was stopped")
+    if alive is False:
+        return Qualifier(standing=Standing.DEAD, since=heard, text=f"{who} is gone and did not say goodbye")
+    if now - heard > _SILENCE:
+        silent = format_duration(now - heard)
+        if alive:
+            return Qualifier(
+                standing=Standing.PAUSED, since=heard, text=f"{who} is there and has not been heard of for {silent}"
+            )
+        return Qualifier(standing=Standing.UNHEARD, since=heard, text=f"{who} has not been heard of for {silent}")
+    return _unready(moment, heard)
+
+
+def _unready(moment: Moment | None, heard: float) -> Qualifier | None:
+    if moment is None:
+        return None
+    state = moment.state
+    if not state.leading:
+        return Qualifier(standing=Standing.PAUSED, since=heard, text=state.message or "another process leads")
+    if state.message:
+        return Qualifier(standing=Standing.UNREADY, since=heard, text=state.message)
+    return None

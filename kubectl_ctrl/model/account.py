@@ -1,0 +1,226 @@
+"""What `explain` answers on an object, a reconcile or a controller: one verdict, and the facts that it stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Made, Recorded, Source, Why
+from kubectl_ctrl.model.resources import Resource
+
+
+class Finding(StrEnum):
+    """The verdicts on an object; the first that holds is the one."""
+
+    GONE = "GONE"
+    BLOCKED_DELETION = "BLOCKED DELETION"
+    NOT_SEEN = "NOT SEEN"  # it exists, and namespace, selector, predicate or CRD keep it out
+    NEVER_RAN = "NEVER RAN"  # in scope, and no attempt
+    LOOPING = "LOOPING"  # the controller wakes itself by writes that it makes outside of its writing door
+    FIGHTING = "FIGHTING"  # two managers set one field to two values in turns
+    NOT_CONVERGED = "NOT CONVERGED"  # the last attempt failed
+    WAITING = "WAITING"
+    CONVERGED = "CONVERGED"
+
+
+class Risk(StrEnum):
+    """What a command does to the cluster."""
+
+    READ = "read"
+    WRITE = "write"
+    DESTROY = "destroy"
+
+
+class Standing(StrEnum):
+    """Why a controller does not work now, where it does not."""
+
+    DEAD = "dead"  # its process is gone and never said goodbye
+    ENDED = "ended"  # it was stopped
+    PAUSED = "paused"  # its process is there and does not work: stopped, asleep, or another one leads
+    UNREADY = "not ready"  # its caches are not complete, or a type that it needs is missing
+    UNHEARD = "not heard of"  # it ran on another machine, or nothing tells whether it lives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One thing that is known: how, and as of when."""
+
+    text: str
+    source: Source = Source.RECORDED
+    at: float | None = None
+    cause: Why | None = None  # to be told behind the text, in the words that causes are told in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qualifier:
+    """Why a verdict may no longer be true: what it stands on is as old as this."""
+
+    standing: Standing
+    since: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One attempt of a chain of causes, oldest first; `link` says how the step to it from the one before is known."""
+
+    attempt: Recorded
+    cause: Why | None  # the one that the chain runs through
+    link: Source | None = None  # None: nothing before it is known, or it was caused from outside
+    proof: str = ""  # what shows that the step before caused it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """One field that is not as the controller wants it; ABSENT on the side that has nothing."""
+
+    resource: Resource
+    key: Key
+    path: str  # "": the object itself
+    want: Any
+    live: Any
+    owners: tuple[str, ...] = ()
+    source: Source = Source.RECORDED
+    at: float | None = None  # when it was seen so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One step of a fight: who set the field to what."""
+
+    at: float
+    who: str
+    value: Any
+    ours: bool
+    attempt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """One thing that will make it run again."""
+
+    text: str
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """A command to copy."""
+
+    risk: Risk
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """How one object stands, and why."""
+
+    finding: Finding
+    resource: Resource
+    key: Key
+    uid: str
+    controller: str
+    run: str
+    context: str
+    now: float
+    since: float | None
+    attempts: int
+    why: tuple[Fact, ...]
+    qualifier: Qualifier | None = None
+    chain: tuple[Step, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    field: str = ""  # that is fought over
+    gap: tuple[Gap, ...] = ()
+    where: str = ""  # file:line of the raise, in the controller's own code
+    call: Made | None = None  # that failed
+    next: tuple[Coming, ...]
+    tries: tuple[Try, ...]
+    evidence: tuple[Fact, ...] = ()
+    notes: tuple[str, ...] = ()  # other UIDs, other controllers
+
+    @property
+    def good(self) -> bool:
+        """Whether a script may go on: it is as it should be, and somebody keeps it so."""
+        return self.finding is Finding.GONE or (self.finding is Finding.CONVERGED and self.qualifier is None)
+
+    @property
+    def source(self) -> Source:
+        """The weakest of what the verdict stands on."""
+        sources = {fact.source for fact in self.why}
+        return next((one for one in (Source.INFERRED, Source.LIVE) if one in sources), Source.RECORDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Single:
+    """Why one attempt ran, what it saw and did, and what it caused."""
+
+    attempt: Recorded
+    resource: Resource | None
+    chain: tuple[Step, ...]
+    caused: tuple[Fact, ...]
+    tries: tuple[Try, ...]
+    evidence: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """Objects whose last attempt failed alike."""
+
+    outcome: Outcome
+    error: str
+    where: str
+    objects: tuple[Key, ...]
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hot:
+    """An object that is reconciled more than others."""
+
+    key: Key
+    attempts: int
+    noops: int
+    cause: str  # the commonest
+    because: int  # how often it was that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """What a predicate would hold back: attempts that did nothing, and attempts that did something."""
+
+    resource: Resource
+    predicate: str
+    noops: int
+    useful: int
+    paths: tuple[str, ...]  # what changed in those that did nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How a controller does over all of its objects."""
+
+    controller: str
+    run: str
+    context: str
+    now: float
+    qualifier: Qualifier | None
+    began: float
+    until: float
+    objects: int
+    attempts: int
+    failures: int
+    retries: int
+    noops: int
+    took: tuple[float, float, float]  # p50, p95, the longest
+    slowest: Recorded | None
+    waited: tuple[float, float, float]
+    failing: tuple[Failing, ...]
+    hot: tuple[Hot, ...]
+    savings: tuple[Saving, ...]
+    held: tuple[tuple[str, int], ...]  # (predicate, changes that it held back)
+    queue: tuple[tuple[str, int], ...]  # (state, how many objects)
+    gaps: int
+    tries: tuple[Try, ...]

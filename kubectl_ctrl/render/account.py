@@ -1,0 +1,335 @@
+"""How an object, a reconcile or a controller stands, in labelled lines: verdict, cause, gap, what next, what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+from kubectl_ctrl.model.account import Account, Coming, Fact, Finding, Gap, Risk, Single, Step, Try, Turn
+from kubectl_ctrl.model.attempt import Call, Outcome
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.record import Made, Recorded, Source, Why
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.attempts import Style, call_text, cause_text, difference_text, outcome_text, timestamp
+from kubectl_ctrl.render.text import cut, escaped
+
+_LABEL = 10
+_LEAST = 30
+_EVIDENCE = 3
+# A chain longer than this shows its two ends.
+_LONG_CHAIN = 7
+_ENDS = 3
+_VALUE = 32
+_COLORS = {
+    Finding.GONE: "2",
+    Finding.BLOCKED_DELETION: "31",
+    Finding.NOT_SEEN: "33",
+    Finding.NEVER_RAN: "33",
+    Finding.LOOPING: "31",
+    Finding.FIGHTING: "31",
+    Finding.NOT_CONVERGED: "31",
+    Finding.WAITING: "33",
+    Finding.CONVERGED: "32",
+}
+_RISKS = {Risk.READ: "2", Risk.WRITE: "33", Risk.DESTROY: "31"}
+
+
+def account_lines(account: Account, style: Style, *, all_evidence: bool = False) -> list[str]:
+    """The state of one object: the verdict first, then each part under its label."""
+    short = None if all_evidence else _EVIDENCE
+    parts: list[tuple[str, Iterable[str]]] = [
+        ("AS OF", _as_of(account, style)),
+        ("WHY", (fact_text(fact, style) for fact in account.why)),
+        ("STARTED", _started(account.chain, style)),
+        ("CHAIN", _chain(account.chain, style)),
+        ("TURNS", _turns(account.turns, style)),
+        ("GAP", _gaps(account.gap, style)),
+        ("WHERE", _where(account.where, account.call)),
+        ("NEXT", _next(account.next, account.now)),
+        ("EVIDENCE", _evidence(account.evidence, short, style)),
+        ("NOTE", account.notes),
+    ]
+    lines = [_headline(account, style), *_by(account, style), ""]
+    for label, texts in parts:
+        lines += _labelled(label, texts, style)
+    return lines + _commands(account.tries, style)
+
+
+def _headline(account: Account, style: Style) -> str:
+    verdict = account.finding.value
+    if account.since is not None and account.finding is not Finding.GONE:
+        verdict += f" for {format_duration(max(account.now - account.since, 0.0))}"
+    elif account.since is not None:
+        verdict += f" since {timestamp(account.since, style)}"
+    if account.qualifier is not None and account.finding is not Finding.GONE:
+        verdict += f" as of {timestamp(account.qualifier.since, style)}"
+        verdict += f"; controller {account.qualifier.standing.value}"
+    dash = "—" if style.unicode else "-"
+    title = f" {dash} state of {escaped(f'{account.resource.kind} {account.key}')}"
+    return _beside(verdict, title, f"({account.source})", _COLORS[account.finding], style)
+
+
+def _beside(verdict: str, title: str, right: str, color: str, style: Style) -> str:
+    """The verdict, what it is about, and at the right how it is known."""
+    text = verdict + title
+    if style.width is not None:
+        text = cut(text, style.width, mark=style.mark)
+        room = style.width - len(text) - len(right)
+        text = f"{text}{' ' * room}{right}" if room > 1 else text
+    else:
+        text = f"{text} {right}"
+    head, rest = text[: len(verdict)], text[len(verdict) :]
+    return f"{_painted(head, color, style)}{rest}"
+
+
+def _by(account: Account, style: Style) -> Iterator[str]:
+    if account.controller:
+        who = f"by {account.controller}, run {account.run}" if account.run else f"by {account.controller}"
+        where = f", context {account.context}" if account.context else ""
+        reconciles = "1 reconcile" if account.attempts == 1 else f"{account.attempts} reconciles"
+        text = f"{who}{where}; {reconciles} recorded"
+        yield _painted(cut(escaped(text), style.width, mark=style.mark), "2", style)
+
+
+def _as_of(account: Account, style: Style) -> Iterator[str]:
+    """Since when nobody keeps it so."""
+    if account.qualifier is not None:
+        one = account.qualifier
+        yield f"{timestamp(one.since, style)}: {account.controller} {one.standing.value}, {one.text}"
+
+
+def fact_text(fact: Fact, style: Style) -> str:
+    """A fact; how it is known is said where it is not simply recorded."""
+    told = f": {cause_text(fact.cause, style, None)}" if fact.cause is not None else ""
+    text = f"{escaped(fact.text)}{told}"
+    return text if fact.source is Source.RECORDED else f"{text} ({fact.source})"
+
+
+def _started(chain: Sequence[Step], style: Style) -> Iterator[str]:
+    """The first change, when and by whom, and the attempt that it became."""
+    if not chain:
+        return
+    first = chain[0]
+    if first.cause is None:
+        yield f"#{first.attempt.number} has no recorded cause"
+        return
+    merged = first.attempt.causes_total - 1
+    more = f"; {merged} more {'event' if merged == 1 else 'events'} merged" if merged > 0 else ""
+    unknown = f"; {first.cause.attempt} is not recorded" if first.cause.attempt else ""
+    told = cause_text(first.cause, style, None)
+    yield f"{timestamp(first.cause.at, style)}  {told}  (#{first.attempt.number}{more}{unknown})"
+
+
+def _chain(chain: Sequence[Step], style: Style) -> Iterator[str]:
+    """`kubectl-edit → #10 403 → retry 1s → #11 403`: what led to each attempt, and how that ended."""
+    links = [_link(step, chain[at - 1] if at else None, style) for at, step in enumerate(chain)]
+    if len(links) > _LONG_CHAIN:
+        links = [*links[:_ENDS], f"... {len(links) - 2 * _ENDS} more ...", *links[-_ENDS:]]
+    if links:
+        yield f" {style.arrow} ".join(links)
+
+
+def _link(step: Step, before: Step | None, style: Style) -> str:
+    mark = "~" if step.link is Source.INFERRED else ""
+    delay = before.attempt.verdict.delay if before is not None and before.attempt.verdict is not None else 0.0
+    led = _led(step.cause, before is None)
+    if step.cause is not None and step.cause.kind in (CauseKind.RETRY, CauseKind.TIMER) and delay:
+        led += f" {format_duration(delay)}"
+    return f"{mark}{led} {style.arrow} #{step.attempt.number} {_brief(step.attempt)}"
+
+
+def _led(cause: Why | None, first: bool) -> str:
+    if cause is None:
+        return "?"
+    if cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED) and first:
+        return " or ".join(map(escaped, cause.writers)) or "?"
+    if cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED, CauseKind.DELETED) and cause.resource and cause.key:
+        return f"{cause.resource.kind}/{escaped(cause.key.name)} {cause.kind}"
+    return cause.kind.value
+
+
+def _brief(attempt: Recorded) -> str:
+    verdict = attempt.verdict
+    if verdict is None:
+        return outcome_text(attempt)
+    codes = [made.call.code for made in attempt.calls if made.call.error]
+    match verdict.outcome:
+        case Outcome.RETRY | Outcome.TERMINAL:
+            return str(codes[-1]) if codes and codes[-1] is not None else "failed"
+        case Outcome.DROPPED:
+            return "cut"
+        case Outcome.AFTER:
+            return "done"
+    return verdict.outcome.value
+
+
+def _turns(turns: Sequence[Turn], style: Style) -> Iterator[str]:
+    width = max((len(turn.who) for turn in turns), default=0)
+    for turn in turns:
+        call = f"  {turn.attempt}" if turn.attempt else ""
+        yield f"{timestamp(turn.at, style)}  {escaped(turn.who).ljust(width)}  {_value(turn.value)}{call}"
+
+
+def _gaps(gaps: Sequence[Gap], style: Style) -> Iterator[str]:
+    for gap in gaps:
+        place = escaped(f"{gap.resource.kind}/{gap.key.name}")
+        path = f"  {escaped(gap.path)}" if gap.path else ""
+        owner = f"  field owner {' or '.join(map(escaped, gap.owners))}" if gap.owners else ""
+        how = "" if gap.source is Source.RECORDED else f"  ({gap.source})"
+        yield f"{place}{path}  want {_value(gap.want)}  live {_value(gap.live)}{owner}{how}"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case _ if value is ABSENT:
+            return "nothing"
+        case _ if value is HIDDEN:
+            return "***"
+        case dict():
+            return f"an object of {len(value)} fields"
+        case list():
+            return f"a list of {len(value)}"
+        case bool() | None:
+            return {True: "true", False: "false", None: "null"}[value]
+    return cut(escaped(str(value)), _VALUE) or '""'
+
+
+def _where(where: str, call: Made | None) -> Iterator[str]:
+    parts = [where] if where else []
+    if call is not None:
+        parts.append(f"{call_text(call.call)}, audit-id {call.call.id}")
+    if parts:
+        yield ", ".join(parts)
+
+
+def _next(coming: Sequence[Coming], now: float) -> Iterator[str]:
+    texts = []
+    for one in coming:
+        if one.at is None:
+            texts.append(one.text)
+        elif one.at >= now:
+            texts.append(f"{one.text} in {format_duration(one.at - now)}")
+        else:
+            texts.append(f"{one.text}, due {format_duration(now - one.at)} ago")
+    if texts:
+        yield escaped("; ".join(texts))
+
+
+def _evidence(facts: Sequence[Fact], most: int | None, style: Style) -> Iterator[str]:
+    shown = facts if most is None else facts[:most]
+    for fact in shown:
+        at = f"{timestamp(fact.at, style)}  " if fact.at is not None else ""
+        yield f"{at}{fact_text(fact, style)}"
+    if len(facts) > len(shown):
+        yield f"{len(facts) - len(shown)} more with --all-evidence"
+
+
+def _labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
+    """Lines under one label, folded where the terminal is narrower."""
+    lines: list[str] = []
+    for text in texts:
+        plain = text if style.unicode else text.replace("→", "->").replace("—", "-")
+        room = None if style.width is None else max(style.width - _LABEL, _LEAST)
+        folded = [plain] if room is None or len(plain) <= room else _folded(plain, room)
+        lines += folded
+    return [
+        (_painted(label, "1", style) + " " * (_LABEL - len(label)) if at == 0 else " " * _LABEL) + line
+        for at, line in enumerate(lines)
+    ]
+
+
+def _folded(text: str, room: int) -> list[str]:
+    return wrap(text, room, subsequent_indent="  ", break_long_words=True, break_on_hyphens=False)
+
+
+def _commands(tries: Sequence[Try], style: Style) -> list[str]:
+    """To be copied: never folded, never cut."""
+    width = max((len(one.risk) for one in tries), default=0) + 2
+    lines = []
+    for at, one in enumerate(tries):
+        label = _painted("TRY", "1", style) + " " * (_LABEL - 3) if at == 0 else " " * _LABEL
+        tag = _painted(f"[{one.risk}]", _RISKS[one.risk], style) + " " * (width - len(one.risk) - 2)
+        lines.append(f"{label}{tag}  {escaped(one.command)}")
+    return lines
+
+
+def _painted(text: str, code: str, style: Style) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if style.color and text else text
+
+
+def single_lines(single: Single, style: Style, *, all_evidence: bool = False) -> list[str]:
+    """One reconcile: why it ran, what it saw and did, how it ended, and what it caused."""
+    attempt = single.attempt
+    verdict = attempt.verdict
+    failing = verdict is None or verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL, Outcome.DROPPED)
+    kind = f"{single.resource.kind} " if single.resource else ""
+    dash = "—" if style.unicode else "-"
+    title = f" {dash} reconcile {attempt.id} of {escaped(f'{kind}{attempt.request}')}"
+    brief = _ended(attempt)
+    began = f"{timestamp(attempt.started, style)}, waited {format_duration(max(attempt.waited, 0.0))}"
+    tries = f", try {attempt.try_no}" if attempt.try_no > 1 else ""
+    lines = [
+        _beside(brief, title, "(recorded)", "31" if failing else "32", style),
+        _painted(cut(f"by {attempt.controller}, {began}{tries}", style.width, mark=style.mark), "2", style),
+        "",
+    ]
+    parts: list[tuple[str, Iterable[str]]] = [
+        ("RAN", _causes(attempt, single.resource, style)),
+        ("CHAIN", _chain(single.chain, style)),
+        ("SAW", _saw(attempt)),
+        ("DID", _did(attempt, style)),
+        ("OUTCOME", (outcome_text(attempt),)),
+        ("WHERE", _where(verdict.where if verdict else "", None)),
+        (
+            "CAUSED",
+            (fact_text(fact, style) for fact in single.caused) if single.caused else ("nothing that is recorded",),
+        ),
+        ("EVIDENCE", _evidence(single.evidence, None if all_evidence else _EVIDENCE, style)),
+    ]
+    for label, texts in parts:
+        lines += _labelled(label, texts, style)
+    return lines + _commands(single.tries, style)
+
+
+def _ended(attempt: Recorded) -> str:
+    if attempt.verdict is None:
+        return outcome_text(attempt).upper()
+    names = {Outcome.RETRY: "FAILED", Outcome.TERMINAL: "FAILED", Outcome.DROPPED: "CUT"}
+    return names.get(attempt.verdict.outcome, attempt.verdict.outcome.value.upper())
+
+
+def _causes(attempt: Recorded, resource: Resource | None, style: Style) -> Iterator[str]:
+    for cause in attempt.causes:
+        yield f"{timestamp(cause.at, style)}  {cause_text(cause, style, resource)}"
+    if (left := attempt.causes_total - len(attempt.causes)) > 0:
+        yield f"{left} more, which were only counted"
+
+
+def _saw(attempt: Recorded) -> Iterator[str]:
+    for read in attempt.reads:
+        found = [version for _, version in read.found]
+        versions = f"version {found[0]}" if len(found) == 1 else f"{len(found)} objects" if found else "nothing"
+        yield f"{read.verb} {read.resource.kind} {escaped(read.query)}: {versions}"
+
+
+def _did(attempt: Recorded, style: Style) -> Iterator[str]:
+    for made in attempt.calls:
+        yield _call_line(made.call, made, style)
+    for skipped in attempt.skipped:
+        yield f"not needed: {escaped(skipped)}"
+    for intent in attempt.intents:
+        yield f"event {intent.type} {escaped(intent.reason)}: {escaped(intent.message)}"
+    if attempt.echoes or attempt.heard:
+        yield f"{attempt.echoes + len(attempt.heard)} echoes of its writes were dropped"
+    if not (attempt.calls or attempt.skipped or attempt.intents):
+        yield "no call, no write"
+
+
+def _call_line(call: Call, made: Made, style: Style) -> str:
+    shown = ", ".join(difference_text(one, style) for one in made.changes.shown[:4])
+    more = f", {made.changes.total - 4} more" if made.changes.total > 4 else ""
+    said = f"  {shown}{more}" if shown else f"  {escaped(call.error)}" if call.error else ""
+    return f"{call.id}  {call_text(call)}  {format_duration(call.took)}{said}"

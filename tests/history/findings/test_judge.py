@@ -1,0 +1,418 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.history.findings.judge import judge
+from kubectl_ctrl.model.account import Account, Finding, Risk, Standing
+from kubectl_ctrl.model.attempt import Outcome, Waiting
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.diffs import ABSENT
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Recorded, Source
+from kubectl_ctrl.model.resources import DEPLOYMENTS
+from tests.history.findings.made import (
+    OURS,
+    WEB,
+    attempt,
+    body,
+    case,
+    held,
+    looked,
+    moment,
+    retry,
+    step,
+    why,
+    wish,
+    wrote,
+)
+from tests.history.made import FOOS, NOON, RUN
+
+DENIED = (
+    'The server refused patch deployments.apps default/web: deployments.apps "web" is forbidden: User '
+    '"system:serviceaccount:foo-system:kubectl-ctrl-foo" cannot patch resource "deployments" in API group "apps" in '
+    'the namespace "default".'
+)
+
+
+def said(account: Account) -> str:
+    return "\n".join(fact.text for fact in account.why)
+
+
+def commands(account: Account) -> list[str]:
+    return [one.command for one in account.tries]
+
+
+# --- GONE ---
+
+
+def test_gone_when_the_last_attempt_heard_of_its_deletion() -> None:
+    account = judge(case(attempt(1), attempt(2, why(CauseKind.DELETED, at=2, old_version="7"))))
+    assert (account.finding, account.since, account.good) == (Finding.GONE, NOON + 2, True)
+    assert "version" in account.evidence[0].text
+    assert account.next[0].text == "nothing; a new Foo of that name would be reconciled"
+
+
+def test_gone_when_the_last_attempt_did_not_find_it() -> None:
+    account = judge(case(attempt(1), attempt(2, reads=(looked(),), uid="")))
+    assert account.finding is Finding.GONE
+    assert "#2 looked for it and did not find it" in said(account)
+
+
+def test_gone_when_the_cluster_says_so() -> None:
+    account = judge(case(attempt(1), bodies={(FOOS, WEB): body(source=Source.LIVE, at=50)}))
+    assert (account.finding, account.source) == (Finding.GONE, Source.LIVE)
+
+
+def test_not_gone_when_it_was_made_again() -> None:
+    deleted, made = why(CauseKind.DELETED, at=2), why(CauseKind.ADDED, at=2.1)
+    assert judge(case(attempt(1), attempt(3, deleted, made))).finding is Finding.CONVERGED
+
+
+# --- BLOCKED DELETION ---
+
+DELETING: dict[str, Any] = {"deletionTimestamp": "2026-01-01T12:00:30Z", "finalizers": ["example.com/hold"], "resourceVersion": "9"}
+
+
+def test_a_foreign_finalizer_blocks_deletion_and_its_holder_is_named() -> None:
+    obj = body(
+        at=31,
+        **DELETING,
+        managedFields=[
+            {
+                "manager": "backup-operator",
+                "operation": "Update",
+                "time": "2026-01-01T12:00:10Z",
+                "fieldsV1": {"f:metadata": {"f:finalizers": {'v:"example.com/hold"': {}}}},
+            }
+        ],
+    )
+    account = judge(case(attempt(1), bodies={(FOOS, WEB): obj}))
+    assert (account.finding, account.since) == (Finding.BLOCKED_DELETION, NOON + 30)
+    assert "finalizer example.com/hold: held by backup-operator, not by this controller" in said(account)
+    assert account.tries[-1].risk is Risk.DESTROY
+    assert '"value": "example.com/hold"' in account.tries[-1].command
+
+
+def test_an_own_finalizer_of_a_dead_controller_blocks_deletion() -> None:
+    added = attempt(1, wishes=(wish("add_finalizer", {"finalizer": "example.com/hold"}, resource=FOOS),))
+    run = replace(RUN, seen=NOON + 20)
+    account = judge(case(added, bodies={(FOOS, WEB): body(at=31, **DELETING)}, run=run, alive=False, moment=moment(20)))
+    assert account.finding is Finding.BLOCKED_DELETION
+    assert "held by foo, this controller: dead since then" in said(account)
+    assert "kubectl ctrl run foo --namespace=default --context=kind-dev" in commands(account)
+
+
+def test_the_garbage_collector_is_known_by_its_finalizer() -> None:
+    obj = body(at=31, **{**DELETING, "finalizers": ["foregroundDeletion"]})
+    assert "garbage collector" in said(judge(case(attempt(1), bodies={(FOOS, WEB): obj})))
+
+
+# --- NOT SEEN, NEVER RAN ---
+
+
+def test_not_seen_outside_of_the_namespace_of_the_run() -> None:
+    account = judge(replace(case(), key=Key("other", "web"), flags=("--namespace=other",)))
+    assert account.finding is Finding.NOT_SEEN
+    assert "run r7f3 watches namespace default alone, and this one is in other" in said(account)
+    assert "kubectl ctrl run foo --namespace=other" in commands(account)
+
+
+def test_not_seen_without_the_labels_of_the_run() -> None:
+    obj = body({"spec": {}}, labels={"app": "db"})
+    account = judge(case(bodies={(FOOS, WEB): obj}, run=replace(RUN, labels="app=web", seen=NOON + 60)))
+    assert account.finding is Finding.NOT_SEEN
+    assert "watches only what has app=web; its labels: app=db" in said(account)
+    assert any(command.startswith("kubectl label foo/web app=web") for command in commands(account))
+
+
+def test_not_seen_when_a_predicate_held_back_a_change_of_its_spec() -> None:
+    account = judge(case(attempt(1), moment=moment(60, held("labels changed", at=30))))
+    assert (account.finding, account.since) == (Finding.NOT_SEEN, NOON + 30)
+    assert "held back by 'labels changed'" in said(account)
+    assert account.gap[0].path == "spec.replicas"
+
+
+def test_what_a_predicate_rightly_held_back_is_told_beside_the_verdict() -> None:
+    account = judge(case(attempt(1), moment=moment(60, held("generation changed", at=30, changed=("status.ready",)))))
+    assert account.finding is Finding.CONVERGED
+    assert "its change after that (status.ready) was held back by 'generation changed'" in said(account)
+    before = judge(case(attempt(40), moment=moment(60, held("generation changed", at=30))))
+    assert "held back" not in said(before)
+
+
+def test_not_seen_when_it_was_held_back_from_the_start() -> None:
+    account = judge(case(moment=moment(60, held("is big", at=5, changed=()))))
+    assert account.finding is Finding.NOT_SEEN
+
+
+def test_not_seen_without_its_crd() -> None:
+    message = "foos.samplecontroller.k8s.io is not installed"
+    account = judge(case(moment=moment(60, synced=False, message=message)))
+    assert account.finding is Finding.NOT_SEEN
+    assert account.qualifier is not None
+    assert account.qualifier.standing is Standing.UNREADY
+    assert any("ctrl install foo" in command for command in commands(account))
+
+
+def test_never_ran_while_it_waits_in_the_queue() -> None:
+    entry = Waiting(request=WEB, state="ready", since=NOON + 50, causes=2)
+    account = judge(case(moment=moment(60, entries=(entry,))))
+    assert (account.finding, account.since) == (Finding.NEVER_RAN, NOON + 50)
+    assert "it is in the queue (ready) with 2 causes" in said(account)
+
+
+def test_never_ran_without_any_controller() -> None:
+    account = judge(case(controller=None, run=None, moment=None))
+    assert account.finding is Finding.NEVER_RAN
+    assert "no controller of foos.samplecontroller.k8s.io was recorded" in said(account)
+
+
+# --- LOOPING ---
+
+
+def by_itself(number: int, *, by: str = OURS) -> Recorded:
+    return attempt(
+        number, why(at=number - 0.99, by=by, new_version=str(number), changes=step("spec.n", number, number + 1))
+    )
+
+
+def test_looping_when_its_own_writes_outside_of_the_door_wake_it() -> None:
+    account = judge(case(attempt(1), by_itself(2), by_itself(3)))
+    assert (account.finding, account.source) == (Finding.LOOPING, Source.RECORDED)
+    assert "foo wakes itself: it writes Foo/web spec.n outside of ctx.write, as kubectl-ctrl-foo" in said(account)
+    assert "#2 → #3" in said(account)
+    assert "no recorded call made that version" in account.evidence[0].text
+
+
+def test_one_wake_by_itself_is_no_loop() -> None:
+    assert judge(case(attempt(1), by_itself(2))).finding is Finding.CONVERGED
+
+
+def test_a_write_through_the_door_is_no_loop() -> None:
+    writers = {("uid-web", "2"): ("r7f3-1", "r7f3-1.1"), ("uid-web", "3"): ("r7f3-2", "r7f3-2.1")}
+    account = judge(case(attempt(1), by_itself(2), by_itself(3), writers=writers))
+    assert account.finding is Finding.CONVERGED
+
+
+def test_looping_under_another_name_is_inferred() -> None:
+    turns = [attempt(n, why(at=n - 0.99, by="OpenAPI-Generator", new_version=str(n))) for n in range(2, 6)]
+    account = judge(case(attempt(1), *turns))
+    assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
+    strangers = [attempt(n, why(at=n - 0.5, by="somebody", new_version=str(n))) for n in range(2, 6)]
+    assert judge(case(attempt(1), *strangers)).finding is Finding.CONVERGED
+
+
+# --- FIGHTING ---
+
+
+def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> Recorded:
+    cause = why(
+        at=number,
+        by=by,
+        resource=DEPLOYMENTS,
+        uid="uid-deployment",
+        new_version=f"{number}0",
+        changes=step("spec.replicas", old, new),
+    )
+    back = wrote(f"{number}.1", at=number + 0.1, new_version=f"{number}1")
+    return attempt(number, cause, at=number + 0.05, calls=(back,))
+
+
+def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
+    account = judge(case(theirs(10), theirs(20), theirs(30)))
+    assert (account.finding, account.since) == (Finding.FIGHTING, NOON + 10)
+    assert "hpa-bot and kubectl-ctrl-foo set Deployment/web spec.replicas in turns, 3 times each within 20s" in said(
+        account
+    )
+    assert [(turn.who, turn.value, turn.ours) for turn in account.turns[:2]] == [
+        ("hpa-bot", 5, False),
+        (OURS, 3, True),
+    ]
+    [gap] = account.gap
+    assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
+
+
+def test_twice_is_no_fight_and_neither_is_a_field_that_grows() -> None:
+    assert judge(case(theirs(10), theirs(20))).finding is Finding.CONVERGED
+    growing = [theirs(number, old=number, new=number + 1) for number in (10, 20, 30, 40)]
+    assert judge(case(*growing)).finding is Finding.CONVERGED
+
+
+def test_several_strangers_are_no_fight() -> None:
+    by_many = [theirs(number, by=f"manager-{number}") for number in (10, 20, 30)]
+    assert judge(case(*by_many)).finding is Finding.CONVERGED
+
+
+def test_a_fight_that_ended_is_over() -> None:
+    assert judge(case(theirs(10), theirs(20), theirs(30), now=400)).finding is Finding.CONVERGED
+
+
+def test_without_an_answer_of_ours_it_is_no_fight() -> None:
+    silent = [replace(theirs(number), calls=()) for number in (10, 20, 30)]
+    assert judge(case(*silent)).finding is Finding.CONVERGED
+
+
+# --- NOT CONVERGED ---
+
+
+def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
+    failing: dict[str, Any] = {
+        "outcome": Outcome.RETRY,
+        "delay": 4.0,
+        "message": DENIED,
+        "error_id": "CTRL-FORBIDDEN",
+        "where": "foo/reconciler.py:88",
+    }
+    call = wrote("3.1", at=50.01, code=403, error="It is forbidden.", reason="Forbidden", uid="")
+    account = judge(
+        case(
+            attempt(1, why(at=30), at=30, **failing),
+            attempt(2, retry(1, at=31), at=40, try_no=2, **failing),
+            attempt(3, retry(2, at=41), at=58, try_no=3, calls=(call,), **failing),
+        )
+    )
+    assert (account.finding, account.since) == (Finding.NOT_CONVERGED, NOON + 30)
+    assert "system:serviceaccount:foo-system:kubectl-ctrl-foo lacks patch apps/deployments in default" in said(account)
+    assert [one.attempt.number for one in account.chain] == [1, 2, 3]
+    assert account.chain[0].cause is not None
+    assert account.chain[0].cause.writers == ("kubectl-edit",)
+    assert (account.where, account.call) == ("foo/reconciler.py:88", call)
+    assert account.next[0].at == pytest.approx(NOON + 62.02)
+    rbac = "kubectl ctrl rbac foo --missing --output=yaml --context=kind-dev --namespace=default"
+    assert commands(account) == [rbac, f"{rbac} | kubectl apply --context=kind-dev -f -"]
+
+
+def test_a_terminal_error_says_that_it_is_not_tried_again() -> None:
+    account = judge(case(attempt(1, outcome=Outcome.TERMINAL, message="spec.size is -1.")))
+    assert account.finding is Finding.NOT_CONVERGED
+    assert "terminal: it is not tried again until something changes" in said(account)
+    assert account.next[0].text == "no retry: only a change helps"
+
+
+def test_an_attempt_that_was_cut_off_did_not_converge() -> None:
+    assert judge(case(attempt(1), attempt(2, outcome=None, interrupted=True))).finding is Finding.NOT_CONVERGED
+    assert judge(case(attempt(1, outcome=Outcome.DROPPED))).finding is Finding.NOT_CONVERGED
+
+
+def test_an_object_that_says_not_ready_is_not_converged_by_a_reconcile_that_ended_well() -> None:
+    status = {"conditions": [{"type": "Ready", "status": "False", "reason": "NameMissing", "message": "Set it."}]}
+    account = judge(case(attempt(1, wishes=(wish("status", status, resource=FOOS),))))
+    assert account.finding is Finding.NOT_CONVERGED
+    assert "it says Ready=False NameMissing: Set it." in said(account)
+
+
+def test_the_gap_is_what_was_wished_and_is_not_there() -> None:
+    wanted = {"metadata": {"name": "web"}, "spec": {"replicas": 7, "paused": False}}
+    live = body({"spec": {"replicas": 5, "paused": False}}, at=20)
+    failed = attempt(30, outcome=Outcome.RETRY, message="no", wishes=(wish("ensure", wanted, how=""),))
+    [gap] = judge(case(failed, bodies={(DEPLOYMENTS, WEB): live})).gap
+    assert (gap.path, gap.want, gap.live, gap.source) == ("spec.replicas", 7, 5, Source.RECORDED)
+    [gap] = judge(case(failed)).gap
+    assert (gap.path, gap.live) == ("", ABSENT)
+
+
+# --- WAITING ---
+
+
+def test_waiting_says_for_what_since_when_and_how_long_it_usually_takes() -> None:
+    before = [
+        attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"),
+        attempt(5, message=""),
+    ]
+    now = [attempt(number, outcome=Outcome.WAITING, message=f"rollout {number - 19}/3") for number in (20, 21)]
+    stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "It hangs."}
+    deployment = body({"spec": {"replicas": 3}, "status": {"availableReplicas": 2, "conditions": [stuck]}})
+    account = judge(case(*before, *now, bodies={(DEPLOYMENTS, WEB): deployment}))
+    assert (account.finding, account.since) == (Finding.WAITING, NOON + 20)
+    assert "#21 waits for rollout 2/3" in said(account)
+    assert "Deployment/web says Progressing=False ProgressDeadlineExceeded: It hangs." in said(account)
+    assert "it usually takes 4s (once before); this one takes longer" in said(account)
+    [gap] = account.gap
+    assert (gap.path, gap.want, gap.live) == ("status.availableReplicas", 3, 2)
+
+
+def test_waiting_while_it_runs_or_a_change_is_queued() -> None:
+    assert judge(case(attempt(1), attempt(2, outcome=None))).finding is Finding.WAITING
+    queued = moment(60, entries=(Waiting(request=WEB, state="ready", since=NOON + 59, causes=1),))
+    assert judge(case(attempt(1), moment=queued)).finding is Finding.WAITING
+
+
+# --- CONVERGED ---
+
+
+def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it() -> None:
+    first = attempt(1, calls=(wrote("1.1", "create", at=1.01, code=201),))
+    kept = attempt(9, why(at=8, by=""), wishes=(wish("ensure", {}),))
+    account = judge(case(first, kept))
+    assert (account.finding, account.good) == (Finding.CONVERGED, True)
+    assert "reconcile #9 found nothing to change and keeps Deployment/web" in said(account)
+    assert "last write: create Deployment/web 201 by #1.1" in said(account)
+    assert [one.text for one in account.next] == ["nothing is queued, no timer", "wakes on Foo, owned Deployment"]
+
+
+@pytest.mark.parametrize(
+    ("alive", "ended", "seen", "expected"),
+    [
+        (False, None, 20.0, Standing.DEAD),
+        (True, None, 20.0, Standing.PAUSED),
+        (None, None, 20.0, Standing.UNHEARD),
+        (False, 30.0, 30.0, Standing.ENDED),
+    ],
+)
+def test_converged_is_not_good_when_nobody_keeps_it_so(
+    alive: bool | None, ended: float | None, seen: float, expected: Standing
+) -> None:
+    run = replace(RUN, seen=NOON + seen, ended=None if ended is None else NOON + ended)
+    account = judge(case(attempt(1), run=run, alive=alive, moment=moment(seen)))
+    assert account.qualifier is not None
+    assert (account.finding, account.good) == (Finding.CONVERGED, False)
+    assert (account.qualifier.standing, account.qualifier.since) == (expected, NOON + seen)
+    assert account.next[0].text.startswith("nothing while foo does not work")
+
+
+def test_one_that_does_not_lead_is_paused() -> None:
+    account = judge(case(attempt(1), moment=moment(60, leading=False, message="the lease of foo is not ours")))
+    assert account.qualifier is not None
+    assert account.qualifier.standing is Standing.PAUSED
+
+
+# --- the chain ---
+
+
+def test_a_chain_goes_back_through_the_write_that_made_a_version() -> None:
+    edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01, new_version="77"),))
+    woken = attempt(
+        2, why(at=1.5, by=OURS, resource=DEPLOYMENTS, uid="uid-deployment", new_version="77"), outcome=Outcome.WAITING
+    )
+    account = judge(case(edit, woken, writers={("uid-deployment", "77"): ("r7f3-1", "r7f3-1.1")}))
+    assert [(one.attempt.number, one.link) for one in account.chain] == [(1, None), (2, Source.RECORDED)]
+    assert account.evidence[0].text == (
+        "#2 was woken by Deployment/web version 77 (uid uid-deployment), which call #1.1 wrote"
+    )
+
+
+def test_a_status_that_follows_a_write_is_linked_by_inference() -> None:
+    edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),))
+    rollout = why(
+        at=3,
+        by="kube-controller-manager",
+        resource=DEPLOYMENTS,
+        uid="uid-deployment",
+        changes=step("status.availableReplicas", 3, 4),
+    )
+    account = judge(case(edit, attempt(4, rollout)))
+    assert [one.link for one in account.chain] == [None, Source.INFERRED]
+
+
+# --- always ---
+
+
+def test_every_account_has_a_command_to_try_and_something_next() -> None:
+    for one in (case(), case(attempt(1)), case(attempt(1, outcome=Outcome.RETRY, message="no")), case(controller=None)):
+        account = judge(one)
+        assert account.tries
+        assert account.next
+        assert account.why
