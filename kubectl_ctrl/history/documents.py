@@ -10,12 +10,14 @@ import json
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import orjson
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference, Marker
+from kubectl_ctrl.model.resources import Resource
 
 T = TypeVar("T")
 
@@ -132,6 +134,8 @@ def _tuple_turn(parts: tuple[Any, ...], one: Callable[[Any], Turn | None]) -> Tu
 def _write_one(kind: type[Any]) -> Turn | None:
     if kind is Difference:
         return _difference
+    if kind is Resource:
+        return _resource
     if is_dataclass(kind):
         return _writer(kind)
     if issubclass(kind, tuple):
@@ -144,6 +148,8 @@ def _write_one(kind: type[Any]) -> Turn | None:
 def _read_one(kind: type[Any]) -> Turn | None:
     if kind is Difference:
         return _as_difference
+    if kind is Resource:
+        return _as_resource
     if is_dataclass(kind):
         return _reader(kind)
     if issubclass(kind, tuple):
@@ -151,6 +157,22 @@ def _read_one(kind: type[Any]) -> Turn | None:
     if issubclass(kind, Enum):
         return {member.value: member for member in kind}.__getitem__
     return str.encode if kind is bytes else None
+
+
+@lru_cache(1000)
+def _resource_text(group: str, version: str, plural: str, kind: str, namespaced: bool) -> str:
+    return " ".join((group, version, plural, kind, "" if namespaced else "cluster"))
+
+
+def _resource(one: Resource) -> str:
+    """As one text: a document names the same few again and again."""
+    return _resource_text(one.group, one.version, one.plural, one.kind, one.namespaced)
+
+
+@lru_cache(1000)
+def _as_resource(text: str) -> Resource:
+    group, version, plural, kind, scope = text.split(" ")
+    return Resource(group, version, plural, kind, not scope)
 
 
 def _difference(one: Difference) -> list[Any]:

@@ -14,7 +14,7 @@ import orjson
 from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt, Background, Call, Called, Echoed, Observed, Started, State, Tally
-from kubectl_ctrl.model.masking import is_secret, masked
+from kubectl_ctrl.model.masking import is_secret, masked, may_hold_secrets
 from kubectl_ctrl.model.objects import Key, Obj, uid_of, version_of
 from kubectl_ctrl.model.record import Known, Played, Recorded, Run, call_told, told
 from kubectl_ctrl.model.resources import Resource
@@ -306,6 +306,9 @@ def _key(obj: Obj) -> Key:
 
 
 def _packed(obj: Obj) -> bytes:
-    shown, _ = masked(obj)
-    meta = {key: value for key, value in shown["metadata"].items() if key != "managedFields"}
-    return zlib.compress(orjson.dumps({**shown, "metadata": meta}), 1)
+    meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    bare = {**obj, "metadata": meta}
+    text = orjson.dumps(bare)
+    if may_hold_secrets(text):
+        text = orjson.dumps(masked(bare)[0])
+    return zlib.compress(text, 1)

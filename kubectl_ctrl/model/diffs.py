@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.patches import same
+from kubectl_ctrl.model.patches import same, surely_same
 
 
 class Marker(Enum):
@@ -195,7 +195,10 @@ class _Diff:
 
     def _of_objects(self, path: str, old: Obj, new: Obj) -> Iterator[tuple[str, str, Any, Any]]:
         for key in [*old, *(key for key in new if key not in old)]:
-            yield _joined(path, key), key, old.get(key, ABSENT), new.get(key, ABSENT)
+            before, after = old.get(key, ABSENT), new.get(key, ABSENT)
+            # Most of two versions of one object is equal, and often the same in memory.
+            if not surely_same(before, after):
+                yield _joined(path, key), key, before, after
 
     def _of_lists(
         self, path: str, field: str, old: list[Any], new: list[Any]

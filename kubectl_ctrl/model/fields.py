@@ -185,6 +185,8 @@ def _set_anew(fields: Obj, old: Any, new: Any, sent: Any = None) -> bool:
     noted without anything below it is either owned whole, as it must be when its owner sent what is in it now, or was
     set empty, and then others fill it.
     """
+    if old is new:
+        return False
     children = [name for name in fields if name != "."]
     if not children:
         if "." in fields or new is None or same(old, new):

@@ -21,6 +21,20 @@ MASK = "***"
 MASKED = "kubectl-ctrl/masked"
 
 _CONTENTS = ("data", "stringData")
+# One of these stands in every key that is telling, and in the name of that annotation.
+_SIGNS = (
+    b"passw",
+    b"passphrase",
+    b"credential",
+    b"key",
+    b"token",
+    b"secret",
+    b"authorization",
+    b"bearer",
+    b"docker",
+    b"kubeconfig",
+    b"last-applied",
+)
 _TELLING = re.compile(
     r"(passw(or)?d|passphrase|credentials?|(access|secret|private|api|client|encryption|signing|shared)[-_.]?key"
     r"|token|secret|authorization|bearer|private[-_.]?key|\.dockerconfigjson|\.dockercfg|kubeconfig)$",
@@ -37,6 +51,12 @@ def is_secret(resource: Resource | None) -> bool:
 def is_telling(key: str) -> bool:
     """Whether the value under a key of that name is to be hidden."""
     return _TELLING.search(key) is not None and _NAMING.search(key) is None
+
+
+def may_hold_secrets(text: bytes) -> bool:
+    """Whether an object's JSON has anything in it that `masked` would look for; far quicker, and never wrongly no."""
+    low = text.lower()
+    return any(sign in low for sign in _SIGNS)
 
 
 def masked(obj: Obj, resource: Resource | None = None) -> tuple[Obj, bool]:

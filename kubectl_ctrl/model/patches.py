@@ -5,6 +5,7 @@ Nothing here changes its input. Results share the parts that did not change with
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,6 +67,17 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, list):
         return isinstance(b, list) and len(a) == len(b) and all(map(same, a, b))
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def surely_same(a: Any, b: Any) -> bool:
+    """Whether two JSON values are equal, told at once; False also where only a closer look would tell.
+
+    `==` takes true for 1, so equal values must also have the same serial form.
+    """
+    try:
+        return a is b or bool(a == b and marshal.dumps(a, 2) == marshal.dumps(b, 2))
+    except ValueError:  # no JSON value
+        return False
 
 
 _Edit = Callable[[Any, str], Any]  # (container, last part of the pointer) -> the container afterwards
