@@ -96,9 +96,7 @@ OFFLINE = Flag("--offline", help="Do not ask the cluster for anything, also wher
 LIVE = Flag("--live", help="Ask the cluster too, for at most two seconds.")
 # Which recording, and which cluster in it.
 LOOKING_BACK = (
-    Flag(
-        "--from", "from_file", value="FILE", default="", help="The recording to look into, instead of the user's own."
-    ),
+    Flag("--from", value="FILE", default="", help="The recording to look into, instead of the user's own."),
     Flag(
         "--recorded-cluster",
         value="NAME",
@@ -106,3 +104,14 @@ LOOKING_BACK = (
         help="The cluster that is meant, by a context's name or a UID as recorded; it need not be there any more.",
     ),
 )
+
+# Of the verbs that look back.
+FROM = Flag("--from", value="FILE", default="", help="Read this recording instead of the one that run writes.")
+RECORDED_CLUSTER = Flag(
+    "--recorded-cluster",
+    value="NAME",
+    default="",
+    help="The recorded cluster that is meant, by the name of its context, its server, or the beginning of its UID.",
+)
+UTC = Flag("--utc", help="Show times in UTC rather than in local time.")
+OFFLINE = Flag("--offline", help="Ask no cluster, whatever the recording lacks.")
