@@ -69,6 +69,12 @@ VERBS = (
         Effect.READ,
         "Print what the scaler will do with a workload, and when.",
     ),
+    Entry(
+        "queue",
+        "kubectl_ctrl.cli.queue:VERB",
+        Effect.READ,
+        "Show what waits, runs and backs off in the controllers that run here.",
+    ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),
     Entry("version", "kubectl_ctrl.cli.version:VERB", Effect.NONE, "Print the version of this tool."),

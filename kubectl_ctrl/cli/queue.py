@@ -1,0 +1,44 @@
+"""`kubectl ctrl queue`: its flags and its help. What it does is in `queueing`."""
+
+from __future__ import annotations
+
+from kubectl_ctrl.cli import bundled
+from kubectl_ctrl.cli.command import Verb, later
+from kubectl_ctrl.cli.flags import FROM, RECORDED_CLUSTER, UTC
+from kubectl_ctrl.cli.grammar import Flag
+
+VERB = Verb(
+    name="queue",
+    usage="queue [CONTROLLER] [-w] [flags]",
+    summary="Show what waits, runs and backs off in the controllers that run here.",
+    details=(
+        "For each controller that a process of this machine runs: whether it leads, has\n"
+        "synced and was heard of lately, how many of its workers are busy, and what its\n"
+        "queue holds: requests that run, those that are ready, those that back off (STEP\n"
+        "counts the failures in a row, NEXT is the next try) and those on a timer.\n"
+        "\n"
+        "It reads the recording, never the cluster, so it also tells how the queue of a\n"
+        "process stood that was killed: marked with the time when it was last seen."
+    ),
+    examples=(
+        ("Show the queues of all controllers that run", "queue"),
+        ("Watch the queue of one", "queue foo -w"),
+        ("With the number of causes that wait for each, and more namespaces", "queue -o wide"),
+        ("How many requests are ready, for a script", "queue foo -o json | jq '.controllers[0].depth.ready'"),
+    ),
+    flags=(
+        FROM,
+        Flag(
+            "-o",
+            "--output",
+            value="FORMAT",
+            default="text",
+            help="text, wide, json or yaml; with -w, json is one document for each line.",
+        ),
+        RECORDED_CLUSTER,
+        UTC,
+        Flag("-w", "--watch", help="Go on showing them as they change, until Ctrl-C."),
+    ),
+    body=later("kubectl_ctrl.cli.queueing:run"),
+    completes=bundled.candidates,
+)

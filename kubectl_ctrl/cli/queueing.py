@@ -1,0 +1,191 @@
+"""What `queue` does: looks at the recording and at the locks of this machine's runs, once or until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import fields, replace
+from datetime import UTC
+from typing import Any
+
+import yaml
+
+from kubectl_ctrl.cli import guard, recordings, runlock
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.recordings import Meant
+from kubectl_ctrl.cli.redraw import Screen
+from kubectl_ctrl.cli.sightings import Traces, sightings
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
+from kubectl_ctrl.clock import SystemClock, pause
+from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
+from kubectl_ctrl.model.sighting import Sighting
+from kubectl_ctrl.render.attempts import Style, timestamp
+from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
+
+_FORMS = ("text", "wide", "json", "yaml")
+# While watching: how often a change is looked for, and how often "heard of 2s ago" is drawn anew.
+_LOOK_EVERY = 0.1
+_DRAW_EVERY = 1.0
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    form = given.one_of("output", _FORMS)
+    if len(given.arguments) > 1:
+        raise UsageError("queue takes one controller at most.", next_step="kubectl ctrl queue --help")
+    with ExitStack() as held:
+        source = _Source(app, given, held)
+        if given["watch"]:
+            return _watch(app, source, form, _style(app, given))
+        look = source.look(wide=form == "wide")
+        _answer(app, look, form, _style(app, given))
+        if not look.sightings:
+            app.narrate(source.nothing)
+        return 0
+
+
+class _Source:
+    """Where the sightings come from; a recording that is not there yet may come while it is watched."""
+
+    def __init__(self, app: App, given: Given, held: ExitStack) -> None:
+        self._app = app
+        self._given = given
+        self._held = held
+        self._clock = SystemClock()
+        self._meant: Meant | None = None
+        self._controller = given.arguments[0] if given.arguments else ""
+        self._context = _context_name(app, given)
+
+    def look(self, *, wide: bool = False) -> Look:
+        if self._meant is None:
+            self._meant = self._opened()
+        found = sightings(self._traces(), self._clock.now(), controller=self._controller)
+        namespace = self._given["namespace"]
+        shown = [one for one in found if not namespace or one.namespace in ("", namespace)]
+        return Look(sightings=shown, now=self._clock.now(), wide=wide)
+
+    @property
+    def changed(self) -> int:
+        """Another number after each change of the recording."""
+        return self._meant.recording.changed() if self._meant is not None else 0
+
+    @property
+    def nothing(self) -> str:
+        what = f"{self._controller} does not run" if self._controller else "No controller runs"
+        where = f" in namespace {self._given['namespace']}" if self._given["namespace"] else ""
+        return f"{what}{where} from this machine on {self._cluster}."
+
+    @property
+    def _cluster(self) -> str:
+        return (
+            recordings.cluster_text(self._meant.cluster)
+            if self._meant
+            else f"context {self._context}"
+            if self._context
+            else "any cluster"
+        )
+
+    def _opened(self) -> Meant | None:
+        """The recording of the cluster that is meant; what is not recorded may run all the same."""
+        try:
+            meant = recordings.meant_recording(self._app, self._given)
+        except NotRecorded:
+            if self._given["from"] or self._given["recorded_cluster"]:
+                raise
+            return None
+        self._held.enter_context(meant.recording)
+        if meant.note:
+            self._app.narrate(meant.note)
+        return meant
+
+    def _traces(self) -> Traces:
+        runners = [] if self._given["from"] else runlock.runners(self._app.state_dir)
+        if self._meant is None:  # nothing of its cluster is recorded, so neither is what runs on it
+            return Traces(runners=[runner for runner in runners if runner.context == self._context])
+        recording, cluster = self._meant.recording, self._meant.cluster.key
+        return Traces(
+            runs=recording.runs(cluster=cluster),
+            moments=recording.moments(cluster=cluster),
+            runners=[runner for runner in runners if runner.cluster == cluster],
+        )
+
+
+def _context_name(app: App, given: Given) -> str:
+    flags = ConfigFlags(**{field.name: given[field.name] for field in fields(ConfigFlags)})
+    try:
+        return guard.context_name(load(flags, app.environ, app.home))
+    except ConfigError:
+        return ""
+
+
+def _style(app: App, given: Given) -> Style:
+    return Style(
+        width=app.width,
+        color=app.color,
+        unicode=app.unicode,
+        zone=UTC if given["utc"] else None,
+        full_times=not app.terminal,
+    )
+
+
+def _answer(app: App, look: Look, form: str, style: Style) -> None:
+    match form:
+        case "json":
+            app.answer(json.dumps(queue_json(look), indent=2))
+        case "yaml":
+            app.answer(_yaml(queue_json(look)))
+        case _ if look.sightings:
+            app.answer("\n".join(queue_lines(look, style)))
+
+
+def _yaml(document: dict[str, Any]) -> str:
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")
+
+
+# Watching.
+
+
+def _watch(app: App, source: _Source, form: str, style: Style) -> int:
+    try:
+        if form in ("text", "wide") and app.terminal and app.environ.get("TERM") != "dumb":
+            with Screen(app.out) as screen:
+                _follow(source, form, lambda look: screen.draw(_frame(app, source, look, style)), drawing=True)
+        _follow(source, form, lambda look: _append(app, look, form, style), drawing=False)
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _follow(source: _Source, form: str, show: Callable[[Look], None], *, drawing: bool) -> None:
+    """Show each change; where it is drawn in place also how time passes. Ends with Ctrl-C."""
+    shown: object = None
+    while True:
+        look, changed = source.look(wide=form == "wide"), source.changed
+        if drawing or _gist(look.sightings) != shown:
+            shown = _gist(look.sightings)
+            show(look)
+        for _ in range(round(_DRAW_EVERY / _LOOK_EVERY)):
+            pause(_LOOK_EVERY)
+            if source.changed != changed:
+                break
+
+
+def _gist(found: Any) -> list[Sighting]:
+    """What is worth a new snapshot: all but the signs of life."""
+    return [replace(one, seen=0.0, state=one.state and replace(one.state, at=0.0)) for one in found]
+
+
+def _frame(app: App, source: _Source, look: Look, style: Style) -> list[str]:
+    return queue_lines(look, replace(style, width=app.width)) if look.sightings else [source.nothing]
+
+
+def _append(app: App, look: Look, form: str, style: Style) -> None:
+    match form:
+        case "json":
+            app.answer(json.dumps(queue_json(look)))
+        case "yaml":
+            app.answer("---\n" + _yaml(queue_json(look)))
+        case _:
+            app.answer("\n".join([f"-- {timestamp(look.now, style)}", *queue_lines(look, style), ""]))
