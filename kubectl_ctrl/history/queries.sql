@@ -128,6 +128,14 @@ WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespa
 ORDER BY a.id DESC
 LIMIT :last;
 
+-- name: list_controllers
+-- All that one controller ever did.
+SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document,
+    (SELECT max(b.uid) FROM about b WHERE b.attempt = a.id)
+FROM attempt a JOIN run r ON r.id = a.run
+WHERE r.cluster = :cluster AND a.controller = :controller
+ORDER BY a.id;
+
 -- name: list_related
 SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document,
     (SELECT max(b.uid) FROM about b WHERE b.attempt = a.id)

@@ -169,6 +169,10 @@ class Recording:
         )
         return self._told(rows[::-1])
 
+    def whole(self, *, cluster: str, controller: str) -> list[Recorded]:
+        """Every attempt of a controller, about whatever object, oldest first."""
+        return self._told(self._rows("list_controllers", cluster=cluster, controller=controller))
+
     def related(self, *, cluster: str, uid: str) -> list[Recorded]:
         """The attempts that an object caused, and those that wrote it, oldest first."""
         return self._told(self._rows("list_related", cluster=cluster, uid=uid))

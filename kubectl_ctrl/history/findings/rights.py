@@ -151,7 +151,7 @@ def refusals(
 def _refused(call: Call, played: Played) -> Iterator[Refusal]:
     if call.code != 403:
         return
-    worded = list(_in_words(call.error, call.started, call.id, call.name))
+    worded = list(_in_words(call.error, call.started, call.id))
     yield from worded
     if not worded and _OWNER in call.error:
         for owner in played.primaries:
@@ -159,7 +159,7 @@ def _refused(call: Call, played: Played) -> Iterator[Refusal]:
             yield Refusal(right=right, user="", at=call.started, call=call.id)
 
 
-def _in_words(text: str, at: float, call: str = "", name: str = "") -> Iterator[Refusal]:
+def _in_words(text: str, at: float, call: str = "") -> Iterator[Refusal]:
     """What the server said is the whole of it; a quota or a webhook that says no words it otherwise."""
     for said in _REFUSED.finditer(text):
         right = Right(said["group"], said["resource"], said["verb"], said["namespace"] or "")
@@ -173,7 +173,4 @@ def _exact(call: Call) -> set[Right]:
     verb = _VERBS.get(call.verb, call.verb)
     plural = f"{call.resource.plural}/{call.subresource}" if call.subresource else call.resource.plural
     right = Right(call.resource.group, plural, verb, call.namespace)
-    proven = {right, everywhere(right)}
-    if call.verb in ("create", "apply"):
-        pass
-    return proven
+    return {right, everywhere(right)}
