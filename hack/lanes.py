@@ -15,9 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # What pytest and hack/check end with: `3 failed, 297 passed, 2 skipped in 4.56s`.
 COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
-# Every worker has a cluster of its own; most of a test is waiting for it, so two workers need half the time. The files
+# Every worker has a cluster of its own; most of a test is waiting for it, so three suit two cores. The files
 # keep the order that e2e/conftest.py gives them. `hack/e2e -n 0 ...` is one worker, as `--pdb` wants it.
-SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-v")
+SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "-v")
 CANNOT = 3  # hack/realkube: this machine lacks what the build needs
 
 
