@@ -21,6 +21,7 @@ class App:
     color_flag: str = "auto"
     verbosity: int = 0
     machine: bool = False  # stderr is read by a machine too
+    general_error: int = 1  # exit code of errors that have none of their own; 2 where 1 is a verdict
 
     @classmethod
     def of_this_process(cls) -> App:

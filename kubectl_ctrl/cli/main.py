@@ -106,7 +106,7 @@ def _failed(app: App, error: Exception) -> int:
         app.narrate(error_line(told))
     else:
         app.narrate(error_lines(told))
-    return told.exit_code
+    return app.general_error if told.exit_code == CtrlError.exit_code else told.exit_code
 
 
 def _bug(error: Exception) -> CtrlError:

@@ -70,6 +70,12 @@ VERBS = (
         "Print what the scaler will do with a workload, and when.",
     ),
     Entry(
+        "explain",
+        "kubectl_ctrl.cli.explain:VERB",
+        Effect.READ,
+        "Say why an object is in the state that it is in, and what comes next.",
+    ),
+    Entry(
         "queue",
         "kubectl_ctrl.cli.queue:VERB",
         Effect.READ,

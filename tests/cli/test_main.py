@@ -26,6 +26,8 @@ Verbs:
   uninstall  Take out what install made: rights by default, CRDs when asked to.
   example    Print a controller's example object as YAML.
   simulate   Print what the scaler will do with a workload, and when.
+  explain    Say why an object is in the state that it is in, and what comes next.
+  queue      Show what waits, runs and backs off in the controllers that run here.
   new        Write the folder of a new controller, small and working.
   options    List the flags that every verb takes.
   version    Print the version of this tool.

@@ -37,7 +37,8 @@ class Case:
     now: float
     controller: Played | None = None
     run: Run | None = None
-    alive: bool | None = None  # of the run's process; None where it cannot be told
+    alive: bool | None = None  # the run's process is there; None where that cannot be told
+    stopped: bool = False  # it is there and is stopped, by SIGSTOP or a debugger
     moment: Moment | None = None
     attempts: tuple[Recorded, ...] = ()  # oldest first
     others: Mapping[str, Recorded] = field(default_factory=dict)  # attempts of other objects that had to do with it

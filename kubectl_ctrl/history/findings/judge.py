@@ -36,7 +36,7 @@ FINDERS: tuple[Finder, ...] = (
 
 def judge(case: Case) -> Account:
     """How the object stands, and why."""
-    qualifier = standing(case.run, case.moment, case.alive, case.now)
+    qualifier = standing(case.run, case.moment, case.now, alive=case.alive, stopped=case.stopped)
     found = next((one for finder in FINDERS if (one := finder(case, qualifier))), None) or converged(case, qualifier)
     steps = chain(case, found.about)
     return Account(

@@ -10,7 +10,9 @@ from kubectl_ctrl.model.record import Moment, Run
 _SILENCE = 10.0
 
 
-def standing(run: Run | None, moment: Moment | None, alive: bool | None, now: float) -> Qualifier | None:
+def standing(
+    run: Run | None, moment: Moment | None, now: float, *, alive: bool | None, stopped: bool = False
+) -> Qualifier | None:
     """None: it works, as far as anybody can tell."""
     if run is None:
         return None
@@ -20,6 +22,8 @@ def standing(run: Run | None, moment: Moment | None, alive: bool | None, now: fl
         return Qualifier(standing=Standing.ENDED, since=run.ended, text=f"{who} was stopped")
     if alive is False:
         return Qualifier(standing=Standing.DEAD, since=heard, text=f"{who} is gone and did not say goodbye")
+    if stopped:
+        return Qualifier(standing=Standing.PAUSED, since=heard, text=f"{who} is stopped by a signal")
     if now - heard > _SILENCE:
         silent = format_duration(now - heard)
         if alive:

@@ -73,7 +73,11 @@ def test_not_gone_when_it_was_made_again() -> None:
 
 # --- BLOCKED DELETION ---
 
-DELETING: dict[str, Any] = {"deletionTimestamp": "2026-01-01T12:00:30Z", "finalizers": ["example.com/hold"], "resourceVersion": "9"}
+DELETING: dict[str, Any] = {
+    "deletionTimestamp": "2026-01-01T12:00:30Z",
+    "finalizers": ["example.com/hold"],
+    "resourceVersion": "9",
+}
 
 
 def test_a_foreign_finalizer_blocks_deletion_and_its_holder_is_named() -> None:

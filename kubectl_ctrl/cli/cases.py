@@ -1,0 +1,195 @@
+"""Puts together what is recorded of one object of one controller, for a finding to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kubectl_ctrl.cli import recordings, runlock
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.recordings import Meant
+from kubectl_ctrl.cli.sightings import Traces, sightings
+from kubectl_ctrl.history.findings.case import Body, Case, Place, Version
+from kubectl_ctrl.model.objects import Key, key_of
+from kubectl_ctrl.model.record import Moment, Played, Recorded, Run, Source
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.sighting import Life
+
+# So many attempts at the end are judged, and so many of these joined with the writes that caused them.
+_ATTEMPTS = 300
+_JOINED = 60
+_CAUSES = 8
+# Attempts whose reads say how objects look now, and how many objects of one list.
+_LOOKED = 12
+_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked about."""
+
+    resource: Resource
+    key: Key
+    word: str  # the type as it was typed
+    uid: str = ""
+    controller: str = ""
+
+
+class Cases:
+    """Makes cases out of one cluster's recording."""
+
+    def __init__(self, app: App, meant: Meant, now: float) -> None:
+        self._meant = meant
+        self._recording = meant.recording
+        self._cluster = meant.cluster.key
+        self._now = now
+        self._runs = self._recording.runs(cluster=self._cluster)
+        self._moments = self._recording.moments(cluster=self._cluster)
+        runners = runlock.runners(app.state_dir, cluster=self._cluster)
+        traces = Traces(runs=self._runs, moments=self._moments, runners=runners)
+        self._lives = {(one.run, one.controller): one.life for one in sightings(traces, now)}
+
+    def controllers(self, asked: Asked) -> list[str]:
+        """The controllers whose requests are about objects of that type, those that know the object first."""
+        known = dict.fromkeys(played.name for run in self._runs for played in run.controllers if _is_for(played, asked))
+        seen = {one.controller for one in self._attempts(asked, "", 50)}
+        return sorted(known, key=lambda name: name not in seen)
+
+    def case(self, asked: Asked, controller: str, live: Mapping[Place, Body]) -> Case:
+        attempts = self._attempts(asked, controller, _ATTEMPTS)
+        uids = [uid for uid, *_ in self._recording.uids(self._cluster, asked.resource, asked.key)]
+        body = live.get((asked.resource, asked.key))
+        uid = asked.uid or _uid(body) or next(iter(uids), "")
+        attempts = [one for one in attempts if one.uid in ("", uid)] if uid else attempts
+        run, played = self._run(asked, controller, attempts)
+        writers = self._writers(attempts[-_JOINED:])
+        return Case(
+            resource=asked.resource,
+            key=asked.key,
+            uid=uid,
+            word=asked.word,
+            flags=self.flags(asked.key.namespace, run),
+            now=self._now,
+            controller=played,
+            run=run,
+            alive=self.alive(run, controller),
+            stopped=run is not None and self._lives.get((run.id, controller)) is Life.STOPPED,
+            moment=self.moment(run, controller),
+            attempts=tuple(attempts),
+            others=self._others(attempts, {attempt for attempt, _ in writers.values()}),
+            writers=writers,
+            bodies={**self._bodies(asked, uid, attempts), **live},
+            older=len([one for one in uids if one != uid]) if uid in uids else 0,
+        )
+
+    def flags(self, namespace: str, run: Run | None) -> tuple[str, ...]:
+        """What makes a command that is copied mean the same cluster and namespace."""
+        contexts = self._meant.cluster.contexts
+        context = run.context if run is not None else contexts[0] if contexts else ""
+        found = [f"--namespace={namespace}"] if namespace else []
+        return (*found, f"--context={context}") if context else tuple(found)
+
+    def runs_of(self, controller: str) -> list[Run]:
+        """Newest first; a controller is meant by its name, or by what was typed for it."""
+        return [run for run in self._runs if _played(run, controller) is not None]
+
+    def alive(self, run: Run | None, controller: str) -> bool | None:
+        if run is None or run.ended is not None:
+            return False if run is not None else None
+        life = self._lives.get((run.id, controller))
+        if life is None or life is Life.ELSEWHERE:
+            return False if recordings.is_over(run, self._now) and life is None else None
+        return life is not Life.GONE
+
+    def stopped(self, run: Run, controller: str) -> bool:
+        return self._lives.get((run.id, controller)) is Life.STOPPED
+
+    def moment(self, run: Run | None, controller: str) -> Moment | None:
+        if run is None:
+            return None
+        return next((one for one in self._moments if (one.run, one.state.controller) == (run.id, controller)), None)
+
+    def _run(self, asked: Asked, controller: str, attempts: Sequence[Recorded]) -> tuple[Run | None, Played | None]:
+        """The run that the object is to be judged by: one that works and covers it, else the last that had it."""
+        runs = [run for run in self._runs if _played(run, controller) is not None]
+        covering = [run for run in runs if run.namespace in ("", asked.key.namespace) or not asked.key.namespace]
+        working = [run for run in covering if self.alive(run, controller)]
+        having = [run for run in covering if attempts and run.id == attempts[-1].run]
+        later = covering if attempts else runs
+        run = next(iter([*working, *having, *later]), None)
+        # A later run that covers it would have taken it up: it is the one that does not work.
+        if not working and covering and having and covering[0] is not having[0]:
+            run = covering[0]
+        return run, _played(run, controller) if run is not None else None
+
+    def _attempts(self, asked: Asked, controller: str, last: int) -> list[Recorded]:
+        return self._recording.attempts(
+            cluster=self._cluster, resource=asked.resource, key=asked.key, controller=controller, last=last
+        )
+
+    def _writers(self, attempts: Iterable[Recorded]) -> dict[Version, tuple[str, str]]:
+        """Who wrote the versions that caused attempts, as far as that was recorded."""
+        versions = {
+            (cause.uid, cause.new_version)
+            for one in attempts
+            for cause in one.causes[:_CAUSES]
+            if cause.uid and cause.new_version
+        }
+        found = ((version, self._recording.writer_of(self._cluster, *version)) for version in sorted(versions))
+        return {version: writer for version, writer in found if writer is not None}
+
+    def _others(self, attempts: Iterable[Recorded], wanted: Iterable[str]) -> dict[str, Recorded]:
+        known = {one.id for one in attempts}
+        return {one: self._recording.attempt(one, cluster=self._cluster) for one in sorted(set(wanted) - known)}
+
+    def _bodies(self, asked: Asked, uid: str, attempts: Sequence[Recorded]) -> dict[Place, Body]:
+        """The newest state of the object, and of what its last attempts looked at."""
+        found: dict[Place, Body] = {}
+        for one in attempts[:-_LOOKED:-1]:
+            for resource, key, version, at in _seen(one):
+                if key is not None and (resource, key) in found:
+                    continue
+                obj = self._recording.body(self._cluster, *version) if version is not None else None
+                if version is not None and obj is None:
+                    continue
+                place = (resource, key if obj is None else key_of(obj))
+                if place[1] is not None and place not in found:
+                    found[resource, place[1]] = Body(obj=obj, source=Source.RECORDED, at=at)
+        own = found.get((asked.resource, asked.key))
+        if own is not None and own.obj is None:
+            del found[asked.resource, asked.key]  # GONE is judged by what the attempts heard
+        return found
+
+
+def _seen(attempt: Recorded) -> Iterator[tuple[Resource, Key | None, Version | None, float]]:
+    """Each object that an attempt met: what was answered to its writes, then what it read. No version: absent."""
+    at = attempt.started
+    for wish in attempt.wishes[::-1]:
+        if wish.uid and wish.version:
+            yield wish.resource, wish.key, (wish.uid, wish.version), at
+    for read in attempt.reads[::-1]:
+        single = read.verb in ("get", "live")
+        for version in read.found[:_LISTED]:
+            yield read.resource, _key(read.query) if single else None, version, at
+        if single and not read.found:
+            yield read.resource, _key(read.query), None, at
+
+
+def _key(query: str) -> Key:
+    namespace, _, name = query.rpartition("/")
+    return Key(namespace, name)
+
+
+def _uid(body: Body | None) -> str:
+    return str(body.obj["metadata"].get("uid") or "") if body is not None and body.obj is not None else ""
+
+
+def _is_for(played: Played, asked: Asked) -> bool:
+    if asked.controller not in ("", played.name, played.word):
+        return False
+    wanted = (asked.resource.group, asked.resource.plural)
+    return any((one.group, one.plural) == wanted for one in played.primaries)
+
+
+def _played(run: Run, controller: str) -> Played | None:
+    return next((one for one in run.controllers if controller in (one.name, one.word)), None)

@@ -1,0 +1,114 @@
+"""The same for machines: `kubectl-ctrl.explanation/v1`. Every fact says how it is known, and as of when."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Any
+
+from kubectl_ctrl.model.account import Account, Fact, Gap, Single, Step, Try
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
+from kubectl_ctrl.render.attemptjson import HIDDEN_TEXT, attempt_json, call_json, cause_json, said, stamp
+
+SCHEMA = "kubectl-ctrl.explanation/v1"
+
+Fields = dict[str, Any]
+
+
+def account_json(account: Account) -> Fields:
+    """How one object stands."""
+    return {
+        "schema": SCHEMA,
+        "about": "object",
+        "time": stamp(account.now),
+        "verdict": account.finding.value,
+        "converged": account.good,
+        "since": _time(account.since),
+        "source": account.source.value,
+        "asOf": _time(account.qualifier.since) if account.qualifier else stamp(account.now),
+        "qualifier": _qualifier(account),
+        "resource": account.resource.full_name,
+        "kind": account.resource.kind,
+        "namespace": account.key.namespace,
+        "name": account.key.name,
+        "uid": account.uid,
+        "controller": account.controller,
+        "run": account.run,
+        "context": account.context,
+        "attempts": account.attempts,
+        "why": [_fact(fact) for fact in account.why],
+        "chain": [_step(step) for step in account.chain],
+        "turns": [
+            {"time": stamp(turn.at), "manager": turn.who, "value": turn.value, "ours": turn.ours, "call": turn.attempt}
+            for turn in account.turns
+        ],
+        "gap": [_gap(gap) for gap in account.gap],
+        "where": account.where,
+        "call": call_json(account.call, UTC) if account.call is not None else None,
+        "next": [{"text": one.text, "time": _time(one.at)} for one in account.next],
+        "try": [_try(one) for one in account.tries],
+        "evidence": [_fact(fact) for fact in account.evidence],
+        "notes": list(account.notes),
+    }
+
+
+def single_json(single: Single) -> Fields:
+    """One reconcile."""
+    return {
+        "schema": SCHEMA,
+        "about": "attempt",
+        "source": "recorded",
+        "attempt": attempt_json(single.attempt),
+        "chain": [_step(step) for step in single.chain],
+        "caused": [_fact(fact) for fact in single.caused],
+        "try": [_try(one) for one in single.tries],
+        "evidence": [_fact(fact) for fact in single.evidence],
+    }
+
+
+def _time(at: float | None) -> str | None:
+    return None if at is None else stamp(at)
+
+
+def _qualifier(account: Account) -> Fields | None:
+    one = account.qualifier
+    return None if one is None else {"controller": one.standing.value, "since": stamp(one.since), "text": one.text}
+
+
+def _fact(fact: Fact) -> Fields:
+    cause = cause_json(fact.cause, UTC) if fact.cause is not None else None
+    return {"text": fact.text, "source": fact.source.value, "time": _time(fact.at)} | said({"cause": cause})
+
+
+def _step(step: Step) -> Fields:
+    verdict = step.attempt.verdict
+    return {
+        "attempt": step.attempt.id,
+        "time": stamp(step.attempt.started),
+        "cause": cause_json(step.cause, UTC) if step.cause is not None else None,
+        "causesTotal": step.attempt.causes_total,
+        "outcome": verdict.outcome.value
+        if verdict is not None
+        else "interrupted"
+        if step.attempt.interrupted
+        else "running",
+        "link": step.link.value if step.link is not None else None,
+        "proof": step.proof,
+    }
+
+
+def _gap(gap: Gap) -> Fields:
+    sides = {"want": gap.want, "live": gap.live}
+    return {
+        "resource": gap.resource.full_name,
+        "namespace": gap.key.namespace,
+        "name": gap.key.name,
+        "path": gap.path,
+        **{name: HIDDEN_TEXT if value is HIDDEN else value for name, value in sides.items() if value is not ABSENT},
+        "owners": list(gap.owners),
+        "source": gap.source.value,
+        "time": _time(gap.at),
+    }
+
+
+def _try(one: Try) -> Fields:
+    return {"risk": one.risk.value, "command": one.command}
