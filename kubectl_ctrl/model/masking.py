@@ -1,14 +1,13 @@
-"""What may be kept of objects and texts, and what is hidden: the values of Secrets, and whatever looks like one.
+"""What may be shown and kept of objects: never the values of Secrets, nor whatever looks like one.
 
 By kind: of a Secret only metadata and the names of its entries stay. By name: the value under a key such as `password`,
 `token` or `privateKey` is hidden in any object, while names and references (`secretName`, `tokenSecretRef`) are not.
-The copy that `kubectl apply` leaves in an annotation is dropped everywhere.
+By form: tokens and private keys. The copy of an object that `kubectl apply` leaves in an annotation is dropped.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
@@ -17,31 +16,31 @@ from kubectl_ctrl.model.resources import SECRETS, Resource
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MASK = "***"
-# Stands in the metadata of an object of which something was hidden: it is not the one that was read.
+# Stands in the metadata of a kept object of which something was hidden: it is not the one that was read.
 MASKED = "kubectl-ctrl/masked"
 
 _CONTENTS = ("data", "stringData")
-# One of these stands in every key that is telling, and in the name of that annotation.
-_SIGNS = (
-    b"passw",
-    b"passphrase",
-    b"credential",
-    b"key",
-    b"token",
-    b"secret",
-    b"authorization",
-    b"bearer",
-    b"docker",
-    b"kubeconfig",
-    b"last-applied",
-)
 _TELLING = re.compile(
-    r"(passw(or)?d|passphrase|credentials?|(access|secret|private|api|client|encryption|signing|shared)[-_.]?key"
-    r"|token|secret|authorization|bearer|private[-_.]?key|\.dockerconfigjson|\.dockercfg|kubeconfig)$",
+    r"(passw(or)?d|passphrase|credentials?|token|secret|authorization|bearer|kubeconfig"
+    r"|(access|secret|private|api|client|encryption|signing|shared|account)[-_.]?key"
+    r"|\.key|id_rsa|id_ed25519|\.dockerconfigjson|\.dockercfg)$",
     re.IGNORECASE,
 )
-# Keys that end like the ones above and hold names, or ways to find them.
-_NAMING = re.compile(r"(name|ref|reference|path|file|type|namespace|version|expirationSeconds)$", re.IGNORECASE)
+# Known by form: JSON web tokens, private keys, bearer tokens, and passwords in addresses.
+_FORMS = re.compile(
+    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
+    r"|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)",
+    re.DOTALL,
+)
+_QUOTED = re.compile(r'\["((?:[^"\\]|\\.)*)"\]$')
+_FORM_SIGNS = ("eyJ", "PRIVATE KEY", "earer ", "@")
+# In small letters, something of every telling key, and of every form.
+_SIGNS = (
+    *(b"passw", b"passphrase", b"credential", b"token", b"secret", b"authorization", b"bearer", b"kubeconfig"),
+    *(b'key"', b"id_rsa", b"id_ed25519", b"docker", b"last-applied", b"eyj", b"private key", b"@"),
+)
 
 
 def is_secret(resource: Resource | None) -> bool:
@@ -49,26 +48,58 @@ def is_secret(resource: Resource | None) -> bool:
 
 
 def is_telling(key: str) -> bool:
-    """Whether the value under a key of that name is to be hidden."""
-    return _TELLING.search(key) is not None and _NAMING.search(key) is None
+    """Whether the value under a key of that name is to be hidden: `token`, and not `tokenName`."""
+    return _TELLING.search(key) is not None
 
 
 def may_hold_secrets(text: bytes) -> bool:
-    """Whether an object's JSON has anything in it that `masked` would look for; far quicker, and never wrongly no."""
+    """Whether an object's JSON has anything that `masked` would look for; far quicker, and never wrongly no."""
     low = text.lower()
     return any(sign in low for sign in _SIGNS)
 
 
 def masked(obj: Obj, resource: Resource | None = None) -> tuple[Obj, bool]:
     """An object without what may not be kept, sharing all else with it; and whether anything was hidden."""
-    hider = _Hider()
-    shown: Obj = hider.value(_without_copy(obj))
+    walk = _Walk()
+    shown: Obj = walk.value(obj)
     if is_secret(resource) or (shown.get("kind") == "Secret" and shown.get("apiVersion") == "v1"):
-        shown = {**shown, **{part: hider.all(shown[part]) for part in _CONTENTS if part in shown}}
-    return shown, hider.hidden
+        shown = {**shown, **{part: walk.all(shown[part]) for part in _CONTENTS if part in shown}}
+    return shown, walk.hidden
 
 
-class _Hider:
+def masked_text(text: str) -> str:
+    """A message without tokens and keys that are known by their form."""
+    return _FORMS.sub(MASK, text) if any(sign in text for sign in _FORM_SIGNS) else text
+
+
+def masked_difference(one: Difference) -> Difference:
+    """A difference with what may not be shown hidden: by the last name on its path, and inside its values."""
+    if LAST_APPLIED in one.path:
+        return Difference(path=one.path, old=_gone(one.old), new=_gone(one.new))
+    telling = is_telling(_last(one.path)) or _of_variable(one.path)
+    old, new = (HIDDEN if telling and isinstance(side, str) else _Walk().value(side) for side in (one.old, one.new))
+    return one if old is one.old and new is one.new else Difference(path=one.path, old=old, new=new)
+
+
+def _last(path: str) -> str:
+    """The name that a path ends in, "" where it ends in an item of a list."""
+    if not path.endswith("]"):
+        return path.rpartition(".")[2]
+    quoted = _QUOTED.search(path)
+    return quoted[1] if quoted else ""
+
+
+def _of_variable(path: str) -> bool:
+    """`...env[name=DB_PASSWORD].value`."""
+    place, _, last = path.rpartition("].")
+    return last == "value" and is_telling(place.rpartition("name=")[2])
+
+
+def _gone(side: Any) -> Any:
+    return side if side is ABSENT else HIDDEN
+
+
+class _Walk:
     """One walk through a value."""
 
     def __init__(self) -> None:
@@ -80,7 +111,14 @@ class _Hider:
         if isinstance(value, list):
             walked = [self.value(part) for part in value]
             return walked if any(new is not old for new, old in zip(walked, value, strict=True)) else value
-        return value
+        return self._text(value) if isinstance(value, str) else value
+
+    def _text(self, text: str) -> str:
+        shown = masked_text(text)
+        if shown == text:
+            return text
+        self.hidden = True
+        return shown
 
     def _object(self, obj: Obj) -> Obj:
         changed = {}
@@ -92,6 +130,8 @@ class _Hider:
         name = obj.get("name")
         if isinstance(obj.get("value"), str) and isinstance(name, str) and is_telling(name):
             changed["value"] = self.all(obj["value"])
+        if LAST_APPLIED in obj:
+            return {key: changed.get(key, part) for key, part in obj.items() if key != LAST_APPLIED}
         return {**obj, **changed} if changed else obj
 
     def all(self, value: Any) -> Any:
@@ -104,30 +144,3 @@ class _Hider:
             return value
         self.hidden = True
         return MASK
-
-
-def _without_copy(obj: Obj) -> Obj:
-    annotations = (obj.get("metadata") or {}).get("annotations") or {}
-    if LAST_APPLIED not in annotations:
-        return obj
-    rest = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
-    return {**obj, "metadata": {**obj["metadata"], "annotations": rest}}
-
-
-def masked_difference(one: Difference) -> Difference:
-    """A difference with what may not be shown hidden: by the last name on its path, and inside its values."""
-    last = re.split(r"[.\[]", one.path.rstrip("]\"'"))[-1].strip("\"'")
-    if LAST_APPLIED in one.path or is_telling(last):
-        return Difference(path=one.path, old=_side(one.old), new=_side(one.new))
-    old, new = (side if side in (ABSENT, HIDDEN) else _Hider().value(_bare(side)) for side in (one.old, one.new))
-    return one if old is one.old and new is one.new else replace(one, old=old, new=new)
-
-
-def _side(side: Any) -> Any:
-    return side if side is ABSENT or side is None else HIDDEN
-
-
-def _bare(side: Any) -> Any:
-    if isinstance(side, dict) and LAST_APPLIED in side:
-        return {key: value for key, value in side.items() if key != LAST_APPLIED}
-    return side

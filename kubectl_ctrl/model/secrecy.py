@@ -1,0 +1,211 @@
+"""Secrets that were seen, so that what they hold is found wherever else it turns up: a message, another object.
+
+A reconciler may put a password into an error or into a ConfigMap, and a server quotes what it refuses. So whoever keeps
+what a run did tells a `Secrecy` of each Secret first, and lets it look through all else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from kubectl_ctrl.model.attempt import Intent, Raised, Read, Wish
+from kubectl_ctrl.model.diffs import Difference
+from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, MASKED, masked, masked_difference, masked_text
+from kubectl_ctrl.model.objects import Obj, annotations_of
+from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
+
+# A shorter value is like any other word, and hiding it would hide half of a message.
+_SHORTEST = 6
+_SHORTEST_LINE = 16
+# What reads like a name (`postgres`) is hidden in messages; in other objects it is most likely just that.
+_NAME = re.compile(r"[a-z]+([-.][a-z]+)*")
+_LONGEST_NAME = 15
+
+_MOST_KNOWN = 2_000
+_IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion", "kind", "apiVersion"})
+
+
+class Secrecy:
+    """What is to be hidden in one run."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[str, None] = OrderedDict()
+        self._patterns: tuple[re.Pattern[str], re.Pattern[str]] | None = None
+
+    def learn(self, secrets: Iterable[Obj | list[Obj]]) -> None:
+        """The Secrets, or JSON patches of Secrets, whose values are to be hidden from now on."""
+        for value in (text for secret in secrets for one in _values(secret) for text in _spelled(one)):
+            if value not in self._values:
+                self._patterns = None
+            self._values[value] = None
+            self._values.move_to_end(value)
+            if len(self._values) > _MOST_KNOWN:
+                self._values.popitem(last=False)
+
+    @property
+    def knows_any(self) -> bool:
+        return bool(self._values)
+
+    def text(self, text: str) -> str:
+        """A message without any of it."""
+        shown = masked_text(text)
+        return self._compiled[0].sub(MASK, shown) if text and self._values else shown
+
+    def kept(self, obj: Obj) -> Obj:
+        """An object as it may be kept; marked when something of it was hidden."""
+        shown, hidden = masked(obj)
+        found = self._searched(shown) if self._values else shown
+        if not hidden and found is shown:
+            return shown
+        meta = found.get("metadata")
+        return {**found, "metadata": {**meta, MASKED: True}} if isinstance(meta, dict) else found
+
+    def told(self, recorded: Recorded) -> Recorded:
+        """An attempt as it may be kept."""
+        verdict = recorded.verdict
+        return replace(
+            recorded,
+            causes=tuple(map(self._why, recorded.causes)),
+            verdict=replace(verdict, message=self.text(verdict.message)) if verdict and verdict.message else verdict,
+            calls=tuple(map(self.made, recorded.calls)),
+            reads=tuple(map(self._read, recorded.reads)),
+            wishes=tuple(map(self._wish, recorded.wishes)),
+            intents=tuple(map(self._intent, recorded.intents)),
+            skipped=tuple(map(self.text, recorded.skipped)),
+            traceback=self.text(recorded.traceback),
+        )
+
+    def made(self, made: Made) -> Made:
+        changes, call = self._changes(made.changes), made.call
+        if call.error:
+            call = replace(call, error=self.text(call.error))
+        return made if call is made.call and changes is made.changes else Made(call=call, changes=changes)
+
+    def _why(self, why: Why) -> Why:
+        changes = self._changes(why.changes)
+        if changes is why.changes and not why.detail:
+            return why
+        return replace(why, changes=changes, detail=self.text(why.detail))
+
+    def _changes(self, changes: Changes) -> Changes:
+        if not changes.shown:
+            return changes
+        shown = tuple(map(self._difference, changes.shown))
+        same = all(new is old for new, old in zip(shown, changes.shown, strict=True))
+        return changes if same else replace(changes, shown=shown)
+
+    def _difference(self, one: Difference) -> Difference:
+        shown = masked_difference(one)
+        if not self._values:
+            return shown
+        old, new = self._searched(shown.old), self._searched(shown.new)
+        return shown if old is shown.old and new is shown.new else replace(shown, old=old, new=new)
+
+    def _read(self, read: Read) -> Read:
+        return read if read.raised is None else replace(read, raised=self._raised(read.raised))
+
+    def _wish(self, wish: Wish) -> Wish:
+        raised = wish.raised and self._raised(wish.raised)
+        return replace(wish, body=self._body(wish), raised=raised) if wish.body or raised else wish
+
+    def _body(self, wish: Wish) -> bytes:
+        if not wish.body:
+            return wish.body
+        body = json.loads(wish.body)
+        if not isinstance(body, dict):
+            return wish.body
+        shown, hidden = masked(body, wish.resource)
+        found = self._searched(shown) if self._values else shown
+        return json.dumps(found, separators=(",", ":")).encode() if hidden or found is not body else wish.body
+
+    def _raised(self, raised: Raised) -> Raised:
+        causes = tuple(replace(cause, message=self.text(cause.message)) for cause in raised.causes)
+        return replace(raised, message=self.text(raised.message), causes=causes)
+
+    def _intent(self, intent: Intent) -> Intent:
+        return replace(intent, message=self.text(intent.message))
+
+    def _searched(self, value: Any) -> Any:
+        """A value with every text that holds a known one hidden in part; itself when there is none."""
+        if isinstance(value, dict):
+            walked = {key: part if key in _IDENTITY else self._searched(part) for key, part in value.items()}
+            return walked if any(part is not value[key] for key, part in walked.items()) else value
+        if isinstance(value, list):
+            items = [self._searched(part) for part in value]
+            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        if not isinstance(value, str):
+            return value
+        shown = self._compiled[1].sub(MASK, value)
+        return value if shown == value else shown
+
+    @property
+    def _compiled(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """For messages, and for objects."""
+        if self._patterns is None:
+            strong = [text for text in self._values if len(text) > _LONGEST_NAME or not _NAME.fullmatch(text)]
+            self._patterns = _pattern(self._values), _pattern(strong)
+        return self._patterns
+
+    def __repr__(self) -> str:
+        return f"Secrecy(values={len(self._values)})"
+
+
+def _pattern(values: Iterable[str]) -> re.Pattern[str]:
+    # The longest first: one may begin like another.
+    return re.compile("|".join(map(re.escape, sorted(values, key=len, reverse=True))) or r"(?!)")
+
+
+def _values(secret: Any) -> Iterator[str]:
+    """Everything that a Secret, or a JSON patch of one, holds: as it is, and decoded."""
+    if isinstance(secret, list):
+        for step in secret:
+            yield from _below(step.get("value"))
+        return
+    for text in _below(secret.get("data")):
+        yield text
+        yield from _decoded(text)
+    yield from _below(secret.get("stringData"))
+    copy = annotations_of(secret).get(LAST_APPLIED) if isinstance(secret.get("metadata"), dict) else None
+    if copy:
+        try:
+            yield from _values(json.loads(copy))
+        except (ValueError, AttributeError):
+            yield copy
+
+
+def _below(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        yield from _decoded(value)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _below(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _below(part)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    try:
+        yield base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return
+
+
+def _spelled(value: str) -> Iterator[str]:
+    """The value in the spellings in which messages have it; of several lines also each for itself."""
+    if len(value) < _SHORTEST:
+        return
+    yield value
+    yield base64.b64encode(value.encode("utf-8", "surrogatepass")).decode()
+    spellings = (json.dumps(value)[1:-1], repr(value)[1:-1], quote(value, safe=""), value.strip())
+    yield from (one for one in spellings if len(one) >= _SHORTEST)
+    yield from (line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
+from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, is_telling, masked, masked_difference, masked_text
+from kubectl_ctrl.model.resources import SECRETS
+
+JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("password", "DB_PASSWORD", "passwd", "token", "accessToken", "bearerToken", "clientSecret", "secret"),
+        *("privateKey", "private-key", "AWS_SECRET_ACCESS_KEY", "api_key", "Authorization", "tls.key", "id_rsa"),
+    ],
+)
+def test_keys_of_secrets_are_telling(key: str) -> None:
+    assert is_telling(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("secretName", "secretRef", "tokenSecretRef", "passwordSecretRef", "tokenExpirationSeconds", "key", "keys"),
+        *("imagePullSecrets", "secretKeyRef", "privateKeyPath", "name", "topologyKey", "monkey"),
+    ],
+)
+def test_names_and_references_are_not(key: str) -> None:
+    assert not is_telling(key)
+
+
+def test_a_secret_keeps_the_names_of_its_entries() -> None:
+    data = {"user": base64.b64encode(b"canary").decode()}
+    secret = {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "a"}, "data": data, "stringData": {"x": "y"}}
+    assert masked(secret) == ({**secret, "data": {"user": MASK}, "stringData": {"x": MASK}}, True)
+    bare = {"metadata": {"name": "a"}, "data": data}
+    assert masked(bare, SECRETS) == ({**bare, "data": {"user": MASK}}, True)
+    assert masked(bare) == (bare, False)
+
+
+def test_what_is_hidden_elsewhere_goes_by_its_key_and_the_copy_of_apply_is_dropped() -> None:
+    variables = [{"name": "DB_PASSWORD", "value": "x"}, {"name": "HOST", "value": "y"}]
+    spec = {"password": "x", "secretName": "db", "env": variables, "token": {"name": "z"}, "automountToken": True}
+    obj = {"metadata": {"annotations": {LAST_APPLIED: json.dumps({"spec": spec}), "a": "b"}}, "spec": spec}
+    shown, hidden = masked(obj)
+    assert hidden
+    assert shown["metadata"] == {"annotations": {"a": "b"}}
+    hidden_variables = [{"name": "DB_PASSWORD", "value": MASK}, {"name": "HOST", "value": "y"}]
+    assert shown["spec"] == {**spec, "password": MASK, "env": hidden_variables}
+    assert obj["spec"]["password"] == "x", "what was given stays as it is"
+
+
+def test_what_holds_nothing_is_given_back_itself() -> None:
+    obj: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"list": [{"name": "x", "value": "y"}]}}
+    assert masked(obj)[0] is obj
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"cannot use {JWT} there", f"cannot use {MASK} there"),
+        ("Authorization: Bearer abcdefgh1234 refused", f"Authorization: Bearer {MASK} refused"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", MASK),
+        ("https://user:pass@host/path", f"https://{MASK}@host/path"),
+        (
+            "mail me@example.com about https://example.com:8443/x",
+            "mail me@example.com about https://example.com:8443/x",
+        ),
+    ],
+)
+def test_tokens_and_keys_are_known_by_their_form(text: str, shown: str) -> None:
+    assert masked_text(text) == shown
+    assert masked({"note": text})[0] == {"note": shown}
+
+
+@pytest.mark.parametrize(
+    ("path", "hides"),
+    [
+        ("spec.password", True),
+        ('data["db.password"]', True),
+        ('data["tls.key"]', True),
+        ("spec.containers[name=a].env[name=DB_PASSWORD].value", True),
+        (f'metadata.annotations["{LAST_APPLIED}"]', True),
+        ("spec.containers[name=a].env[name=HOST].value", False),
+        ("spec.tolerations[key=a].key", False),
+        ("spec.volumes[name=secret]", False),
+        ("spec.secretName", False),
+    ],
+)
+def test_differences_go_by_the_last_name_of_their_path(path: str, *, hides: bool) -> None:
+    shown = masked_difference(Difference(path=path, old=ABSENT, new="canary"))
+    assert shown == Difference(path=path, old=ABSENT, new=HIDDEN if hides else "canary")
+
+
+def test_differences_hide_inside_their_values() -> None:
+    shown = masked_difference(Difference(path="spec", old={"token": "canary", "a": 1}, new=ABSENT))
+    assert shown.old == {"token": MASK, "a": 1}
