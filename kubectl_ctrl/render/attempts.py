@@ -10,8 +10,9 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import Call, Outcome, Verdict
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.diffs import ABSENT, Difference
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Recorded, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.text import cut, escaped
@@ -152,6 +153,8 @@ def difference_text(difference: Difference, style: Style) -> str:
 def _value(value: Any) -> str | None:
     if value is ABSENT:
         return "-"
+    if value is HIDDEN:
+        return MASK
     if isinstance(value, dict | list):
         return None
     text = escaped(str(value).lower() if isinstance(value, bool) else str(value))
@@ -167,11 +170,19 @@ def what(attempt: Recorded) -> str:
 
 
 def call_text(call: Call) -> str:
-    """`apply Deployment/web 200`, `patch Foo/x/status 409`, `create Deployment/web no answer`."""
+    """`apply Deployment/web 200`, `patch Foo/x/status 409`, `create Deployment/web answer unknown`."""
+    return f"{call.verb} {place_text(call)} {answer_text(call)}{' (dry run)' if call.dry_run else ''}"
+
+
+def place_text(call: Call) -> str:
+    """What a call is about: `Deployment/web`, `Foo/x/status`."""
     kind = call.resource.kind if call.resource else ""
-    place = "/".join(part for part in (kind, call.name, call.subresource) if part)
-    dry = " (dry run)" if call.dry_run else ""
-    return f"{call.verb} {escaped(place)} {call.code if call.code is not None else 'no answer'}{dry}"
+    return escaped("/".join(part for part in (kind, call.name, call.subresource) if part))
+
+
+def answer_text(call: Call) -> str:
+    """The code that came back. Of a write without one nobody knows whether it was done."""
+    return str(call.code) if call.code is not None else "answer unknown" if call.write else "no answer"
 
 
 def outcome_text(attempt: Recorded) -> str:

@@ -61,7 +61,7 @@ HEAD = "2026-01-01T12:00:00.000+00:00 default/web r7f3-12  "
         ),
         (
             attempt(SCALED, verdict=Verdict(outcome=Outcome.AFTER, delay=90), calls=(replace(CREATED, code=None),)),
-            "spec.replicas 1→3 by kubectl-edit | create Deployment/web no answer | 41ms again in 1m30s",
+            "spec.replicas 1→3 by kubectl-edit | create Deployment/web answer unknown | 41ms again in 1m30s",
         ),
         (
             attempt(SCALED, verdict=Verdict(outcome=Outcome.DROPPED)),

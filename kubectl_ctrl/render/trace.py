@@ -1,0 +1,301 @@
+"""`trace` as text: who is told of, a row for each attempt with what belongs to it below, and what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.conditions import find
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.record import Lived, Recorded, Run, Story, Subject
+from kubectl_ctrl.render.attempts import Style, outcome_text, why
+from kubectl_ctrl.render.queue import moment_text
+from kubectl_ctrl.render.text import cut, escaped, table
+from kubectl_ctrl.render.tracebelow import below
+from kubectl_ctrl.render.tracerows import Columns, Showing, columns, header, painted, row
+
+_FAILED = (Outcome.RETRY, Outcome.TERMINAL)
+_TELLING = ("Ready", "Available", "Progressing")
+_LABEL = 6  # `NEXT`, `HINT` and what separates them from their text
+_LEAST = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Counts over all attempts that are meant, also those that are not shown."""
+
+    attempts: int
+    reads: int
+    writes: int
+    errors: int
+    interrupted: int
+    first: float  # wall time of the first; 0 without any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What stands around the rows."""
+
+    totals: Totals
+    hidden: int = 0  # older attempts that are meant and not shown
+    over: Mapping[str, str]  # of each run that is over, how it ended: `ended 10:31:07`
+    object: Obj | None = None  # as it was when last seen
+    seen: float = 0.0  # when that was
+    live: bool = False  # a run watches it still, so that what was seen last is so now
+    gone: float | None = None  # when it was seen deleted
+    coming: tuple[str, ...] = ()  # what will make it run again
+    hint: str = ""
+
+
+def totals(attempts: Sequence[Recorded]) -> Totals:
+    return Totals(
+        attempts=len(attempts),
+        reads=sum(len(one.reads) for one in attempts),
+        writes=sum(len(one.writes) for one in attempts),
+        errors=sum(one.verdict is not None and one.verdict.outcome in _FAILED for one in attempts),
+        interrupted=sum(one.interrupted for one in attempts),
+        first=attempts[0].started if attempts else 0.0,
+    )
+
+
+def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> Iterator[str]:
+    """All of it."""
+    rows = Rows(
+        runs=story.runs,
+        over=scene.over,
+        widths=columns(story.attempts, showing, style),
+        showing=showing,
+        style=style,
+    )
+    yield from head_lines(story, scene, style)
+    yield ""
+    yield rows.header
+    yield from rows.lines(story.attempts)
+    yield from foot_lines(story, scene, style)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Shows attempts one after the other, as they are read or as they come."""
+
+    runs: Sequence[Run]
+    over: Mapping[str, str]
+    widths: Columns
+    showing: Showing
+    style: Style
+
+    @property
+    def header(self) -> str:
+        return painted(header(self.widths, self.style), "1", self.style)
+
+    def lines(self, attempts: Iterable[Recorded], told: str = "") -> Iterator[str]:
+        """With a line before each run where there is more than one; `told` is the run told of before."""
+        for attempt in attempts:
+            if attempt.run != told and (told or len(self.runs) > 1) and self.style.width is not None:
+                yield self.separator(attempt.run)
+            told = attempt.run
+            yield from row(attempt, self.widths, self.showing, self.style)
+            yield from below(attempt, self.showing, self.style)
+
+    def separator(self, name: str) -> str:
+        run = next((run for run in self.runs if run.id == name), None)
+        text = f"run {name}"
+        if run is not None:
+            who = ", ".join(played.name for played in run.controllers)
+            over = [self.over[name]] if name in self.over else []
+            lost = [f"{run.gaps} rows lost"] if run.gaps else []
+            since = f"since {moment_text(run.began, self.showing.now, self.style)}"
+            text = ", ".join([f"{text}: {who}", f"pid {run.pid} on {run.host}", since, *over, *lost])
+        rule = ("─" if self.style.unicode else "-") * 2
+        return painted(cut(f"{rule} {escaped(text)}", self.style.width, mark=self.style.mark), "2", self.style)
+
+
+# Above the rows.
+
+
+def head_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
+    dot = " · " if style.unicode else " | "
+    yield from _joined(_about(story, scene, style), dot, style)
+    yield from _joined(_recorded(story, scene, style), dot, style)
+    yield from (_older(lived, story, style) for lived in story.older)
+    if scene.hidden:
+        yield f"{_count(scene.hidden, 'older reconcile')} not shown (--last 0 shows all)"
+
+
+def _about(story: Story, scene: Scene, style: Style) -> list[str]:
+    kind = story.resource.kind if story.resource else ""
+    parts = [f"{kind} {escaped(str(story.key))}" if story.key else kind]
+    if story.cluster:
+        parts.append(escaped(story.cluster.contexts[0] if story.cluster.contexts else story.cluster.key))
+    parts += object_facts(scene, story.at, style)
+    if scene.gone is not None:
+        parts.append(f"deleted {moment_text(scene.gone, story.at, style)}")
+    elif scene.object is not None and not scene.live:
+        parts.append(f"as of {moment_text(scene.seen, story.at, style)}")
+    return parts
+
+
+def object_facts(scene: Scene, now: float, style: Style) -> Iterator[str]:
+    """Generation and the most telling condition, as they were when the object was last seen."""
+    if scene.object is None:
+        return
+    metadata, status = scene.object.get("metadata") or {}, scene.object.get("status") or {}
+    if "generation" in metadata:
+        observed = f" observed {status['observedGeneration']}" if "observedGeneration" in status else ""
+        yield escaped(f"generation {metadata['generation']}{observed}")
+    if metadata.get("deletionTimestamp"):
+        yield escaped(f"being deleted since {_when(metadata['deletionTimestamp'], now, style)}")
+    names = [*_TELLING, *(one.get("type") for one in status.get("conditions") or () if isinstance(one, dict))]
+    condition = next((found for name in names if (found := find(scene.object, str(name)))), None)
+    if condition is not None:
+        reason = f" ({condition['reason']})" if condition.get("reason") and condition.get("status") != "True" else ""
+        since = _age(condition.get("lastTransitionTime"), now if scene.live else scene.seen)
+        yield escaped(f"{condition.get('type')}={condition.get('status')}{reason}{since}")
+
+
+def _when(text: str, now: float, style: Style) -> str:
+    try:
+        return moment_text(parse_rfc3339(text), now, style)
+    except (ValueError, TypeError):
+        return text
+
+
+def _age(text: object, now: float) -> str:
+    try:
+        return f" for {format_duration(max(round(now - parse_rfc3339(str(text))), 0))}"
+    except ValueError:
+        return ""
+
+
+def _recorded(story: Story, scene: Scene, style: Style) -> list[str]:
+    counts = scene.totals
+    parts = [f"recorded {_by(story, scene, style)}".rstrip()]
+    parts += [_count(counts.attempts, "reconcile"), f"{_count(counts.reads, 'read')}, {_count(counts.writes, 'write')}"]
+    parts.append(_count(counts.errors, "error"))
+    if counts.interrupted:
+        parts.append(f"{counts.interrupted} interrupted")
+    return [*parts, _count(sum(run.gaps for run in story.runs), "gap")]
+
+
+def _by(story: Story, scene: Scene, style: Style) -> str:
+    if not story.runs:
+        return ""
+    if len(story.runs) > 1:
+        return f"by {len(story.runs)} runs since {moment_text(scene.totals.first, story.at, style)}"
+    run = story.runs[0]
+    names = list(dict.fromkeys(one.controller for one in story.attempts)) or [one.name for one in run.controllers]
+    over = scene.over.get(run.id, "")
+    since = moment_text(run.began, story.at, style)
+    who = escaped(f"{', '.join(names)}@{run.host}")
+    return f"by {who} (run {run.id}, pid {run.pid}) since {since}{', ' + over if over else ''}"
+
+
+def _older(lived: Lived, story: Story, style: Style) -> str:
+    until = moment_text(lived.last, story.at, style)
+    return f"an older object of this name: {_count(lived.attempts, 'reconcile')} until {until} (--uid {lived.uid})"
+
+
+def _joined(parts: Iterable[str], dot: str, style: Style) -> Iterator[str]:
+    """As many parts on a line as fit."""
+    line = ""
+    for part in parts:
+        longer = f"{line}{dot}{part}" if line else part
+        if style.width is not None and line and len(longer) > style.width:
+            yield line
+            line = f"  {part}"
+        else:
+            line = longer
+    yield line if style.width is None else cut(line, max(style.width, _LEAST), mark=style.mark)
+
+
+# Below the rows.
+
+
+def foot_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
+    if echoes := _echoes(story.attempts):
+        yield from _labelled("", echoes, style)
+    if scene.coming or scene.hint:
+        yield ""
+    dot = " · " if style.unicode else " | "
+    if scene.coming:
+        yield from _labelled("NEXT", dot.join(scene.coming), style)
+    if scene.hint:
+        yield from _labelled("HINT", scene.hint, style)
+
+
+def _echoes(attempts: Sequence[Recorded]) -> str:
+    counts = {one.number: one.echoes + len(one.heard) for one in attempts if one.echoes + len(one.heard)}
+    total = sum(counts.values())
+    if not total:
+        return ""
+    where = ", ".join(f"#{number}" for number in list(counts)[-5:])
+    more = f"{len(counts) - 5} others and " if len(counts) > 5 else ""
+    return f"{_count(total, 'echo', 'echoes')} of own writes in {more}{where}: dropped, no reconcile"
+
+
+def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
+    room = None if style.width is None else max(style.width - _LABEL, _LEAST)
+    lines = [text] if room is None or len(text) <= room else wrap(text, room, break_on_hyphens=False)
+    for at, line in enumerate(lines):
+        yield f"{label if at == 0 else '':{_LABEL}}{line}".rstrip()
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+# All objects of a type.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which columns a table of objects has."""
+
+    now: float
+    namespaces: bool
+    wide: bool
+    controllers: bool
+
+
+def subject_lines(subjects: Sequence[Subject], *, now: float, namespaces: bool, wide: bool, style: Style) -> list[str]:
+    """A table of objects: how often each was reconciled, and how the last time went."""
+    several = len({subject.controller for subject in subjects}) > 1
+    listing = Listing(now=now, namespaces=namespaces, wide=wide, controllers=several)
+    rows = [_subject(subject, listing, style) for subject in subjects]
+    names = ["NAMESPACE"] * namespaces + ["NAME"] + ["CONTROLLER"] * several
+    titles = [*names, "RECONCILES", "FAILED", "LAST", *["ATTEMPT", "UID"] * wide, "WHY", "OUTCOME"]
+    if style.width is not None and not wide:
+        rows = _narrowed(rows, titles, style.width, style.mark)
+    first, *rest = table(rows, header=titles).split("\n")
+    colors = [_color(subject.last) for subject in subjects]
+    return [painted(first, "1", style), *(painted(line, code, style) for line, code in zip(rest, colors, strict=True))]
+
+
+def _subject(subject: Subject, listing: Listing, style: Style) -> list[str]:
+    last = subject.last
+    ago = format_duration(max(round(listing.now - last.started), 0)) + " ago"
+    cells = [escaped(subject.key.namespace) or "-"] * listing.namespaces + [escaped(subject.key.name)]
+    cells += [escaped(subject.controller)] * listing.controllers
+    cells += [f"{subject.attempts}", f"{subject.failures}"]
+    cells.append(moment_text(last.started, listing.now, style) if style.full_times else ago)
+    cells += [last.id, subject.uid or "-"] * listing.wide
+    reason = why(last.causes, last.causes_total, style, style.primaries.get(last.controller) or subject.resource)
+    return [*cells, reason, outcome_text(last)]
+
+
+def _narrowed(rows: list[list[str]], titles: list[str], width: int, mark: str) -> list[list[str]]:
+    """The two last columns share what is left; of a long one the end gives way."""
+    fixed = sum(max(len(line[at]) for line in (titles, *rows)) + 3 for at in range(len(titles) - 2))
+    room = max(width - fixed - 3, _LEAST)
+    longest = max((len(line[-1]) for line in rows), default=0)
+    outcome = max(min(longest, room // 2), 12)
+    return [[*line[:-2], cut(line[-2], room - outcome, mark=mark), cut(line[-1], outcome, mark=mark)] for line in rows]
+
+
+def _color(last: Recorded) -> str:
+    failed = last.interrupted or (last.verdict is not None and last.verdict.outcome in _FAILED)
+    return "31" if failed else ""

@@ -1,0 +1,239 @@
+"""One attempt as `trace` shows it: a row, and below it what else woke it, what it did and what that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from textwrap import wrap
+
+from kubectl_ctrl.model.attempt import Call, Outcome
+from kubectl_ctrl.model.cause import CauseKind, Request
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.record import Made, Recorded
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.attempts import Style, call_text, cause_text, difference_text, timestamp, verdict_text, why
+from kubectl_ctrl.render.queue import moment_text
+from kubectl_ctrl.render.text import escaped
+
+# From here on WHY is a column; a narrower terminal gets it on a line of its own.
+ROOMY = 100
+# No column is narrower: on so small a terminal the terminal itself breaks the line.
+_LEAST = 16
+_INDENT = " " * 6
+_ENDLESS = 1_000_000
+_SHOWN_CHANGES = 4
+_GAP = "  "
+
+_RED, _YELLOW, _CYAN, _DIM = "31", "33", "36", "2"
+_OUTCOMES = {Outcome.RETRY: _RED, Outcome.TERMINAL: _RED, Outcome.DROPPED: _RED, Outcome.WAITING: _YELLOW}
+_WHYS = {
+    CauseKind.ADDED: _CYAN,
+    CauseKind.MODIFIED: _CYAN,
+    CauseKind.DELETED: _CYAN,
+    CauseKind.MANUAL: _CYAN,
+    CauseKind.RETRY: _YELLOW,
+}
+
+
+def _no_body(uid: str, version: str) -> Obj | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showing:
+    """What is to be told of each attempt."""
+
+    now: float
+    about: tuple[Resource, Request] | None = None  # None: the rows are of several objects, and each names its own
+    calls: bool = False  # every call, and the reads
+    diff: bool = False
+    wide: bool = False
+    body: Callable[[str, str], Obj | None] = field(default=_no_body, repr=False)  # of a UID and version, for `diff`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """How wide each column is, 0 where it is left out; fixed with the first row, because rows may follow for hours."""
+
+    number: int
+    start: int
+    wait: int
+    took: int
+    controller: int
+    request: int
+    calls: int
+    why: int = 0  # 0: it has lines of its own
+    outcome: int = _ENDLESS
+
+    @property
+    def left(self) -> int:
+        """Where WHY begins, or CALLS where it has lines of its own."""
+        parts = (self.number, self.start, self.wait, self.took, self.controller, self.request)
+        return sum(part + len(_GAP) for part in parts if part)
+
+
+def columns(attempts: Sequence[Recorded], showing: Showing, style: Style) -> Columns:
+    """Wide enough for these, and for what is likely to follow."""
+    several = style.controllers or len({attempt.controller for attempt in attempts}) > 1
+    others = showing.about is None or any(attempt.request != showing.about[1] for attempt in attempts)
+
+    def widest(least: int, text: Callable[[Recorded], str]) -> int:
+        return max([least, *(len(text(attempt)) for attempt in attempts)])
+
+    fixed = Columns(
+        number=widest(4, lambda one: _number(one, showing, style)),
+        start=widest(8, lambda one: moment_text(one.started, showing.now, style)),
+        wait=widest(5, lambda one: format_duration(one.waited)),
+        took=widest(5, _took),
+        controller=widest(10, lambda one: one.controller) if several else 0,
+        request=widest(6, lambda one: escaped(str(one.request))) if others else 0,
+        calls=widest(5, _counts),
+    )
+    if style.width is None:
+        return fixed
+    room = style.width - fixed.left - fixed.calls - len(_GAP)
+    if style.width < ROOMY:
+        return replace(fixed, outcome=max(room, _LEAST))
+    room -= len(_GAP)
+    spare = room - widest(_LEAST, lambda one: _why(one, style))
+    outcome = min(widest(_LEAST, _outcome), max(spare, room * 2 // 5))
+    return replace(fixed, why=max(room - outcome, _LEAST), outcome=max(outcome, _LEAST))
+
+
+def header(widths: Columns, style: Style) -> str:
+    line = _left(("#".rjust(widths.number), "START", "WAIT", "TOOK", "CONTROLLER", "OBJECT"), widths)
+    if style.width is None:
+        return f"{line}{'CALLS'.ljust(widths.calls)}{_GAP}WHY | WROTE | OUTCOME"
+    if not widths.why:
+        return f"{line}{'CALLS'.ljust(widths.calls)}{_GAP}OUTCOME"
+    return f"{line}{'WHY'.ljust(widths.why)}{_GAP}{'CALLS'.ljust(widths.calls)}{_GAP}OUTCOME"
+
+
+def row(attempt: Recorded, widths: Columns, showing: Showing, style: Style) -> Iterator[str]:
+    """The lines of one attempt: one, where nobody looks at a terminal; else as many as telling it whole takes."""
+    left = _left(
+        (
+            _number(attempt, showing, style).rjust(widths.number),
+            moment_text(attempt.started, showing.now, style),
+            format_duration(attempt.waited).rjust(widths.wait),
+            _took(attempt).rjust(widths.took),
+            escaped(attempt.controller),
+            escaped(str(attempt.request)),
+        ),
+        widths,
+    )
+    calls = _counts(attempt).ljust(widths.calls)
+    if style.width is None:
+        yield f"{left}{calls}{_GAP}{_all_causes(attempt, style)} | {_wrote(attempt, style)} | {_outcome(attempt)}"
+        return
+    outcome = _folded(_outcome(attempt), widths.outcome)
+    reason = _folded(_why(attempt, style), widths.why or max(style.width - len(_INDENT), _LEAST))
+    beside = reason if widths.why else []
+    for at in range(max(len(outcome), len(beside))):
+        line = left if at == 0 else " " * widths.left
+        if widths.why:
+            line += _cell(reason[at] if at < len(reason) else "", _why_color(attempt), widths.why, style) + _GAP
+        line += (calls if at == 0 else " " * widths.calls) + _GAP
+        yield (line + _cell(outcome[at] if at < len(outcome) else "", _outcome_color(attempt), 0, style)).rstrip()
+    if not widths.why:
+        yield from (_INDENT + _cell(part, _why_color(attempt), 0, style) for part in reason)
+
+
+def _left(cells: tuple[str, ...], widths: Columns) -> str:
+    sizes = (widths.number, widths.start, widths.wait, widths.took, widths.controller, widths.request)
+    return "".join(cell.ljust(size) + _GAP for cell, size in zip(cells, sizes, strict=True) if size)
+
+
+# The cells.
+
+
+def _number(attempt: Recorded, showing: Showing, style: Style) -> str:
+    """Without the run where a separator names it."""
+    return attempt.id if showing.wide or style.width is None else str(attempt.number)
+
+
+def _took(attempt: Recorded) -> str:
+    return "-" if attempt.took is None else format_duration(attempt.took)
+
+
+def _counts(attempt: Recorded) -> str:
+    parts = (f"{len(attempt.reads)}r" if attempt.reads else "", f"{len(attempt.writes)}w" if attempt.writes else "")
+    return " ".join(filter(None, parts)) or "-"
+
+
+def _why(attempt: Recorded, style: Style) -> str:
+    return why(attempt.causes, attempt.causes_total, style, style.primaries.get(attempt.controller))
+
+
+def _all_causes(attempt: Recorded, style: Style) -> str:
+    primary = style.primaries.get(attempt.controller)
+    lost = attempt.causes_total - len(attempt.causes)
+    texts = [cause_text(cause, style, primary) for cause in attempt.causes] or ["?"]
+    return "; ".join([*texts, *([f"{lost} more that were not kept"] if lost > 0 else [])])
+
+
+def _wrote(attempt: Recorded, style: Style) -> str:
+    """Every call that matters, with what it changed: nobody looks at lines below."""
+    return "; ".join(deed_text(made, style) for made in that_matter(attempt)) or "nothing"
+
+
+def that_matter(attempt: Recorded) -> list[Made]:
+    """Every write, and whatever failed or was not answered."""
+    return [made for made in attempt.calls if matters(made.call)] + [m for m in attempt.background if m.call.error]
+
+
+def matters(call: Call) -> bool:
+    return bool(call.error) or call.write or (call.code is None and not call.dry_run)
+
+
+def deed_text(made: Made, style: Style) -> str:
+    """`patch Deployment/web 200 25ms spec.replicas 9→11`."""
+    parts = (call_text(made.call), format_duration(made.call.took), changed_text(made, style), escaped(made.call.error))
+    return " ".join(filter(None, parts))
+
+
+def changed_text(made: Made, style: Style) -> str:
+    """What a write changed, in a few words."""
+    call, changes = made.call, made.changes
+    if changes.total:
+        shown = ", ".join(difference_text(one, style) for one in changes.shown[:_SHOWN_CHANGES])
+        rest = changes.total - min(len(changes.shown), _SHOWN_CHANGES)
+        return shown + (f", {rest} more" if rest > 0 else "")
+    if call.write and call.new_version and call.new_version == call.old_version:
+        return "changed nothing"
+    return "created" if call.verb == "create" and call.code == 201 else ""
+
+
+def _outcome(attempt: Recorded) -> str:
+    if attempt.verdict is None:
+        return "interrupted" if attempt.interrupted else "running"
+    return verdict_text(attempt.verdict)
+
+
+def _why_color(attempt: Recorded) -> str:
+    return _WHYS.get(attempt.causes[0].kind, _DIM) if attempt.causes else _DIM
+
+
+def _outcome_color(attempt: Recorded) -> str:
+    if attempt.verdict is None:
+        return _RED if attempt.interrupted else ""
+    return _OUTCOMES.get(attempt.verdict.outcome, "")
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return wrap(text, max(width, _LEAST), break_on_hyphens=False) or [""]
+
+
+def _cell(text: str, color: str, width: int, style: Style) -> str:
+    return painted(text, color, style) + " " * max(width - len(text), 0)
+
+
+def painted(text: str, color: str, style: Style) -> str:
+    return f"\x1b[{color}m{text}\x1b[0m" if style.color and color and text else text
+
+
+def interval(first: float, last: float, style: Style) -> str:
+    """`10:04:06-10:04:09`, or one time where both read the same."""
+    texts = list(dict.fromkeys((timestamp(first, style), timestamp(last, style))))
+    return ("–" if style.unicode else "-").join(texts)  # noqa: RUF001

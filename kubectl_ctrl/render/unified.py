@@ -1,0 +1,59 @@
+"""The step between two versions of an object as a unified diff of YAML, as far as the versions were kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import unified_diff
+from typing import Any, NamedTuple
+
+import yaml
+
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.record import Changes
+from kubectl_ctrl.render.attempts import Style, difference_text
+from kubectl_ctrl.render.text import escaped
+
+_COLORS = {"+": "32", "-": "31"}
+# Fields that change with every write and say nothing about it.
+_NOISE = ("managedFields", "resourceVersion", "generation")
+
+
+class Side(NamedTuple):
+    """Which object, and in which version it was before; "" when it was not there or not known."""
+
+    uid: str
+    version: str
+
+
+def unified_lines(
+    old: Side, new: str, changes: Changes, *, body: Callable[[str, str], Obj | None], style: Style
+) -> list[str]:
+    """The diff's lines; where a version was not kept, what was noted of the step instead."""
+    before = body(old.uid, old.version) if old.version else None
+    after = body(old.uid, new)
+    if after is None or (before is None and old.version):
+        return _noted(old, new, changes, style)
+    lines = list(unified_diff(_lines(before), _lines(after), lineterm="", n=2))[2:]
+    return [_painted(escaped(line), style) for line in lines if not line.startswith("@@")] or ["(no field of note)"]
+
+
+def _noted(old: Side, new: str, changes: Changes, style: Style) -> list[str]:
+    step = f"{old.version} to {new}" if old.version else new
+    why = f"(version {escaped(step)} is not kept; what was noted of it:)"
+    told = [difference_text(one, style) for one in changes.shown]
+    rest = changes.total - len(told)
+    return [why, *told, *([f"{rest} more"] if rest else [])] if told else [why.replace("; what was noted of it:", "")]
+
+
+def _lines(obj: Obj | None) -> list[str]:
+    if obj is None:
+        return []
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _NOISE}
+    text = yaml.dump({**obj, "metadata": metadata}, Dumper=dumper, sort_keys=True, width=4096, allow_unicode=True)
+    return str(text).splitlines()
+
+
+def _painted(line: str, style: Style) -> str:
+    code = _COLORS.get(line[:1])
+    return f"\x1b[{code}m{line}\x1b[0m" if style.color and code else line
