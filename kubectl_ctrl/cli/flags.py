@@ -104,14 +104,3 @@ LOOKING_BACK = (
         help="The cluster that is meant, by a context's name or a UID as recorded; it need not be there any more.",
     ),
 )
-
-# Of the verbs that look back.
-FROM = Flag("--from", value="FILE", default="", help="Read this recording instead of the one that run writes.")
-RECORDED_CLUSTER = Flag(
-    "--recorded-cluster",
-    value="NAME",
-    default="",
-    help="The recorded cluster that is meant, by the name of its context, its server, or the beginning of its UID.",
-)
-UTC = Flag("--utc", help="Show times in UTC rather than in local time.")
-OFFLINE = Flag("--offline", help="Ask no cluster, whatever the recording lacks.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.command import Verb, later
-from kubectl_ctrl.cli.flags import FROM, RECORDED_CLUSTER, UTC
+from kubectl_ctrl.cli.flags import LOOKING_BACK, UTC
 from kubectl_ctrl.cli.grammar import Flag
 
 VERB = Verb(
@@ -27,7 +27,7 @@ VERB = Verb(
         ("How many requests are ready, for a script", "queue foo -o json | jq '.controllers[0].depth.ready'"),
     ),
     flags=(
-        FROM,
+        *LOOKING_BACK,
         Flag(
             "-o",
             "--output",
@@ -35,7 +35,6 @@ VERB = Verb(
             default="text",
             help="text, wide, json or yaml; with -w, json is one document for each line.",
         ),
-        RECORDED_CLUSTER,
         UTC,
         Flag("-w", "--watch", help="Go on showing them as they change, until Ctrl-C."),
     ),

@@ -81,6 +81,12 @@ VERBS = (
         Effect.READ,
         "Show what waits, runs and backs off in the controllers that run here.",
     ),
+    Entry(
+        "rbac",
+        "kubectl_ctrl.cli.rbac:VERB",
+        Effect.READ,
+        "Print the rights that a controller is granted, used, lacked or never used.",
+    ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),
     Entry("version", "kubectl_ctrl.cli.version:VERB", Effect.NONE, "Print the version of this tool."),

@@ -13,7 +13,6 @@ from kubectl_ctrl.model.objects import Obj
 GROUP = "rbac.authorization.k8s.io"
 _VERSION = f"{GROUP}/v1"
 
-# As people list them.
 _ORDER = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
@@ -99,7 +98,7 @@ def rules(rights: Iterable[Right]) -> list[Obj]:
     # Names that may be used in the same way stand in one rule, and then resources of one group likewise.
     names: dict[tuple[str, str, tuple[str, ...], bool], list[str]] = {}
     for (group, resource, name), may in sorted(verbs.items()):
-        names.setdefault((group, resource, _sorted(may), bool(name)), []).append(name)
+        names.setdefault((group, resource, in_order(may), bool(name)), []).append(name)
     resources: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (group, resource, may_all, _), which in names.items():
         resources.setdefault((group, may_all, tuple(filter(None, which))), []).append(resource)
@@ -113,7 +112,8 @@ def _rule(group: str, resources: list[str], verbs: tuple[str, ...], names: tuple
     return {**rule, "verbs": list(verbs)}
 
 
-def _sorted(verbs: Iterable[str]) -> tuple[str, ...]:
+def in_order(verbs: Iterable[str]) -> tuple[str, ...]:
+    """As people list them."""
     return tuple(sorted(verbs, key=lambda verb: (_ORDER.index(verb) if verb in _ORDER else len(_ORDER), verb)))
 
 

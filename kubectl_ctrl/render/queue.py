@@ -58,7 +58,8 @@ def _block(sighting: Sighting, look: Look, style: Style) -> list[str]:
     gone = sighting.life is Life.GONE
     now = state.at if gone else look.now
     lines += _standing(state, now, style)
-    lines += _rows([_cells(entry, now, gone, style) for entry in state.entries], look.wide, style)
+    shared = None if style.full_times else sighting.namespace or None  # what the first line says already
+    lines += _rows([_cells(entry, shared, now, gone, style) for entry in state.entries], look.wide, style)
     lines += _untold(state)
     return lines + _crowds(state, now, look.wide, style)
 
@@ -132,9 +133,9 @@ def _rows(rows: list[list[str]], wide: bool, style: Style) -> list[str]:
     return [lines[0], *(_painted(line, row[1], style) for line, row in zip(lines[1:], rows, strict=True))]
 
 
-def _cells(entry: Waiting, now: float, gone: bool, style: Style) -> list[str]:
+def _cells(entry: Waiting, shared: str | None, now: float, gone: bool, style: Style) -> list[str]:
     return [
-        escaped(str(entry.request)),
+        escaped(entry.request.name if entry.request.namespace == shared else str(entry.request)),
         "interrupted" if gone and entry.state == "running" else entry.state,
         _for(entry.since, now, style),
         "" if entry.due is None else _next(entry.due, now, gone, style),

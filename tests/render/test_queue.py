@@ -70,7 +70,16 @@ LOST = State(
 ALL = (
     FOO,
     replace(FOO, controller="scaler", namespace="default", state=IDLE),
-    replace(FOO, controller="memcached", run="r0aa", pid=77, life=Life.GONE, seen=NOON - 100_000, state=LOST),
+    replace(
+        FOO,
+        controller="memcached",
+        run="r0aa",
+        pid=77,
+        namespace="default",
+        life=Life.GONE,
+        seen=NOON - 100_000,
+        state=LOST,
+    ),
     replace(FOO, controller="mine", run="r0ab", pid=78, recorded=False, state=None),
     replace(FOO, controller="idle", run="r0ac", pid=79, life=Life.STOPPED, seen=NOON - 42, state=IDLE),
     replace(FOO, controller="busy", run="r0ad", pid=80, life=Life.SILENT, seen=NOON - 42, state=IDLE),

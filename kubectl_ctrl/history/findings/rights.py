@@ -32,9 +32,14 @@ def account(
     *,
     states: Iterable[State] = (),
     granted: Iterable[Right] = (),
+    beside: Iterable[Right] = (),
     user: str,
 ) -> Account:
-    """Everything that can be said of one controller's rights; `user` is as whom it acts once it is installed."""
+    """Everything that can be said of one controller's rights.
+
+    `granted` is what its own roles say, `beside` what it gets without them; `user` is as whom it acts once it is
+    installed.
+    """
     known, given = list(calls), frozenset(granted)
     used = needed(plays, known)
     lacked = refusals(plays, known, states)
@@ -42,7 +47,8 @@ def account(
     for refusal in lacked:
         missing.setdefault(refusal.user or user, set()).add(refusal.right)
     # Without any grants there is no rbac.yaml to compare with.
-    ungranted = {right for right in used if given and not any(allows(one, right) for one in given)}
+    all_given = given | frozenset(beside)
+    ungranted = {right for right in used if given and not any(allows(one, right) for one in all_given)}
     if ungranted:
         missing.setdefault(user, set()).update(ungranted)
     attempts = {one.attempt for one in known if one.attempt}
