@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import pytest
@@ -165,7 +165,7 @@ def test_what_no_right_would_help_against_is_none(text: str) -> None:
 # --- together with what is granted ---
 
 
-def stated(*calls: CallOf, granted: Set[Right], beside: Set[Right] = frozenset()) -> Account:
+def stated(*calls: CallOf, granted: AbstractSet[Right], beside: AbstractSet[Right] = frozenset()) -> Account:
     return account("foo", [(RUN, FOO)], calls, granted=granted, beside=beside, user=SA)
 
 
