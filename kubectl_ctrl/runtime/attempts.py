@@ -38,6 +38,7 @@ class Cut(Enum):
     LEASE = "the lease was lost"
     STOP = "the run was stopped"
     RELOAD = "its code was replaced"
+    UNKNOWN = "what comes next was not recorded"  # in a replay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +147,14 @@ class Attempts:
             random=Random(notes.seed),  # noqa: S311  # for spreading and jitter; a replay makes the same one
             log=attempt_log(self._spec.name, notes.attempt, notes.start.request),
         )
-        task = asyncio.create_task(_reconciled(self._spec.reconcile, ctx), name=f"attempt {notes.attempt}")
+        task = asyncio.create_task(reconciled(self._spec.reconcile, ctx), name=f"attempt {notes.attempt}")
         request, started = notes.start.request, self._equipment.clock.elapsed()
         about = str(self._spec.primary.ref(request.name, request.namespace))
         return Running(notes, task, self._spec.reconcile, about=about, started=started)
 
 
-async def _reconciled(reconcile: Reconciler, ctx: Context) -> object:
+async def reconciled(reconcile: Reconciler, ctx: Context) -> object:
+    """What the reconciler returns or raises; an exit of the process is not its to ask for."""
     with attempt_context(ctx.attempt):
         try:
             return await reconcile(ctx, ctx.request)

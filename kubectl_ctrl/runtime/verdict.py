@@ -22,7 +22,7 @@ import inspect
 from asyncio import CancelledError
 from collections.abc import Iterator
 from pathlib import PurePath
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 from kubectl_ctrl.errors import (
@@ -120,8 +120,8 @@ def describe(error: BaseException) -> str:
 
 def where_raised(error: BaseException, reconciler: Reconciler) -> str:
     """`folder/file.py:line` of the innermost line of the reconciler's own code that the error passed, "" if none."""
-    code = getattr(inspect.unwrap(reconciler), "__code__", None) or getattr(type(reconciler).__call__, "__code__", None)
-    if code is None:  # a partial of something odd: the traceback has it all the same
+    code = code_of(reconciler)
+    if code is None:
         return ""
     home = PurePath(code.co_filename).parent
     spot = ""
@@ -129,6 +129,12 @@ def where_raised(error: BaseException, reconciler: Reconciler) -> str:
         if path.is_relative_to(home):
             spot = f"{path.parent.name}/{path.name}:{line}"
     return spot
+
+
+def code_of(reconciler: Reconciler) -> CodeType | None:
+    """None for a partial of something odd: the traceback has it all the same."""
+    code: CodeType | None = getattr(inspect.unwrap(reconciler), "__code__", None)
+    return code or getattr(type(reconciler).__call__, "__code__", None)
 
 
 def _fate(error: BaseException) -> tuple[Outcome, float]:

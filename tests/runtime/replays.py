@@ -1,0 +1,65 @@
+"""What the tests of replays share: attempts recorded on a stage, and executed again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kubectl_ctrl.model.attempt import Attempt
+from kubectl_ctrl.model.casefile import Case, dumps, loads
+from kubectl_ctrl.model.diffs import Difference
+from kubectl_ctrl.model.record import told
+from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
+from kubectl_ctrl.runtime.builder import ControllerSpec, controller
+from kubectl_ctrl.runtime.contract import Reconciler
+from kubectl_ctrl.runtime.replay import replay
+from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.testing.loop import run_virtual
+from tests.runtime.toy import CONFIGMAPS, TOYS
+from tests.runtime.world import World, toy
+
+
+def spec_of(reconcile: Reconciler) -> ControllerSpec:
+    return controller("toy", reconcile).for_(TOYS).owns(CONFIGMAPS)
+
+
+def recorded(
+    reconcile: Reconciler, scene: Callable[[World], Awaitable[None]] | None = None, **options: Any
+) -> list[Case]:
+    """Every attempt of a run in which the scene is played, after a journey through a case file."""
+
+    async def main() -> list[Attempt]:
+        world = World()
+        world.server.create(toy("bear", size=3))
+        async with world.running(spec_of(reconcile), **options):
+            await world.rest(1)
+            if scene is not None:
+                await scene(world)
+                await world.rest(1)
+        return world.attempts
+
+    return [case_of(attempt) for attempt in run_virtual(main())]
+
+
+def case_of(attempt: Attempt) -> Case:
+    return loads(dumps(Case(controller="toy", primaries=(TOYS,), attempt=told(attempt))))
+
+
+def again(case: Case, reconcile: Reconciler, timeout: float = 60.0) -> Replayed:
+    async def main() -> Replayed:
+        return await replay(case, reconcile, clock=FakeClock(), timeout=timeout)
+
+    return run_virtual(main())
+
+
+def fates(replayed: Replayed) -> list[tuple[Fate, str]]:
+    """What became of each write."""
+    return [(one.fate, f"{one.verb} {one.key.name if one.key else ''}") for one in replayed.writes]
+
+
+def fields(finding: Finding) -> list[tuple[str, Any, Any]]:
+    return [shown(one) for one in finding.changes]
+
+
+def shown(one: Difference) -> tuple[str, Any, Any]:
+    return one.path, one.old, one.new
