@@ -21,6 +21,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
     import latency
     import memory
     import queues
+    import recording
     import starts
 
     return {
@@ -30,6 +31,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
         "latency": latency.figures,
         "start": starts.figures,
         "foos": foos.figures,
+        "recording": recording.figures,
     }
 
 

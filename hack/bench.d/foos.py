@@ -14,13 +14,13 @@ from figure import Figure
 
 _ROOT = Path(__file__).resolve().parents[2]
 _REALKUBE = str(_ROOT / "hack" / "realkube")
-_CTRL = str(_ROOT / "bin" / "kubectl-ctrl")
-_FOLDER = _ROOT / "kubectl_ctrl" / "controllers" / "foo"
+CTRL = str(_ROOT / "bin" / "kubectl-ctrl")
+FOLDER = _ROOT / "kubectl_ctrl" / "controllers" / "foo"
 _FOOS = 1_000
 
 
 @contextmanager
-def _cluster() -> Iterator[tuple[str, Mapping[str, str]]]:
+def cluster() -> Iterator[tuple[str, Mapping[str, str]]]:
     """kubectl and the environment of a fresh cluster."""
     name = f"bench-{os.getpid()}"
     programs = subprocess.run([_REALKUBE, "build"], check=True, capture_output=True, text=True).stdout.strip()
@@ -32,7 +32,7 @@ def _cluster() -> Iterator[tuple[str, Mapping[str, str]]]:
         subprocess.run([_REALKUBE, "down", name], check=True, capture_output=True)
 
 
-def _foos(count: int) -> str:
+def foos(count: int) -> str:
     spec = {"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo"}
     return "\n---\n".join(
         json.dumps({**spec, "metadata": {"name": f"foo-{at}"}, "spec": {"deploymentName": f"foo-{at}", "replicas": 1}})
@@ -43,7 +43,7 @@ def _foos(count: int) -> str:
 def _until_idle(env: Mapping[str, str]) -> tuple[float, float]:
     """Seconds to the first line of a fresh process, and to its end."""
     started = time.perf_counter()
-    words = [_CTRL, "run", "foo", "--until-idle", "--timeout=10m"]
+    words = [CTRL, "run", "foo", "--until-idle", "--timeout=10m"]
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -55,14 +55,14 @@ def _until_idle(env: Mapping[str, str]) -> tuple[float, float]:
 
 
 def figures() -> Iterable[Figure]:
-    with _cluster() as (kubectl, env):
+    with cluster() as (kubectl, env):
 
         def run(*words: str, given: str = "") -> None:
             subprocess.run([kubectl, *words], env=env, input=given, text=True, check=True, capture_output=True)
 
-        run("apply", f"--filename={_FOLDER / 'crd.yaml'}")
+        run("apply", f"--filename={FOLDER / 'crd.yaml'}")
         run("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
-        run("apply", "--filename=-", given=_foos(1))
+        run("apply", "--filename=-", given=foos(1))
         started = time.perf_counter()
         run("get", "foos")
         baseline = time.perf_counter() - started
@@ -75,7 +75,7 @@ def figures() -> Iterable[Figure]:
             against="ms kubectl get foos",
         )
         started = time.perf_counter()
-        run("create", "--filename=-", given=_foos(_FOOS).split("\n---\n", 1)[1])
+        run("create", "--filename=-", given=foos(_FOOS).split("\n---\n", 1)[1])
         created = time.perf_counter() - started
         _, whole = _until_idle(env)
         yield Figure(
