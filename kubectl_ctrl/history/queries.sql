@@ -31,10 +31,11 @@ ON CONFLICT DO UPDATE SET name = name RETURNING id;
 
 -- name: add_attempt
 -- Once when it begins and once when it has ended; the row stays the same.
-INSERT INTO attempt (run, number, controller, started, took, outcome, calls, writes, document)
-VALUES (:run, :number, :controller, :started, :took, :outcome, :calls, :writes, :document)
+INSERT INTO attempt (run, number, controller, started, took, outcome, calls, writes, document, bodies)
+VALUES (:run, :number, :controller, :started, :took, :outcome, :calls, :writes, :document, :bodies)
 ON CONFLICT DO UPDATE SET took = excluded.took, outcome = excluded.outcome, calls = excluded.calls,
-    writes = excluded.writes, document = excluded.document
+    writes = excluded.writes, document = excluded.document,
+    bodies = excluded.bodies
 RETURNING id;
 
 -- name: find_attempt
@@ -58,12 +59,11 @@ DELETE FROM sent WHERE attempt = ?;
 INSERT INTO later (run, number, kind, document) VALUES (?, ?, ?, ?);
 
 -- name: add_body
--- Kept once; a later reader of the same version makes it stay longer.
-INSERT INTO body (object, version, seen, data) VALUES (:object, :version, :seen, :data)
-ON CONFLICT DO UPDATE SET seen = max(seen, excluded.seen);
+INSERT INTO body (object, version, digest, seen, data) VALUES (:object, :version, :digest, :seen, :data) RETURNING id;
 
 -- name: touch_body
-UPDATE body SET seen = max(seen, :seen) WHERE object = :object AND version = :version RETURNING id;
+-- Kept once: a later reader of the same makes it stay longer.
+UPDATE body SET seen = max(seen, :seen) WHERE object = :object AND version = :version AND digest = :digest RETURNING id;
 
 -- name: put_state
 INSERT INTO moment (run, controller, state) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state;
@@ -184,7 +184,23 @@ ORDER BY a.id;
 
 -- name: get_body
 SELECT b.data FROM object o JOIN type t ON t.id = o.type JOIN body b ON b.object = o.id
-WHERE o.uid = :uid AND b.version = :version AND t.cluster = :cluster;
+WHERE o.uid = :uid AND b.version = :version AND t.cluster = :cluster
+-- A cache may have kept the metadata alone.
+ORDER BY length(b.data) DESC
+LIMIT 1;
+
+-- name: get_bodies
+SELECT id, data FROM body WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: bodies_of
+SELECT a.bodies FROM attempt a JOIN run r ON r.id = a.run
+WHERE r.name = :run AND a.number = :number AND :cluster IN ('', r.cluster)
+ORDER BY r.began DESC
+LIMIT 1;
+
+-- name: pruned
+SELECT pruned FROM upkeep;
+
 
 -- name: list_moments
 SELECT r.name, m.state, m.tally FROM moment m JOIN run r ON r.id = m.run

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ import orjson
 
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history import database
+from kubectl_ctrl.history.bodies import unpacked
 from kubectl_ctrl.history.documents import decoded
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.history.store import BACKGROUND
@@ -199,8 +199,27 @@ class Recording:
         rows = self._rows("get_body", cluster=cluster, uid=uid, version=version)
         if not rows:
             return None
-        obj: Obj = orjson.loads(zlib.decompress(rows[0][0]))
-        return obj
+        obj = unpacked(rows[0][0])
+        return {**obj, "metadata": {name: part for name, part in obj["metadata"].items() if name != "managedFields"}}
+
+    def replayable(self, id: str, *, cluster: str = "") -> Recorded:  # noqa: A002
+        """An attempt with the objects that it was given, as they were; one that is not kept any more is left out."""
+        run, number = _parts(id)
+        told = self.attempt(id, cluster=cluster)
+        rows = self._rows("bodies_of", run=run, number=number, cluster=cluster)
+        if not rows[0][0]:
+            return told
+        reads, answers = orjson.loads(rows[0][0])
+        wanted = {row for read in (*reads, answers) for row in read if row}
+        found = {row: unpacked(data) for row, data in self._rows("get_bodies", ids=json.dumps(sorted(wanted)))}
+        return replace(
+            told,
+            reads=tuple(
+                replace(read, objects=tuple(found[row] for row in kept if row in found))
+                for read, kept in zip(told.reads, reads, strict=True)
+            ),
+            wishes=tuple(replace(wish, answer=found.get(row)) for wish, row in zip(told.wishes, answers, strict=True)),
+        )
 
     def moments(self, *, cluster: str = "", run: str = "") -> tuple[Moment, ...]:
         """The last that was heard of each controller of each run, the newest run first."""

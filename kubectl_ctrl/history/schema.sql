@@ -34,7 +34,7 @@ CREATE TABLE type (
 
 -- What a controller was asked about, by place.
 CREATE TABLE subject (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     type INTEGER NOT NULL,
     controller TEXT NOT NULL,
     namespace TEXT NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE subject (
 
 -- An object that woke somebody, was read or was written, by UID.
 CREATE TABLE object (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL,
     type INTEGER NOT NULL,
     namespace TEXT NOT NULL,
@@ -53,9 +53,10 @@ CREATE TABLE object (
 );
 CREATE INDEX object_place ON object (type, namespace, name);
 
--- One reconcile. Without an outcome it runs, or its process died. `document` has all that is not looked for.
+-- One reconcile. Without an outcome it runs, or its process died. `document` has all that is not looked for; `bodies`
+-- the rows of what its reads and the answers to its wishes held, as [[rows of a read, ...], [row of an answer, ...]].
 CREATE TABLE attempt (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     run INTEGER NOT NULL,
     number INTEGER NOT NULL,
     controller TEXT NOT NULL,
@@ -65,6 +66,7 @@ CREATE TABLE attempt (
     calls INTEGER NOT NULL DEFAULT 0,
     writes INTEGER NOT NULL DEFAULT 0,
     document BLOB NOT NULL,
+    bodies BLOB,
     UNIQUE (run, number)
 );
 CREATE INDEX attempt_started ON attempt (started);
@@ -107,16 +109,18 @@ CREATE TABLE later (
 );
 CREATE INDEX later_attempt ON later (run, number);
 
--- Objects as they were read or answered, once for each version: zlib over JSON, without managedFields and secrets.
+-- Objects as they were read or answered, once for each form of a version: zlib over JSON, and never a Secret.
 -- `seen`: no attempt that began more than ten minutes later refers to it.
 CREATE TABLE body (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     object INTEGER NOT NULL,
     version TEXT NOT NULL,
+    digest BLOB NOT NULL,
     seen REAL NOT NULL,
     data BLOB NOT NULL,
-    UNIQUE (object, version)
+    UNIQUE (object, version, digest)
 );
+CREATE INDEX body_seen ON body (seen);
 
 -- How a controller of a run stood when it was last heard of.
 CREATE TABLE moment (
@@ -126,3 +130,9 @@ CREATE TABLE moment (
     tally BLOB,
     PRIMARY KEY (run, controller)
 ) WITHOUT ROWID;
+
+-- How often rows were taken away: whoever remembers row ids forgets them then.
+CREATE TABLE upkeep (
+    pruned INTEGER NOT NULL
+);
+INSERT INTO upkeep (pruned) VALUES (0);

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-import orjson
-
+from kubectl_ctrl.history.bodies import Bodies, secrets_in
 from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt, Background, Call, Called, Echoed, Observed, Started, State, Tally
-from kubectl_ctrl.model.masking import is_secret, masked, may_hold_secrets
-from kubectl_ctrl.model.objects import Key, Obj, uid_of, version_of
+from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known, Played, Recorded, Run, call_told, told
-from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.resources import LEASES, Resource
+from kubectl_ctrl.model.secrecy import Secrecy
 
 K = TypeVar("K")
 
@@ -26,10 +24,8 @@ WOKE, WROTE = 0, 1
 BACKGROUND, ECHO = 0, 1
 
 _MOST_REMEMBERED = 20_000
-# A body counts as used for so long without being touched again: pruning keeps it that much longer.
-USED_FOR = 600.0
-# A bigger object is not kept.
-_BIGGEST_BODY = 1_000_000
+# Of the renewals of a lease, which go on for as long as a run, one is kept in so long.
+_RENEWALS_EVERY = 60.0
 
 
 class _Memory(Generic[K]):
@@ -89,13 +85,25 @@ class Store:
         self._types: dict[Resource, int] = {}
         self._subjects: _Memory[tuple[int, str, Key]] = _Memory()
         self._objects: _Memory[tuple[str, int]] = _Memory()
-        self._bodies: _Memory[tuple[int, str]] = _Memory()
+        self._bodies = Bodies(connection, self._object)
+        self._secrecy = Secrecy()
+        self._renewed: dict[tuple[str, str], float] = {}
+        self._pruned = -1
 
     def forget(self) -> None:
+        """Nothing that was remembered holds any more."""
         self._row = 0
         self._types.clear()
-        for memory in (self._subjects, self._objects, self._bodies):
-            memory.clear()
+        self._subjects.clear()
+        self._objects.clear()
+        self._bodies.forget()
+
+    def _check(self) -> None:
+        """Forget, when rows have been taken away since."""
+        pruned: int = self._connection.execute(query("pruned")).fetchone()[0]
+        if pruned != self._pruned:
+            self.forget()
+        self._pruned = pruned
 
     # The run itself.
 
@@ -122,8 +130,10 @@ class Store:
     # What was observed.
 
     def put(self, values: Sequence[Observed]) -> None:
+        self._check()
         batch = _Batch.of(values)
-        rows = {id_: self._attempt(what) for id_, what in batch.attempts.items()}
+        for what in batch.attempts.values():
+            self._attempt(what)
         self._sent(call for call in batch.calls if not isinstance(batch.attempts.get(call.attempt), Attempt))
         for later in batch.later:
             self._later(later)
@@ -131,11 +141,12 @@ class Store:
             self._connection.execute(query("put_state"), (self.row, state.controller, encoded(state)))
         for tally in batch.tallies.values():
             self._connection.execute(query("put_tally"), (self.row, tally.controller, encoded(tally)))
-        assert len(rows) == len(batch.attempts)
 
-    def _attempt(self, what: Started | Attempt) -> int:
+    def _attempt(self, what: Started | Attempt) -> None:
         start = what.start if isinstance(what, Attempt) else what
-        recorded = told(what)
+        if isinstance(what, Attempt):
+            self._secrecy.learn(secrets_in(what))
+        recorded = self._secrecy.told(told(what))
         primaries = self._primaries(start.controller)
         uids = {resource: found for resource in primaries if (found := _uid(what, resource)) is not None}
         uid = next((uid for uid in uids.values() if uid), "")
@@ -152,6 +163,7 @@ class Store:
                 "calls": len(recorded.calls),
                 "writes": len(recorded.writes),
                 "document": encoded(recorded),
+                "bodies": self._bodies.of(what, self._secrecy) if isinstance(what, Attempt) else None,
             },
         ).fetchone()[0]
         for resource in uids or primaries:
@@ -160,8 +172,6 @@ class Store:
         self._links(row, recorded)
         if isinstance(what, Attempt):
             self._connection.execute(query("drop_sent"), (row,))
-            self._bodies_of(what)
-        return row
 
     def _links(self, row: int, recorded: Recorded) -> None:
         links = [(self._object(*of), version, role, row, call) for of, version, role, call in _versions(recorded)]
@@ -173,32 +183,27 @@ class Store:
             number = int(one.attempt.rpartition("-")[2])
             found = self._connection.execute(query("find_attempt"), (self.row, number)).fetchone()
             if found:
-                self._connection.execute(query("add_sent"), (found[0], one.call.id, encoded(call_told(one.call))))
+                self._connection.execute(query("add_sent"), (found[0], one.call.id, self._made(one.call)))
 
     def _later(self, what: Background | Echoed) -> None:
-        number = int(what.attempt.rpartition("-")[2]) if what.attempt else 0
-        kind, value = (ECHO, what) if isinstance(what, Echoed) else (BACKGROUND, call_told(what.call))
-        self._connection.execute(query("add_later"), (self.row, number, kind, encoded(value)))
-
-    # Bodies: everything that an attempt was given to look at.
-
-    def _bodies_of(self, attempt: Attempt) -> None:
-        for resource, obj in _seen(attempt):
-            uid, version = uid_of(obj), version_of(obj)
-            if uid and version and not is_secret(resource):
-                self._body(self._object(resource, _key(obj), uid), version, obj, attempt.start.started)
-
-    def _body(self, row: int, version: str, obj: Obj, at: float) -> None:
-        seen = self._bodies.get((row, version))
-        if seen is not None and seen >= at - USED_FOR:
+        if isinstance(what, Background) and self._is_renewal(what.call):
             return
-        values = {"object": row, "version": version, "seen": at}
-        if not self._connection.execute(query("touch_body"), values).fetchone():
-            data = _packed(obj)
-            if len(data) > _BIGGEST_BODY:
-                return
-            self._connection.execute(query("add_body"), {**values, "data": data})
-        self._bodies.put((row, version), at)
+        number = int(what.attempt.rpartition("-")[2]) if what.attempt else 0
+        kind, document = (ECHO, encoded(what)) if isinstance(what, Echoed) else (BACKGROUND, self._made(what.call))
+        self._connection.execute(query("add_later"), (self.row, number, kind, document))
+
+    def _made(self, call: Call) -> bytes:
+        return encoded(self._secrecy.made(call_told(call)))
+
+    def _is_renewal(self, call: Call) -> bool:
+        """One more of the same lease, as uneventful as the one before."""
+        if call.resource != LEASES or call.error:
+            return False
+        last = self._renewed.get((call.namespace, call.name))
+        if last is not None and call.started - last < _RENEWALS_EVERY:
+            return True
+        self._renewed[call.namespace, call.name] = call.started
+        return False
 
     # Rows that others refer to.
 
@@ -286,29 +291,3 @@ def _versions(recorded: Recorded) -> _Versions:
         # A write that changed nothing was answered with the version that somebody else made.
         if call.resource and call.uid and call.new_version and not call.error and call.new_version != call.old_version:
             yield (call.resource, Key(call.namespace, call.name), call.uid), call.new_version, WROTE, call.id
-
-
-def _seen(attempt: Attempt) -> Iterator[tuple[Resource, Obj]]:
-    for read in attempt.reads:
-        for obj in read.objects:
-            yield read.resource, obj
-    for wish in attempt.wishes:
-        if wish.answer is not None:
-            yield wish.resource, wish.answer
-    for call in attempt.writes:
-        if call.resource is not None and call.answer is not None and call.answer.get("kind") != "Status":
-            yield call.resource, call.answer
-
-
-def _key(obj: Obj) -> Key:
-    meta = obj["metadata"]
-    return Key(meta.get("namespace") or "", meta.get("name") or "")
-
-
-def _packed(obj: Obj) -> bytes:
-    meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
-    bare = {**obj, "metadata": meta}
-    text = orjson.dumps(bare)
-    if may_hold_secrets(text):
-        text = orjson.dumps(masked(bare)[0])
-    return zlib.compress(text, 1)

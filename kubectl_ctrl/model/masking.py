@@ -8,6 +8,7 @@ By form: tokens and private keys. The copy of an object that `kubectl apply` lea
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
@@ -47,6 +48,7 @@ def is_secret(resource: Resource | None) -> bool:
     return resource is not None and (resource.group, resource.plural) == (SECRETS.group, SECRETS.plural)
 
 
+@lru_cache(10_000)
 def is_telling(key: str) -> bool:
     """Whether the value under a key of that name is to be hidden: `token`, and not `tokenName`."""
     return _TELLING.search(key) is not None
@@ -55,7 +57,10 @@ def is_telling(key: str) -> bool:
 def may_hold_secrets(text: bytes) -> bool:
     """Whether an object's JSON has anything that `masked` would look for; far quicker, and never wrongly no."""
     low = text.lower()
-    return any(sign in low for sign in _SIGNS)
+    for sign in _SIGNS:  # noqa: SIM110  # asked of everything that is kept
+        if sign in low:
+            return True
+    return False
 
 
 def masked(obj: Obj, resource: Resource | None = None) -> tuple[Obj, bool]:
@@ -77,8 +82,14 @@ def masked_difference(one: Difference) -> Difference:
     if LAST_APPLIED in one.path:
         return Difference(path=one.path, old=_gone(one.old), new=_gone(one.new))
     telling = is_telling(_last(one.path)) or _of_variable(one.path)
-    old, new = (HIDDEN if telling and isinstance(side, str) else _Walk().value(side) for side in (one.old, one.new))
+    old, new = _shown(one.old, telling), _shown(one.new, telling)
     return one if old is one.old and new is one.new else Difference(path=one.path, old=old, new=new)
+
+
+def _shown(side: Any, telling: bool) -> Any:
+    if isinstance(side, str):
+        return HIDDEN if telling else masked_text(side)
+    return _Walk().value(side) if isinstance(side, dict | list) else side
 
 
 def _last(path: str) -> str:

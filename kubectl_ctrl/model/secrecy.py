@@ -11,16 +11,27 @@ import binascii
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from kubectl_ctrl.model.attempt import Intent, Raised, Read, Wish
 from kubectl_ctrl.model.diffs import Difference
-from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, MASKED, masked, masked_difference, masked_text
+from kubectl_ctrl.model.masking import (
+    LAST_APPLIED,
+    MASK,
+    MASKED,
+    is_secret,
+    masked,
+    masked_difference,
+    masked_text,
+    may_hold_secrets,
+)
 from kubectl_ctrl.model.objects import Obj, annotations_of
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
+
+T = TypeVar("T")
 
 # A shorter value is like any other word, and hiding it would hide half of a message.
 _SHORTEST = 6
@@ -71,17 +82,21 @@ class Secrecy:
     def told(self, recorded: Recorded) -> Recorded:
         """An attempt as it may be kept."""
         verdict = recorded.verdict
-        return replace(
-            recorded,
-            causes=tuple(map(self._why, recorded.causes)),
-            verdict=replace(verdict, message=self.text(verdict.message)) if verdict and verdict.message else verdict,
-            calls=tuple(map(self.made, recorded.calls)),
-            reads=tuple(map(self._read, recorded.reads)),
-            wishes=tuple(map(self._wish, recorded.wishes)),
-            intents=tuple(map(self._intent, recorded.intents)),
-            skipped=tuple(map(self.text, recorded.skipped)),
-            traceback=self.text(recorded.traceback),
-        )
+        changed: dict[str, Any] = {
+            "causes": _mapped(self._why, recorded.causes),
+            "calls": _mapped(self.made, recorded.calls),
+            "reads": _mapped(self._read, recorded.reads),
+            "wishes": _mapped(self._wish, recorded.wishes),
+            "intents": _mapped(self._intent, recorded.intents),
+            "skipped": _mapped(self.text, recorded.skipped),
+        }
+        # Most attempts have nothing to hide, and there are many of them.
+        changed = {name: values for name, values in changed.items() if values is not getattr(recorded, name)}
+        if verdict is not None and verdict.message:
+            changed["verdict"] = replace(verdict, message=self.text(verdict.message))
+        if recorded.traceback:
+            changed["traceback"] = self.text(recorded.traceback)
+        return replace(recorded, **changed) if changed else recorded
 
     def made(self, made: Made) -> Made:
         changes, call = self._changes(made.changes), made.call
@@ -96,11 +111,8 @@ class Secrecy:
         return replace(why, changes=changes, detail=self.text(why.detail))
 
     def _changes(self, changes: Changes) -> Changes:
-        if not changes.shown:
-            return changes
-        shown = tuple(map(self._difference, changes.shown))
-        same = all(new is old for new, old in zip(shown, changes.shown, strict=True))
-        return changes if same else replace(changes, shown=shown)
+        shown = _mapped(self._difference, changes.shown)
+        return changes if shown is changes.shown else replace(changes, shown=shown)
 
     def _difference(self, one: Difference) -> Difference:
         shown = masked_difference(one)
@@ -113,11 +125,11 @@ class Secrecy:
         return read if read.raised is None else replace(read, raised=self._raised(read.raised))
 
     def _wish(self, wish: Wish) -> Wish:
-        raised = wish.raised and self._raised(wish.raised)
-        return replace(wish, body=self._body(wish), raised=raised) if wish.body or raised else wish
+        body, raised = self._body(wish), wish.raised and self._raised(wish.raised)
+        return wish if body is wish.body and raised is wish.raised else replace(wish, body=body, raised=raised)
 
     def _body(self, wish: Wish) -> bytes:
-        if not wish.body:
+        if not (wish.body and (self._values or is_secret(wish.resource) or may_hold_secrets(wish.body))):
             return wish.body
         body = json.loads(wish.body)
         if not isinstance(body, dict):
@@ -156,6 +168,12 @@ class Secrecy:
 
     def __repr__(self) -> str:
         return f"Secrecy(values={len(self._values)})"
+
+
+def _mapped(turn: Callable[[T], T], values: tuple[T, ...]) -> tuple[T, ...]:
+    """The values turned; the same tuple when that changes none of them."""
+    turned = tuple(map(turn, values))
+    return values if all(new is old for new, old in zip(turned, values, strict=True)) else turned
 
 
 def _pattern(values: Iterable[str]) -> re.Pattern[str]:

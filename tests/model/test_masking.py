@@ -46,8 +46,17 @@ def test_a_secret_keeps_the_names_of_its_entries() -> None:
 
 def test_what_is_hidden_elsewhere_goes_by_its_key_and_the_copy_of_apply_is_dropped() -> None:
     variables = [{"name": "DB_PASSWORD", "value": "x"}, {"name": "HOST", "value": "y"}]
-    spec = {"password": "x", "secretName": "db", "env": variables, "token": {"name": "z"}, "automountToken": True}
-    obj = {"metadata": {"annotations": {LAST_APPLIED: json.dumps({"spec": spec}), "a": "b"}}, "spec": spec}
+    spec: dict[str, Any] = {
+        "password": "x",
+        "secretName": "db",
+        "env": variables,
+        "token": {"name": "z"},
+        "automountToken": True,
+    }
+    obj: dict[str, Any] = {
+        "metadata": {"annotations": {LAST_APPLIED: json.dumps({"spec": spec}), "a": "b"}},
+        "spec": spec,
+    }
     shown, hidden = masked(obj)
     assert hidden
     assert shown["metadata"] == {"annotations": {"a": "b"}}

@@ -1,0 +1,138 @@
+"""The objects that attempts were given, kept once for each form in which they were seen.
+
+One version of an object has several forms: as a cache keeps it, its metadata alone, as the server answered a write. A
+replay needs the very one, managedFields included, so a form is told by its content. Of Secrets nothing is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import orjson
+
+from kubectl_ctrl.history.sql import query
+from kubectl_ctrl.model.attempt import Attempt
+from kubectl_ctrl.model.masking import is_secret, may_hold_secrets
+from kubectl_ctrl.model.objects import Key, Obj, uid_of, version_of
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.secrecy import Secrecy
+
+# A body counts as used for so long without being touched again, and is kept that much longer.
+USED_FOR = 600.0
+# A bigger one is not kept; nothing refers to row 0.
+_BIGGEST = 1_000_000
+_NOT_KEPT = 0
+
+# Objects are looked at once while they stay in a cache: so many are known by their identity.
+_MOST_KNOWN = 5_000
+
+
+@dataclass(slots=True)
+class _Form:
+    """One object in memory, held so that its identity stays its own, and the row that has it."""
+
+    obj: Obj
+    row: int
+    seen: float
+
+
+class Bodies:
+    """What one run has stored; `object_row` gives the row of an object by resource, key and UID."""
+
+    def __init__(self, connection: sqlite3.Connection, object_row: Callable[[Resource, Key, str], int]) -> None:
+        self._connection = connection
+        self._object_row = object_row
+        self._known: OrderedDict[int, _Form] = OrderedDict()
+
+    def forget(self) -> None:
+        self._known.clear()
+
+    def of(self, attempt: Attempt, secrecy: Secrecy) -> bytes:
+        """Store what the attempt was given; rows of its reads' objects and of its wishes' answers, as JSON."""
+        at = attempt.start.started
+        reads = [[self._row(read.resource, obj, at, secrecy) for obj in read.objects] for read in attempt.reads]
+        answers = [
+            _NOT_KEPT if wish.answer is None else self._row(wish.resource, wish.answer, at, secrecy)
+            for wish in attempt.wishes
+        ]
+        return orjson.dumps([reads, answers]) if any(reads) or any(answers) else b""
+
+    def _row(self, resource: Resource, obj: Obj, at: float, secrecy: Secrecy) -> int:
+        known = self._known.get(id(obj))
+        if known is not None and known.obj is obj and known.seen >= at - USED_FOR:
+            return known.row
+        row = _NOT_KEPT if is_secret(resource) else self._stored(resource, obj, at, secrecy)
+        self._known[id(obj)] = _Form(obj, row, at)
+        self._known.move_to_end(id(obj))
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return row
+
+    def _stored(self, resource: Resource, obj: Obj, at: float, secrecy: Secrecy) -> int:
+        text = _text(obj, secrecy)
+        if len(text) > _BIGGEST or not uid_of(obj):
+            return _NOT_KEPT
+        meta = obj["metadata"]
+        key = Key(meta.get("namespace") or "", meta.get("name") or "")
+        values = {
+            "object": self._object_row(resource, key, uid_of(obj)),
+            "version": version_of(obj),
+            "digest": hashlib.blake2b(text, digest_size=12).digest(),
+            "seen": at,
+        }
+        found = self._connection.execute(query("touch_body"), values).fetchone()
+        if found is None:
+            values["data"] = zlib.compress(text, 1)
+            found = self._connection.execute(query("add_body"), values).fetchone()
+        row: int = found[0]
+        return row
+
+    def __repr__(self) -> str:
+        return f"Bodies(known={len(self._known)})"
+
+
+def _text(obj: Obj, secrecy: Secrecy) -> bytes:
+    text = _dumped(obj)
+    return _dumped(secrecy.kept(obj)) if may_hold_secrets(text) or secrecy.knows_any else text
+
+
+def _dumped(obj: Obj) -> bytes:
+    try:
+        return orjson.dumps(obj)
+    except TypeError:  # text that is no Unicode, or a number beyond 64 bits
+        return json.dumps(obj, separators=(",", ":")).encode()
+
+
+def unpacked(data: bytes) -> Obj:
+    text = zlib.decompress(data)
+    obj: Obj
+    try:
+        obj = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        obj = json.loads(text)
+    return obj
+
+
+def secrets_in(attempt: Attempt) -> Iterator[Obj | list[Obj]]:
+    """The Secrets that passed through an attempt: what they hold must not be found in anything that is kept."""
+    for read in attempt.reads:
+        if is_secret(read.resource):
+            yield from read.objects
+    for wish in attempt.wishes:
+        if is_secret(wish.resource):
+            if wish.answer is not None:
+                yield wish.answer
+            if wish.body:
+                yield json.loads(wish.body)
+    for call in attempt.calls:
+        if is_secret(call.resource):
+            yield from (one for one in (call.before, call.answer, call.sent) if one is not None)
+    for cause in attempt.start.causes:
+        if is_secret(cause.resource):
+            yield from (one for one in (cause.old, cause.new) if one is not None)
