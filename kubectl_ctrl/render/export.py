@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from kubectl_ctrl.model.record import Story
-from kubectl_ctrl.render import dot, otlp, perfetto, tracejson, yamltext
+from kubectl_ctrl.render import dot, html, otlp, perfetto, tracejson, yamltext
 
 FORMS: Mapping[str, Callable[[Story], Iterable[str]]] = {
     "json": tracejson.document,
@@ -14,9 +14,10 @@ FORMS: Mapping[str, Callable[[Story], Iterable[str]]] = {
     "dot": dot.document,
     "otlp": otlp.lines,
     "perfetto": perfetto.document,
+    "html": html.document,
 }
 # Opened by programs, and of no use on a screen.
-FILES = ("otlp", "perfetto")
+FILES = ("otlp", "perfetto", "html")
 
 
 def export(form: str, story: Story) -> Iterable[str]:

@@ -1,0 +1,145 @@
+// What a click shows: one attempt whole. Text is only ever set as text.
+
+function el(name, properties = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key === "class") made.className = value;
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+  return made;
+}
+
+function section(title, ...children) {
+  return el("section", {}, el("h3", {}, title), ...children);
+}
+
+function plural(count, one, many = `${one}s`) {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** A value as JSON, except that a plain text needs no quotes; nothing there is said in words. */
+function valueText(change, side) {
+  if (!(side in change)) return "nothing";
+  const value = change[side];
+  return typeof value === "string" ? value || '""' : JSON.stringify(value, null, 1);
+}
+
+/** Old and new one above the other, each with its sign. */
+function diffs(one) {
+  if (!one.changes && !one.unshown) return null;
+  const list = el("div", { class: "diffs" });
+  for (const change of one.changes || []) {
+    const line = (side, sign, said) =>
+      el("div", { class: side }, el("span", { class: "sign", "aria-label": said }, sign), el("bdi", {}, valueText(change, side)));
+    list.append(
+      el("div", { class: "path" }, el("bdi", {}, change.path)),
+      ...("old" in change ? [line("old", "-", "was")] : []),
+      ...("new" in change ? [line("new", "+", "is")] : [line("new", "+", "is")])
+    );
+  }
+  if (one.unshown) list.append(el("div", { class: "path" }, `and ${one.unshown} more`));
+  return list;
+}
+
+/** Shows another attempt. */
+function jump(attempt, go, text = attempt.id) {
+  return el("button", { type: "button", class: "jump", onclick: () => go(attempt) }, text);
+}
+
+function causeItem(attempt, cause, place, go) {
+  const link = attempt.from.find((one) => one.cause === place);
+  const facts = [cause.object, cause.version ? `version ${cause.version}` : "", `at ${moment(cause.at)}`].filter(Boolean);
+  const item = el("li", {}, el("p", {}, el("span", { class: "mark" }, MARKS[cause.kind] || "●"), " ", el("bdi", {}, cause.text)));
+  item.append(el("p", { class: "facts" }, facts.join(" · ")));
+  const changed = diffs(cause);
+  if (changed) item.append(changed);
+  if (link) {
+    const how = link.kind === "wrote" ? "written by " : `${link.kind} of `;
+    item.append(el("p", { class: "facts" }, how, jump(link.from, go, link.call || link.from.id), ` (${link.from.result})`));
+  }
+  return item;
+}
+
+/** A call as a bar on the attempt's own scale, its code in words, and what it changed. */
+function callItem(attempt, call, go) {
+  const whole = Math.max(attempt.end - attempt.start, 1);
+  const begin = Math.min(Math.max((call.start - attempt.start) / whole, 0), 1);
+  const end = Math.min(Math.max((call.end - attempt.start) / whole, begin + 0.01), 1);
+  const bar = el("span", { class: `bar ${call.failed ? "failed" : call.write ? "write" : "read"}` });
+  bar.style.marginInlineStart = `${begin * 100}%`;
+  bar.style.inlineSize = `${(end - begin) * 100}%`;
+  const number = call.id.slice(call.id.lastIndexOf(".") + 1);
+  const item = el("li", { class: "call" },
+    el("p", {}, el("b", {}, `.${number} `), el("bdi", {}, call.text), el("span", { class: "took" }, duration(call.end - call.start))),
+    el("div", { class: "track", "aria-hidden": "true" }, bar));
+  const facts = [
+    call.error ? `✕ ${call.error}` : "",
+    call.sends ? `sent ${call.sends} times` : "",
+    call.version ? `made version ${call.version}` : "",
+  ].filter(Boolean);
+  if (facts.length) item.append(el("p", { class: "facts" }, facts.join(" · ")));
+  const changed = diffs(call);
+  if (changed) item.append(changed);
+  for (const link of attempt.to.filter((one) => one.call === call.id)) {
+    item.append(el("p", { class: "facts" }, "woke ", jump(link.to, go), ` after ${duration(link.to.start - call.end)}`));
+  }
+  return item;
+}
+
+function textList(texts) {
+  return el("ul", { class: "plain" }, ...texts.map((text) => el("li", {}, el("bdi", {}, text))));
+}
+
+/** The panel's content for one attempt; `go` shows another. */
+function detailsOf(attempt, go, close) {
+  const group = GROUPS[attempt.group];
+  const at = inOrder.indexOf(attempt);
+  const before = neighbour(attempt, -1);
+  const after = neighbour(attempt, 1);
+  const step = (to, text, label) => {
+    const made = el("button", { type: "button", "aria-label": label, title: label, onclick: () => to && go(to) }, text);
+    made.disabled = !to;
+    return made;
+  };
+  const parts = [
+    el("div", { class: "head" },
+      el("h2", {}, attempt.id),
+      el("span", { class: `badge ${attempt.group}` }, el("span", { "aria-hidden": "true" }, `${group.mark} `), group.name),
+      el("span", { class: "grow" }),
+      step(before, "←", "Attempt before"), step(after, "→", "Attempt after"),
+      el("button", { type: "button", "aria-label": "Close", title: "Close (Esc)", onclick: close }, "✕")),
+    el("p", { class: "result" }, el("bdi", {}, attempt.result)),
+    el("p", { class: "facts" }, [
+      attempt.object, attempt.controller, moment(attempt.start, 3, true) + (clock.local ? "" : " UTC"),
+      `waited ${duration(Math.max(attempt.start - attempt.ready, 0))}`, `took ${duration(attempt.end - attempt.start)}`,
+      attempt.try ? `try ${attempt.try}` : "", `${at + 1} of ${inOrder.length}`,
+    ].filter(Boolean).join(" · ")),
+  ];
+  const causes = attempt.causes.map((cause, place) => causeItem(attempt, cause, place, go));
+  if (attempt.more > 0) causes.push(el("li", {}, `and ${attempt.more} more, which were counted and not kept`));
+  parts.push(section("Why it ran", el("ol", { class: "causes" }, ...causes)));
+  const calls = attempt.calls || [];
+  parts.push(section("Calls", calls.length
+    ? el("ol", { class: "calls" }, ...calls.map((call) => callItem(attempt, call, go)))
+    : el("p", { class: "facts" }, "none: there was nothing to change")));
+  if (attempt.background) parts.push(section("Calls beside it", el("ol", { class: "calls" }, ...attempt.background.map((call) => callItem(attempt, call, go)))));
+  if (attempt.skipped) parts.push(section("Not needed", textList(attempt.skipped)));
+  if (attempt.reads) parts.push(section("Reads", textList(attempt.reads)));
+  if (attempt.events) parts.push(section("Events", textList(attempt.events)));
+  if (attempt.echoes) parts.push(section("Echoes", el("p", {}, `${plural(attempt.echoes, "event")} of its own writes dropped`)));
+  parts.push(section("Next", ...nextOf(attempt, go)));
+  if (attempt.traceback) parts.push(section("Traceback", el("pre", {}, attempt.traceback.join("\n"))));
+  return parts;
+}
+
+function nextOf(attempt, go) {
+  const parts = attempt.to.length ? [] : [el("p", {}, el("bdi", {}, attempt.result))];
+  if (attempt.where || attempt.errorId) parts.push(el("p", { class: "facts" }, [attempt.errorId, attempt.where].filter(Boolean).join(" · ")));
+  for (const link of attempt.to) {
+    const how = link.kind === "wrote" ? `${link.call} woke ` : `${link.kind}: `;
+    parts.push(el("p", { class: "facts" }, how, jump(link.to, go), ` after ${duration(link.to.start - attempt.end)}`));
+  }
+  return parts;
+}

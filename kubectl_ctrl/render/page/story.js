@@ -1,0 +1,82 @@
+// The story: attempts as they are shown, and which of them are wanted.
+
+const data = JSON.parse(document.getElementById("story").textContent);
+clock.base = data.base;
+clock.days = data.days;
+
+const GROUPS = {
+  done: { name: "done", mark: "✓", outcomes: ["done", "after", "again"] },
+  waiting: { name: "waiting", mark: "…", outcomes: ["waiting"] },
+  failed: { name: "failed", mark: "✕", outcomes: ["retry", "terminal"] },
+  cut: { name: "cut off", mark: "⊘", outcomes: ["dropped", "interrupted"] },
+  running: { name: "running", mark: "▸", outcomes: ["running"] },
+};
+const groupOf = {};
+for (const [group, one] of Object.entries(GROUPS)) for (const outcome of one.outcomes) groupOf[outcome] = group;
+
+const rows = Array.from(document.querySelectorAll("tr[data-i]"));
+const attempts = data.attempts;
+attempts.forEach((attempt, place) => {
+  const row = rows[place];
+  const cell = (name) => row.querySelector(`.${name}`).textContent;
+  attempt.place = place;
+  attempt.row = row;
+  attempt.number = attempt.id.slice(attempt.id.lastIndexOf("-") + 1);
+  attempt.group = groupOf[attempt.outcome];
+  attempt.why = cell("why");
+  attempt.did = cell("did");
+  attempt.result = cell("out");
+  attempt.wrote = (attempt.calls || []).some((call) => call.write && !call.failed);
+  attempt.from = []; // links from what caused it
+  attempt.to = []; // links to what it caused
+  attempt.wanted = true;
+});
+const links = data.links.map(([kind, from, to, cause, call]) => ({ kind, from: attempts[from], to: attempts[to], cause, call }));
+for (const link of links) {
+  link.from.to.push(link);
+  link.to.from.push(link);
+}
+const byId = new Map(attempts.map((attempt) => [attempt.id, attempt]));
+// In the order of time, in which lanes are drawn and keys walk.
+const inOrder = attempts.slice().sort((one, other) => one.start - other.start);
+const longest = attempts.reduce((most, one) => Math.max(most, one.end - Math.min(one.ready, one.start)), 0);
+
+/** All that the filter looks at, made when it first looks. */
+function words(attempt) {
+  if (attempt.words === undefined) {
+    const parts = [attempt.id, attempt.object, attempt.controller, attempt.why, attempt.did, attempt.result, attempt.outcome];
+    for (const cause of attempt.causes) {
+      parts.push(cause.text);
+      for (const change of cause.changes || []) parts.push(change.path);
+    }
+    for (const call of attempt.calls || []) {
+      parts.push(call.text, call.error || "");
+      for (const change of call.changes || []) parts.push(change.path);
+    }
+    attempt.words = parts.join("\n").toLowerCase();
+  }
+  return attempt.words;
+}
+
+const filter = { text: "", groups: new Set(), controller: "" };
+
+/** Marks what is wanted: every word of the text, any of the outcomes. Gives how many there are. */
+function sift() {
+  const asked = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  let count = 0;
+  for (const attempt of attempts) {
+    attempt.wanted =
+      (!filter.groups.size || filter.groups.has(attempt.group)) &&
+      (!filter.controller || attempt.controller === filter.controller) &&
+      asked.every((word) => words(attempt).includes(word));
+    if (attempt.wanted) count += 1;
+  }
+  return count;
+}
+
+/** The wanted attempt that follows (1) or precedes (-1) another in time; from nothing, the last or the first. */
+function neighbour(attempt, way) {
+  let at = attempt ? inOrder.indexOf(attempt) + way : way > 0 ? 0 : inOrder.length - 1;
+  while (at >= 0 && at < inOrder.length && !inOrder[at].wanted) at += way;
+  return inOrder[at] || null;
+}
