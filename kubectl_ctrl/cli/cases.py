@@ -10,6 +10,8 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.history.findings.case import Body, Case, Place, Version
+from kubectl_ctrl.history.findings.health import Work
+from kubectl_ctrl.history.findings.standing import standing
 from kubectl_ctrl.model.objects import Key, key_of
 from kubectl_ctrl.model.record import Moment, Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
@@ -22,6 +24,9 @@ _CAUSES = 8
 # Attempts whose reads say how objects look now, and how many objects of one list.
 _LOOKED = 12
 _LISTED = 20
+# Of a controller: so many attempts in all, and of each object so many at least.
+_HEALTH = 5000
+_LEAST_HEALTH = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +78,7 @@ class Cases:
             controller=played,
             run=run,
             alive=self.alive(run, controller),
-            stopped=run is not None and self._lives.get((run.id, controller)) is Life.STOPPED,
+            stopped=run is not None and self.stopped(run, controller),
             moment=self.moment(run, controller),
             attempts=tuple(attempts),
             others=self._others(attempts, {attempt for attempt, _ in writers.values()}),
@@ -81,6 +86,46 @@ class Cases:
             bodies={**self._bodies(asked, uid, attempts), **live},
             older=len([one for one in uids if one != uid]) if uid in uids else 0,
         )
+
+    def work(self, run: Run, controller: str) -> Work:
+        """What the controller did in that run; of very many objects the last attempts of each."""
+        played = _played(run, controller)
+        assert played is not None
+        moment = self.moment(run, played.name)
+        subjects = [
+            one
+            for one in self._recording.subjects(cluster=self._cluster, controller=played.name)
+            if one.last.run == run.id
+        ]
+        last = max(_HEALTH // max(len(subjects), 1), _LEAST_HEALTH)
+        attempts = [
+            attempt
+            for one in subjects
+            for attempt in self._recording.attempts(
+                cluster=self._cluster,
+                resource=one.resource,
+                key=one.key,
+                controller=played.name,
+                run=run.id,
+                last=last,
+            )
+        ]
+        alive, stopped = self.alive(run, played.name), self.stopped(run, played.name)
+        case = Case(
+            resource=played.primaries[0],
+            key=Key("", ""),
+            uid="",
+            word="",
+            flags=self.flags("", run),
+            now=self._now,
+            controller=played,
+            run=run,
+            alive=alive,
+            moment=moment,
+        )
+        qualifier = standing(run, moment, self._now, alive=alive, stopped=stopped)
+        unique = {one.id: one for one in attempts}
+        return Work(controller=played, run=run, case=case, attempts=list(unique.values()), qualifier=qualifier)
 
     def flags(self, namespace: str, run: Run | None) -> tuple[str, ...]:
         """What makes a command that is copied mean the same cluster and namespace."""

@@ -16,6 +16,7 @@ from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.history.findings.case import Body, Case, Place
+from kubectl_ctrl.history.findings.health import health
 from kubectl_ctrl.history.findings.judge import foremost, judge
 from kubectl_ctrl.history.findings.single import single
 from kubectl_ctrl.model.account import Account
@@ -24,6 +25,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.accountjson import account_json, single_json
 from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.health import health_json, health_lines
 
 _FORMS = ("text", "json", "yaml")
 _MOST_CHILDREN = 8
@@ -167,7 +169,14 @@ class _Explaining:
         runs = self._cases.runs_of(word)
         if not runs:
             raise self._unknown(word)
-        raise UsageError("not yet")
+        run = next((one for one in runs if self._cases.alive(one, word)), runs[0])
+        told = health(self._cases.work(run, word))
+        if self._form == "text":
+            self._tell(health_lines(told, self._style))
+        else:
+            self._answer(health_json(told))
+        bad = bool(told.failing) or told.qualifier is not None
+        return 1 if self._given["exit_code"] and bad else 0
 
     def _unknown(self, word: str) -> UsageError:
         names = sorted({one.name for run in self._meant.recording.runs() for one in run.controllers})

@@ -172,7 +172,8 @@ class Failing:
     outcome: Outcome
     error: str
     where: str
-    objects: tuple[Key, ...]
+    objects: tuple[Key, ...]  # the first few
+    count: int
     since: float
 
 

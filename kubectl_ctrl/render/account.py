@@ -54,8 +54,8 @@ def account_lines(account: Account, style: Style, *, all_evidence: bool = False)
     ]
     lines = [_headline(account, style), *_by(account, style), ""]
     for label, texts in parts:
-        lines += _labelled(label, texts, style)
-    return lines + _commands(account.tries, style)
+        lines += labelled(label, texts, style)
+    return lines + commands(account.tries, style)
 
 
 def _headline(account: Account, style: Style) -> str:
@@ -82,7 +82,7 @@ def _beside(verdict: str, title: str, right: str, color: str, style: Style) -> s
     else:
         text = f"{text} {right}"
     head, rest = text[: len(verdict)], text[len(verdict) :]
-    return f"{_painted(head, color, style)}{rest}"
+    return f"{painted(head, color, style)}{rest}"
 
 
 def _by(account: Account, style: Style) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _by(account: Account, style: Style) -> Iterator[str]:
         where = f", context {account.context}" if account.context else ""
         reconciles = "1 reconcile" if account.attempts == 1 else f"{account.attempts} reconciles"
         text = f"{who}{where}; {reconciles} recorded"
-        yield _painted(cut(escaped(text), style.width, mark=style.mark), "2", style)
+        yield painted(cut(escaped(text), style.width, mark=style.mark), "2", style)
 
 
 def _as_of(account: Account, style: Style) -> Iterator[str]:
@@ -227,7 +227,7 @@ def _evidence(facts: Sequence[Fact], most: int | None, style: Style) -> Iterator
         yield f"{len(facts) - len(shown)} more with --all-evidence"
 
 
-def _labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
+def labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
     """Lines under one label, folded where the terminal is narrower."""
     lines: list[str] = []
     for text in texts:
@@ -236,7 +236,7 @@ def _labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
         folded = [plain] if room is None or len(plain) <= room else _folded(plain, room)
         lines += folded
     return [
-        (_painted(label, "1", style) + " " * (_LABEL - len(label)) if at == 0 else " " * _LABEL) + line
+        (painted(label, "1", style) + " " * (_LABEL - len(label)) if at == 0 else " " * _LABEL) + line
         for at, line in enumerate(lines)
     ]
 
@@ -245,18 +245,18 @@ def _folded(text: str, room: int) -> list[str]:
     return wrap(text, room, subsequent_indent="  ", break_long_words=True, break_on_hyphens=False)
 
 
-def _commands(tries: Sequence[Try], style: Style) -> list[str]:
+def commands(tries: Sequence[Try], style: Style) -> list[str]:
     """To be copied: never folded, never cut."""
     width = max((len(one.risk) for one in tries), default=0) + 2
     lines = []
     for at, one in enumerate(tries):
-        label = _painted("TRY", "1", style) + " " * (_LABEL - 3) if at == 0 else " " * _LABEL
-        tag = _painted(f"[{one.risk}]", _RISKS[one.risk], style) + " " * (width - len(one.risk) - 2)
+        label = painted("TRY", "1", style) + " " * (_LABEL - 3) if at == 0 else " " * _LABEL
+        tag = painted(f"[{one.risk}]", _RISKS[one.risk], style) + " " * (width - len(one.risk) - 2)
         lines.append(f"{label}{tag}  {escaped(one.command)}")
     return lines
 
 
-def _painted(text: str, code: str, style: Style) -> str:
+def painted(text: str, code: str, style: Style) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if style.color and text else text
 
 
@@ -273,7 +273,7 @@ def single_lines(single: Single, style: Style, *, all_evidence: bool = False) ->
     tries = f", try {attempt.try_no}" if attempt.try_no > 1 else ""
     lines = [
         _beside(brief, title, "(recorded)", "31" if failing else "32", style),
-        _painted(cut(f"by {attempt.controller}, {began}{tries}", style.width, mark=style.mark), "2", style),
+        painted(cut(f"by {attempt.controller}, {began}{tries}", style.width, mark=style.mark), "2", style),
         "",
     ]
     parts: list[tuple[str, Iterable[str]]] = [
@@ -290,8 +290,8 @@ def single_lines(single: Single, style: Style, *, all_evidence: bool = False) ->
         ("EVIDENCE", _evidence(single.evidence, None if all_evidence else _EVIDENCE, style)),
     ]
     for label, texts in parts:
-        lines += _labelled(label, texts, style)
-    return lines + _commands(single.tries, style)
+        lines += labelled(label, texts, style)
+    return lines + commands(single.tries, style)
 
 
 def _ended(attempt: Recorded) -> str:

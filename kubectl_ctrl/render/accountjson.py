@@ -22,9 +22,9 @@ def account_json(account: Account) -> Fields:
         "time": stamp(account.now),
         "verdict": account.finding.value,
         "converged": account.good,
-        "since": _time(account.since),
+        "since": time_json(account.since),
         "source": account.source.value,
-        "asOf": _time(account.qualifier.since) if account.qualifier else stamp(account.now),
+        "asOf": time_json(account.qualifier.since) if account.qualifier else stamp(account.now),
         "qualifier": _qualifier(account),
         "resource": account.resource.full_name,
         "kind": account.resource.kind,
@@ -44,7 +44,7 @@ def account_json(account: Account) -> Fields:
         "gap": [_gap(gap) for gap in account.gap],
         "where": account.where,
         "call": call_json(account.call, UTC) if account.call is not None else None,
-        "next": [{"text": one.text, "time": _time(one.at)} for one in account.next],
+        "next": [{"text": one.text, "time": time_json(one.at)} for one in account.next],
         "try": [_try(one) for one in account.tries],
         "evidence": [_fact(fact) for fact in account.evidence],
         "notes": list(account.notes),
@@ -65,7 +65,7 @@ def single_json(single: Single) -> Fields:
     }
 
 
-def _time(at: float | None) -> str | None:
+def time_json(at: float | None) -> str | None:
     return None if at is None else stamp(at)
 
 
@@ -76,7 +76,7 @@ def _qualifier(account: Account) -> Fields | None:
 
 def _fact(fact: Fact) -> Fields:
     cause = cause_json(fact.cause, UTC) if fact.cause is not None else None
-    return {"text": fact.text, "source": fact.source.value, "time": _time(fact.at)} | said({"cause": cause})
+    return {"text": fact.text, "source": fact.source.value, "time": time_json(fact.at)} | said({"cause": cause})
 
 
 def _step(step: Step) -> Fields:
@@ -106,7 +106,7 @@ def _gap(gap: Gap) -> Fields:
         **{name: HIDDEN_TEXT if value is HIDDEN else value for name, value in sides.items() if value is not ABSENT},
         "owners": list(gap.owners),
         "source": gap.source.value,
-        "time": _time(gap.at),
+        "time": time_json(gap.at),
     }
 
 

@@ -40,23 +40,34 @@ class _Theirs:
     theirs: Any
 
     def alike(self, other: _Theirs) -> bool:
-        return (self.ours, self.theirs, self.cause.writers) == (other.ours, other.theirs, other.cause.writers)
+        """A step within the same second as the one before it is noted for nobody: it is anybody's."""
+        by, others = self.cause.writers, other.cause.writers
+        return (self.ours, self.theirs) == (other.ours, other.theirs) and (not by or not others or by == others)
+
+
+_Series = list[tuple[_Theirs, Call]]
 
 
 def fighting(case: Case, qualifier: Qualifier | None) -> Found | None:
     if case.controller is None:
         return None
-    series = max(_series(case), key=len, default=[])
-    return _found(case, series) if len(series) >= _LEAST else None
+    series = max(_series(case), key=_known, default=[])
+    return _found(case, series) if _known(series) >= _LEAST else None
 
 
-def _series(case: Case) -> Iterator[list[tuple[_Theirs, Call]]]:
+def _known(series: _Series) -> int:
+    """How many of the steps are known to be by one and the same manager."""
+    names = {step.cause.writers for step, _ in series if step.cause.writers}
+    return sum(bool(step.cause.writers) for step, _ in series) if len(names) == 1 else 0
+
+
+def _series(case: Case) -> Iterator[_Series]:
     """Of each field, the steps at the end that are all alike, each with the call of ours that answered it."""
     fields: dict[tuple[str, str], list[_Theirs]] = {}
     for step in _steps(case):
         fields.setdefault((step.cause.uid, step.path), []).append(step)
     for steps in fields.values():
-        found: list[tuple[_Theirs, Call]] = []
+        found: _Series = []
         for step, following in zip(steps[::-1], (None, *steps[::-1]), strict=False):
             answer = _answer(case, step, following)
             # The last step may still be unanswered.
@@ -75,7 +86,7 @@ def _steps(case: Case) -> Iterator[_Theirs]:
     ours = case.controller.manager
     for attempt in case.attempts:
         for cause in attempt.causes:
-            if cause.relisted or len(cause.writers) != 1 or cause.writers[0].startswith(ours):
+            if cause.relisted or len(cause.writers) > 1 or ours in cause.writers:
                 continue
             for one in cause.changes.shown:
                 if one.old is not HIDDEN and one.new is not HIDDEN:
@@ -107,12 +118,13 @@ def _over(case: Case, steps: list[_Theirs]) -> bool:
     )
 
 
-def _found(case: Case, series: list[tuple[_Theirs, Call]]) -> Found:
+def _found(case: Case, series: _Series) -> Found:
     assert case.controller is not None
     last = series[-1][0]
     resource = last.cause.resource or case.resource
     key = last.cause.key or case.key
-    other, ours = last.cause.writers[0], case.controller.manager
+    other = next(step.cause.writers[0] for step, _ in series if step.cause.writers)
+    ours = case.controller.manager
     since = series[0][0].cause.at
     why = (
         Fact(
@@ -146,14 +158,14 @@ def _found(case: Case, series: list[tuple[_Theirs, Call]]) -> Found:
     )
 
 
-def _turns(series: list[tuple[_Theirs, Call]], manager: str) -> Iterator[Turn]:
+def _turns(series: _Series, manager: str) -> Iterator[Turn]:
     for step, call in series:
-        yield Turn(at=step.cause.at, who=step.cause.writers[0], value=step.theirs, ours=False)
+        yield Turn(at=step.cause.at, who=" or ".join(step.cause.writers) or "?", value=step.theirs, ours=False)
         if call.id:
             yield Turn(at=call.started, who=manager, value=step.ours, ours=True, attempt=call.id)
 
 
-def _evidence(series: list[tuple[_Theirs, Call]]) -> Iterator[Fact]:
+def _evidence(series: _Series) -> Iterator[Fact]:
     for step, call in series[-_LEAST:]:
         answered = f"; call {short(call.id)} answered with version {call.new_version}" if call.id else ""
         yield Fact(

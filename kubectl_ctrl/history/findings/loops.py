@@ -7,6 +7,8 @@ it appears while an attempt runs that writes nothing, again and again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubectl_ctrl.history.findings.case import Case, end_of, short
 from kubectl_ctrl.history.findings.chain import leading
 from kubectl_ctrl.history.findings.found import Found
@@ -14,6 +16,8 @@ from kubectl_ctrl.model.account import Fact, Finding, Qualifier, Risk
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Recorded, Source, Why
+
+_Turn = tuple[Recorded, Why]
 
 # A settled controller may wake itself once; from so many in a row on it goes round.
 _PROVEN = 2
@@ -25,52 +29,66 @@ _LATE = 0.25
 def looping(case: Case, qualifier: Qualifier | None) -> Found | None:
     if case.controller is None:
         return None
-    turns = _turns(case, _proven)
-    if len(turns) >= _PROVEN:
+    manager = case.controller.manager
+    turns = _turns(case, lambda before, cause: cause.writers == (manager,))
+    if _known(turns) >= _PROVEN:
         return _found(case, turns, Source.RECORDED)
-    turns = _turns(case, _likely)
-    return _found(case, turns, Source.INFERRED) if len(turns) >= _INFERRED else None
+    turns = _turns(case, _appears_in)
+    return _found(case, turns, Source.INFERRED) if _known(turns) >= _INFERRED else None
 
 
-def _turns(case: Case, is_own: object) -> list[tuple[Recorded, Why]]:
-    """The attempts at the end that were each caused by a write of the one before it; oldest first."""
-    found: list[tuple[Recorded, Why]] = []
-    for before, one in zip((None, *case.attempts)[::-1][1:], case.attempts[::-1], strict=False):
+def _turns(case: Case, is_own: Callable[[Recorded | None, Why], bool]) -> list[_Turn]:
+    """The attempts at the end that were each caused by such a write; oldest first.
+
+    A write within the same second as the one before it is noted for nobody: it counts with those around it that change
+    the same fields.
+    """
+    found: list[_Turn] = []
+    for before, one in zip((None, *case.attempts)[-2::-1], case.attempts[::-1], strict=False):
         cause = leading(one)
-        if cause is None or not callable(is_own) or not is_own(case, before, cause):
+        if cause is None or not _is_step(case, cause):
+            break
+        if cause.writers and not is_own(before, cause):
             break
         found.append((one, cause))
-    return found[::-1]
+    while found and not found[-1][1].writers:
+        found.pop()
+    fields = {path for _, cause in found if cause.writers for path in _fields(cause)}
+    return found[::-1] if all(_fields(cause) <= fields for _, cause in found) else []
+
+
+def _known(turns: list[_Turn]) -> int:
+    """How many of them are known to be by one and the same manager."""
+    names = {cause.writers for _, cause in turns if cause.writers}
+    return sum(bool(cause.writers) for _, cause in turns) if len(names) == 1 else 0
+
+
+def _fields(cause: Why) -> set[str]:
+    return {one.path for one in cause.changes.shown}
 
 
 def _is_step(case: Case, cause: Why) -> bool:
-    stepped = cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED) and len(cause.writers) == 1
+    stepped = cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED) and len(cause.writers) < 2 and not cause.relisted
     return stepped and (cause.uid, cause.new_version) not in case.writers
 
 
-def _proven(case: Case, before: Recorded | None, cause: Why) -> bool:
-    assert case.controller is not None
-    return _is_step(case, cause) and cause.writers[0] == case.controller.manager
+def _appears_in(before: Recorded | None, cause: Why) -> bool:
+    """Whether the write appears while the attempt before ran, which made none itself: nobody else has a reason to."""
+    return before is not None and not before.writes and before.started <= cause.at <= end_of(before) + _LATE
 
 
-def _likely(case: Case, before: Recorded | None, cause: Why) -> bool:
-    if before is None or before.writes or not _is_step(case, cause):
-        return False
-    return before.started <= cause.at <= end_of(before) + _LATE
-
-
-def _found(case: Case, turns: list[tuple[Recorded, Why]], source: Source) -> Found:
+def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     assert case.controller is not None
     first, (last, cause) = turns[0][0], turns[-1]
     name = f"{cause.resource.kind}/{cause.key.name}" if cause.resource and cause.key else "an object"
     fields = ", ".join(dict.fromkeys(one.path for _, why in turns for one in why.changes.shown)) or "metadata"
+    by = next(step.writers[0] for _, step in turns if step.writers)
     cycle = " → ".join(short(one.id) for one, _ in turns[-3:])
     rate = (len(turns) - 1) / (last.started - first.started) if last.started > first.started else 0.0
     pace = f", {rate:.1f} a second" if rate >= 0.1 else ""
     why = (
         Fact(
-            text=f"{case.controller.name} wakes itself: it writes {name} {fields} outside of ctx.write,"
-            f" as {cause.writers[0]}",
+            text=f"{case.controller.name} wakes itself: it writes {name} {fields} outside of ctx.write, as {by}",
             source=source,
             at=cause.at,
         ),
@@ -83,8 +101,8 @@ def _found(case: Case, turns: list[tuple[Recorded, Why]], source: Source) -> Fou
     )
     evidence = tuple(
         Fact(
-            text=f"{short(one.id)} was woken by {name} version {step.new_version} (uid {step.uid}), written by"
-            f" {step.writers[0]}; no recorded call made that version",
+            text=f"{short(one.id)} was woken by {name} version {step.new_version} (uid {step.uid}), which no recorded"
+            " call made",
             source=source,
             at=step.at,
             cause=step,

@@ -188,7 +188,7 @@ def test_looping_when_its_own_writes_outside_of_the_door_wake_it() -> None:
     assert (account.finding, account.source) == (Finding.LOOPING, Source.RECORDED)
     assert "foo wakes itself: it writes Foo/web spec.n outside of ctx.write, as kubectl-ctrl-foo" in said(account)
     assert "#2 → #3" in said(account)
-    assert "no recorded call made that version" in account.evidence[0].text
+    assert "version 2 (uid uid-web), which no recorded call made" in account.evidence[0].text
 
 
 def test_one_wake_by_itself_is_no_loop() -> None:
@@ -207,6 +207,14 @@ def test_looping_under_another_name_is_inferred() -> None:
     assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
     strangers = [attempt(n, why(at=n - 0.5, by="somebody", new_version=str(n))) for n in range(2, 6)]
     assert judge(case(attempt(1), *strangers)).finding is Finding.CONVERGED
+
+
+def test_writes_within_one_second_which_are_noted_for_nobody_count_with_those_around_them() -> None:
+    turns = [by_itself(2), by_itself(3, by=""), by_itself(4, by=""), by_itself(5), by_itself(6, by="")]
+    account = judge(case(attempt(1), *turns))
+    assert account.finding is Finding.LOOPING
+    assert "5 reconciles in a row" in said(account)
+    assert judge(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9)))).finding is Finding.CONVERGED
 
 
 # --- FIGHTING ---
@@ -248,6 +256,13 @@ def test_twice_is_no_fight_and_neither_is_a_field_that_grows() -> None:
 def test_several_strangers_are_no_fight() -> None:
     by_many = [theirs(number, by=f"manager-{number}") for number in (10, 20, 30)]
     assert judge(case(*by_many)).finding is Finding.CONVERGED
+
+
+def test_a_step_that_is_noted_for_nobody_is_shown_so_and_not_counted() -> None:
+    account = judge(case(theirs(10), theirs(11, by=""), theirs(20), theirs(30)))
+    assert account.finding is Finding.FIGHTING
+    assert "?" in [turn.who for turn in account.turns]
+    assert judge(case(theirs(10), theirs(11, by=""), theirs(12, by=""), theirs(20))).finding is Finding.CONVERGED
 
 
 def test_a_fight_that_ended_is_over() -> None:

@@ -1,0 +1,188 @@
+"""How a controller does over all of its objects: pace, failures, hot keys, and what runs for nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+
+from kubectl_ctrl.history.findings.case import Case, failed
+from kubectl_ctrl.model.account import Failing, Health, Hot, Qualifier, Risk, Saving, Try
+from kubectl_ctrl.model.attempt import Depth, Outcome
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Played, Recorded, Run, Why
+from kubectl_ctrl.model.resources import Resource
+
+_MOST = 5
+_OBJECTS = 4
+# An object is hot that has so many times its share of the reconciles, and so many of them at all.
+_HOT = 2.0
+_LEAST_HOT = 5
+_ASIDE = ("status", "metadata")
+GENERATION = "generation_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a controller did in one run, as far as it is looked at."""
+
+    controller: Played
+    run: Run
+    case: Case  # of no object: how the run stands, and how commands name its cluster
+    attempts: Sequence[Recorded]  # of all objects
+    qualifier: Qualifier | None
+
+
+def health(work: Work) -> Health:
+    """The numbers of one run, and what stands out among them."""
+    attempts = sorted(work.attempts, key=lambda one: one.started)
+    ended = [one for one in attempts if one.took is not None]
+    took = [one.took for one in ended if one.took is not None]
+    moment = work.case.moment
+    failing = tuple(_failing(attempts))
+    savings = tuple(_savings(attempts))
+    return Health(
+        controller=work.controller.name,
+        run=work.run.id,
+        context=work.run.context,
+        now=work.case.now,
+        qualifier=work.qualifier,
+        began=work.run.began,
+        until=work.qualifier.since if work.qualifier else work.case.now,
+        objects=len({one.request for one in attempts}),
+        attempts=len(attempts),
+        failures=sum(_went_wrong(one) for one in attempts),
+        retries=sum(any(cause.kind is CauseKind.RETRY for cause in one.causes) for one in attempts),
+        noops=sum(map(_noop, attempts)),
+        took=_spread(took),
+        slowest=max(ended, key=lambda one: one.took or 0.0, default=None),
+        waited=_spread([one.waited for one in attempts]),
+        failing=failing,
+        hot=tuple(_hot(attempts)),
+        savings=savings,
+        held=moment.tally.filtered if moment and moment.tally else (),
+        queue=_queue(moment.state.depth) if moment else (),
+        gaps=work.run.gaps,
+        tries=tuple(_tries(work, failing)),
+    )
+
+
+def _spread(values: list[float]) -> tuple[float, float, float]:
+    """Median, 95th percentile and the most."""
+    if len(values) < 2:
+        return (values[0],) * 3 if values else (0.0, 0.0, 0.0)
+    cuts = quantiles(values, n=20, method="inclusive")
+    return cuts[9], cuts[18], max(values)
+
+
+def _went_wrong(attempt: Recorded) -> bool:
+    return attempt.verdict is not None and attempt.verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL)
+
+
+def _noop(attempt: Recorded) -> bool:
+    """It ended well, and neither wrote nor waits: nothing would be different without it."""
+    done = attempt.verdict is not None and attempt.verdict.outcome in (Outcome.DONE, Outcome.AFTER)
+    return done and not attempt.writes
+
+
+def _failing(attempts: Sequence[Recorded]) -> Iterator[Failing]:
+    """Objects whose last attempt failed, those with the same error together; the most first."""
+    last: dict[Key, Recorded] = {one.request: one for one in attempts if one.verdict is not None or one.interrupted}
+    groups: dict[tuple[Outcome, str, str], list[Recorded]] = {}
+    for one in last.values():
+        if failed(one) and one.verdict is not None:
+            verdict = one.verdict
+            said = verdict.message.replace(str(one.request), "NAMESPACE/NAME").replace(
+                f'"{one.request.name}"', '"NAME"'
+            )
+            groups.setdefault((verdict.outcome, said, verdict.where), []).append(one)
+    for (outcome, said, where), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:_MOST]:
+        text = found[0].verdict.message if len(found) == 1 and found[0].verdict else said
+        keys = tuple(one.request for one in found[:_OBJECTS])
+        since = min(one.started for one in found)
+        yield Failing(outcome=outcome, error=text, where=where, objects=keys, count=len(found), since=since)
+
+
+def _hot(attempts: Sequence[Recorded]) -> Iterator[Hot]:
+    by: dict[Key, list[Recorded]] = {}
+    for one in attempts:
+        by.setdefault(one.request, []).append(one)
+    share = len(attempts) / len(by) if by else 0.0
+    for key, found in sorted(by.items(), key=lambda item: -len(item[1]))[:_MOST]:
+        if len(found) >= _LEAST_HOT and len(found) >= _HOT * share and len(by) > 1:
+            cause, because = Counter(map(_leading, found)).most_common(1)[0]
+            noops = sum(map(_noop, found))
+            yield Hot(key=key, attempts=len(found), noops=noops, cause=cause, because=because)
+
+
+def _leading(attempt: Recorded) -> str:
+    """What the first cause was, in words that are the same for causes that are alike."""
+    if not attempt.causes:
+        return "no recorded cause"
+    cause = attempt.causes[0]
+    if cause.kind is not CauseKind.MODIFIED:
+        return cause.kind.value
+    kind = cause.resource.kind if cause.resource else "object"
+    paths = sorted({_top(one.path) for one in cause.changes.shown}) or ["metadata"]
+    return f"{kind} {', '.join(paths)} by {' or '.join(cause.writers) or '?'}"
+
+
+def _top(path: str) -> str:
+    return path.partition("[")[0].partition(".")[0]
+
+
+def _savings(attempts: Sequence[Recorded]) -> Iterator[Saving]:
+    """Of each resource: the attempts that a filter on the generation would have saved, those that did something too."""
+    saved: dict[Resource, list[Recorded]] = {}
+    for one in attempts:
+        resources = {cause.resource for cause in one.causes}
+        if len(resources) == 1 and one.causes and all(map(_is_aside, one.causes)) and _all_kept(one):
+            resource = next(iter(resources))
+            if resource is not None:
+                saved.setdefault(resource, []).append(one)
+    for resource, found in saved.items():
+        noops = [one for one in found if _noop(one)]
+        if noops:
+            paths = _paths(cause for one in noops for cause in one.causes)
+            useful = len(found) - len(noops)
+            yield Saving(resource=resource, predicate=GENERATION, noops=len(noops), useful=useful, paths=paths)
+
+
+def _is_aside(cause: Why) -> bool:
+    whole = cause.changes.total == len(cause.changes.shown)
+    aside = all(one.path.startswith(_ASIDE) for one in cause.changes.shown)
+    # What begins to be deleted passes every filter.
+    deleting = any(one.path == "metadata.deletionTimestamp" for one in cause.changes.shown)
+    return cause.kind is CauseKind.MODIFIED and whole and aside and not deleting
+
+
+def _all_kept(attempt: Recorded) -> bool:
+    return attempt.causes_total == len(attempt.causes)
+
+
+def _paths(causes: Iterable[Why]) -> tuple[str, ...]:
+    found = Counter(one.path for cause in causes for one in cause.changes.shown)
+    return tuple(path for path, _ in found.most_common(3))
+
+
+def _queue(depth: Depth) -> tuple[tuple[str, int], ...]:
+    counts = (("ready", depth.ready), ("running", depth.running), ("backoff", depth.backoff), ("timer", depth.timers))
+    return tuple((name, count) for name, count in counts if count)
+
+
+def _tries(work: Work, failing: Sequence[Failing]) -> Iterator[Try]:
+    kind = work.controller.primaries[0].kind.lower()
+    context = tuple(flag for flag in work.case.flags if flag.startswith("--context"))
+    case = work.case
+    for one in failing[:1]:
+        place = (f"--namespace={one.objects[0].namespace}",) if one.objects[0].namespace else ()
+        yield Try(
+            risk=Risk.READ,
+            command=" ".join(("kubectl ctrl explain", f"{kind}/{one.objects[0].name}", *place, *context)),
+        )
+    if work.qualifier is not None:
+        yield case.rerun()
+    yield Try(risk=Risk.READ, command=" ".join(("kubectl ctrl queue", work.controller.name, *context)))
+    yield Try(risk=Risk.READ, command=" ".join(("kubectl ctrl trace", kind, *context)))

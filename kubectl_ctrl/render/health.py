@@ -1,0 +1,180 @@
+"""How a controller does over all of its objects: numbers in labelled lines, and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kubectl_ctrl.model.account import Failing, Health
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.render.account import commands, labelled, painted
+from kubectl_ctrl.render.accountjson import SCHEMA, time_json
+from kubectl_ctrl.render.attemptjson import stamp
+from kubectl_ctrl.render.attempts import Style, timestamp
+from kubectl_ctrl.render.text import cut, escaped
+
+
+def health_lines(health: Health, style: Style) -> list[str]:
+    """A headline with a verdict in words, then the numbers, worst things first."""
+    parts: list[tuple[str, Iterable[str]]] = [
+        ("AS OF", _as_of(health, style)),
+        ("PACE", (_pace(health),)),
+        ("TOOK", _took(health)),
+        ("WAITED", (_spread(health.waited),) if health.attempts else ()),
+        ("FAILING", (line for one in health.failing for line in _failing(one, health.now))),
+        ("HOT", _hot(health)),
+        ("NO-OPS", (_noops(health),)),
+        ("SAVE", _savings(health)),
+        ("HELD", (f"{count} changes by {escaped(repr(name))}" for name, count in health.held)),
+        ("QUEUE", (", ".join(f"{count} {name}" for name, count in health.queue) or "empty",)),
+        ("GAPS", (f"{health.gaps} rows could not be recorded",) if health.gaps else ()),
+    ]
+    lines = [_headline(health, style), painted(_by(health, style), "2", style), ""]
+    for label, texts in parts:
+        lines += labelled(label, texts, style)
+    return lines + commands(health.tries, style)
+
+
+def _headline(health: Health, style: Style) -> str:
+    dash = "—" if style.unicode else "-"
+    failing = sum(one.count for one in health.failing)
+    if failing:
+        verdict, color = f"{failing} of {health.objects} objects FAILING", "31"
+    elif health.qualifier is not None:
+        verdict, color = f"NOT WORKING ({health.qualifier.standing})", "33"
+    else:
+        verdict, color = "HEALTHY", "32"
+    title = f" {dash} controller {health.controller}"
+    text = cut(f"{verdict}{title}", style.width, mark=style.mark)
+    return painted(text[: len(verdict)], color, style) + text[len(verdict) :]
+
+
+def _by(health: Health, style: Style) -> str:
+    context = f", context {health.context}" if health.context else ""
+    objects = "1 object" if health.objects == 1 else f"{health.objects} objects"
+    text = f"run {health.run}{context}, since {timestamp(health.began, style)}; {objects}"
+    return cut(escaped(text), style.width, mark=style.mark)
+
+
+def _as_of(health: Health, style: Style) -> Iterator[str]:
+    if health.qualifier is not None:
+        one = health.qualifier
+        yield f"{timestamp(one.since, style)}: {one.standing}, {one.text}"
+
+
+def _pace(health: Health) -> str:
+    minutes = max(health.until - health.began, 1.0) / 60
+    rate = health.attempts / minutes
+    failures = _share(health.failures, health.attempts)
+    failed = f"{health.failures} failed{failures}, {health.retries} retries"
+    return f"{health.attempts} reconciles, {rate:.1f} a minute; {failed}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f" ({100 * part / whole:.0f} %)" if whole and part else ""
+
+
+def _took(health: Health) -> Iterator[str]:
+    if health.slowest is not None:
+        slowest = health.slowest
+        yield f"{_spread(health.took)}: {slowest.id} of {escaped(str(slowest.request))}"
+
+
+def _spread(values: tuple[float, float, float]) -> str:
+    return "p50 {}, p95 {}, longest {}".format(*map(format_duration, values))
+
+
+def _failing(one: Failing, now: float) -> Iterator[str]:
+    names = ", ".join(map(str, one.objects))
+    more = f" and {one.count - len(one.objects)} more" if one.count > len(one.objects) else ""
+    tried = "not retried" if one.outcome is Outcome.TERMINAL else "retried"
+    yield escaped(f"{names}{more}, for {format_duration(max(now - one.since, 0.0))}, {tried}: {one.error}")
+    if one.where:
+        yield f"  at {escaped(one.where)}"
+
+
+def _hot(health: Health) -> Iterator[str]:
+    for one in health.hot:
+        share = _share(one.attempts, health.attempts)
+        yield escaped(f"{one.key}: {one.attempts} reconciles{share}, {one.noops} no-ops; {one.because} by {one.cause}")
+
+
+def _noops(health: Health) -> str:
+    return f"{health.noops} of {health.attempts} reconciles changed nothing{_share(health.noops, health.attempts)}"
+
+
+def _savings(health: Health) -> Iterator[str]:
+    for one in health.savings:
+        changed = f" (changes of {', '.join(map(escaped, one.paths))})" if one.paths else ""
+        text = f"when={one.predicate} on {one.resource.kind} would remove {one.noops} of {health.attempts}{changed}"
+        if one.useful:
+            text += f", and also {one.useful} that did something: do not"
+        yield text
+
+
+def health_json(health: Health) -> dict[str, Any]:
+    names = ("p50", "p95", "longest")
+    return {
+        "schema": SCHEMA,
+        "about": "controller",
+        "time": stamp(health.now),
+        "source": "recorded",
+        "controller": health.controller,
+        "run": health.run,
+        "context": health.context,
+        "asOf": time_json(health.qualifier.since) if health.qualifier else stamp(health.now),
+        "qualifier": (
+            {
+                "controller": health.qualifier.standing.value,
+                "since": stamp(health.qualifier.since),
+                "text": health.qualifier.text,
+            }
+            if health.qualifier
+            else None
+        ),
+        "began": stamp(health.began),
+        "objects": health.objects,
+        "attempts": health.attempts,
+        "failures": health.failures,
+        "retries": health.retries,
+        "noops": health.noops,
+        "tookSeconds": dict(zip(names, health.took, strict=True)),
+        "slowest": health.slowest.id if health.slowest else None,
+        "waitedSeconds": dict(zip(names, health.waited, strict=True)),
+        "failing": [
+            {
+                "outcome": one.outcome.value,
+                "error": one.error,
+                "where": one.where,
+                "objects": [str(key) for key in one.objects],
+                "count": one.count,
+                "since": stamp(one.since),
+            }
+            for one in health.failing
+        ],
+        "hot": [
+            {
+                "object": str(one.key),
+                "attempts": one.attempts,
+                "noops": one.noops,
+                "cause": one.cause,
+                "because": one.because,
+            }
+            for one in health.hot
+        ],
+        "savings": [
+            {
+                "resource": one.resource.full_name,
+                "predicate": one.predicate,
+                "noops": one.noops,
+                "useful": one.useful,
+                "paths": list(one.paths),
+            }
+            for one in health.savings
+        ],
+        "heldBack": dict(health.held),
+        "queue": dict(health.queue),
+        "gaps": health.gaps,
+        "try": [{"risk": one.risk.value, "command": one.command} for one in health.tries],
+    }
