@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.model.diffs import ABSENT, Difference
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
 
 # Names that the server itself puts on entries, when it invents one for the past or merges old ones to save space.
 _INVENTED = frozenset({"before-first-apply", "ancient-changes"})
+
+# More names than these would tell nobody anything.
+_MOST_CANDIDATES = 3
 
 # What an apply may say without owning it.
 _UNOWNED = frozenset({"apiVersion", "kind"})
@@ -87,14 +91,15 @@ def reduce(obj: Obj, managers: frozenset[str]) -> Obj:
     return obj
 
 
-def writer(old: Obj | None, new: Obj) -> tuple[str, ...]:
+def writer(old: Obj | None, new: Obj, changed: Sequence[Difference] = ()) -> tuple[str, ...]:
     """Who made the step from `old` to `new`: one name is proven, several are candidates, none means unknown.
 
     It holds for one step between two versions that follow each other. Without `old`, for an object just created.
+    `changed`, all that differs, tells more where no entry shows a sign: who can have set it.
     """
     if old is None:
         return _creator(new)
-    return tuple(sorted(_wrote(old, new)))
+    return tuple(sorted(_wrote(old, new) or _could_set(new, changed)))
 
 
 def made_by(old: Obj | None, new: Obj, manager: str, sent: Obj | None = None) -> bool:
@@ -150,6 +155,31 @@ def _wrote(old: Obj, new: Obj) -> set[str]:
         if stamped or (not fresh and (_grew(slot, old, new) or _moved(slot, old, new))):
             found.add(slot[0])
     return found - _INVENTED - {""}
+
+
+def _could_set(new: Obj, changed: Sequence[Difference]) -> set[str]:
+    """The managers of all entries that can be for these values, if they are few.
+
+    Whoever sets a value has an entry for it afterwards. With a status subresource, status is set through that alone.
+    What was only taken away is noted for nobody, and a deletion is the server's own note.
+    """
+    values = [one.path for one in changed if one.new is not ABSENT]
+    parts = {path.partition(".")[0].partition("[")[0] for path in values}
+    if not parts or any(path.startswith("metadata.deletion") for path in values):
+        return set()
+    apart = any(entry.get("subresource") == "status" for entry in entries(new))
+    names = {entry.get("manager") or "" for entry in entries(new) if _can_be_for(entry, parts, apart)}
+    return names if len(names) <= _MOST_CANDIDATES and names.isdisjoint(_INVENTED | {""}) else set()
+
+
+def _can_be_for(entry: Obj, parts: set[str], apart: bool) -> bool:
+    """Whether the entry can be the one of a write that set something in each of these parts of the object."""
+    if entry.get("fieldsV1") and not all(f"f:{part}" in entry["fieldsV1"] for part in parts):
+        return False
+    subresource = entry.get("subresource") or ""
+    if parts == {"status"} and apart:
+        return subresource not in ("", "scale")
+    return "metadata" in parts or "status" in parts or subresource != "status"
 
 
 def _stamps(obj: Obj) -> dict[_Slot, Counter[str]]:

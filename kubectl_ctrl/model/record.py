@@ -269,7 +269,7 @@ def told(what: Attempt | Started, *, steps: bool = True) -> Recorded:
 
 def why_told(cause: Cause) -> Why:
     stepped = cause.kind is CauseKind.MODIFIED
-    names = cause.new is not None and not cause.relisted and cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED)
+    found = diff(cause.old, cause.new, keys_only=cause.resource == SECRETS) if stepped else ()
     return Why(
         kind=cause.kind,
         at=cause.at,
@@ -282,9 +282,15 @@ def why_told(cause: Cause) -> Why:
         attempt=cause.attempt,
         count=cause.count,
         detail=cause.detail,
-        changes=changes(cause.old, cause.new, cause.resource) if stepped else NO_CHANGES,
-        writers=writer(cause.old, cause.new) if names and cause.new is not None else (),
+        changes=_bounded(found),
+        writers=_writers(cause, found),
     )
+
+
+def _writers(cause: Cause, found: tuple[Difference, ...]) -> tuple[str, ...]:
+    if cause.new is None or cause.relisted or cause.kind not in (CauseKind.ADDED, CauseKind.MODIFIED):
+        return ()
+    return writer(cause.old, cause.new, found)
 
 
 def call_told(call: Call, *, steps: bool = True) -> Made:
@@ -297,5 +303,8 @@ def call_told(call: Call, *, steps: bool = True) -> Made:
 
 def changes(old: Obj | None, new: Obj | None, resource: Resource | None) -> Changes:
     """What differs; of Secrets the places alone."""
-    found = diff(old, new, keys_only=resource == SECRETS)
-    return Changes(shown=found[:MOST_CHANGES], total=len(found))
+    return _bounded(diff(old, new, keys_only=resource == SECRETS))
+
+
+def _bounded(found: tuple[Difference, ...]) -> Changes:
+    return Changes(shown=found[:MOST_CHANGES], total=len(found)) if found else NO_CHANGES

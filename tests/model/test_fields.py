@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_ctrl.model.diffs import diff
 from kubectl_ctrl.model.fields import (
     entries,
     fields_set,
@@ -211,6 +212,45 @@ def test_a_value_in_a_keyed_item_is_its_owners() -> None:
 def test_the_value_of_anothers_field_is_not_ours() -> None:
     ours = entry("me", fields=data("a"), operation="Apply")
     assert writer(obj(ours, data={"a": "1", "b": "1"}), obj(ours, data={"a": "1", "b": "2"})) == ()
+
+
+STATUS = entry("kcm", subresource="status")
+MINE = entry("me", fields={"f:spec": {"f:a": {}}}, operation="Apply")
+
+
+@pytest.mark.parametrize(
+    ("noted", "old", "new", "names"),
+    [
+        ((entry("ed"), STATUS), {"status": {"a": 1}}, {"status": {"a": 2}}, ("kcm",)),
+        ((entry("ed"), entry("ed2")), {"status": {"a": 1}}, {"status": {"a": 2}}, ("ed", "ed2")),  # no subresource
+        ((entry("ed"), STATUS), {"spec": {"a": 1}}, {"spec": {"a": 2}}, ("ed",)),
+        ((entry("ed"), entry("hpa", subresource="scale")), {"spec": {"a": 1}}, {"spec": {"a": 2}}, ("ed", "hpa")),
+        ((MINE, entry("ed"), STATUS), {"spec": {"b": 1}}, {"spec": {"b": 2}}, ("ed", "me")),
+        ((MINE, entry("ed"), STATUS), {"other": {"b": 1}}, {"other": {"b": 2}}, ("ed",)),  # ours has nothing there
+        ((entry("ed"), STATUS), {"status": {"a": 1, "b": 1}}, {"status": {"a": 1}}, ()),  # only taken away
+        ((entry("ed"), STATUS), {"status": {"a": 1, "b": 1}}, {"status": {"a": 2}}, ("kcm",)),
+        ((entry("ed"), entry("before-first-apply")), {"spec": {"a": 1}}, {"spec": {"a": 2}}, ()),
+        (tuple(map(entry, "abcd")), {"spec": {"a": 1}}, {"spec": {"a": 2}}, ()),  # anybody
+        ((), {"spec": {"a": 1}}, {"spec": {"a": 2}}, ()),
+    ],
+)
+def test_without_a_sign_it_was_one_of_those_who_can_have_set_it(
+    noted: tuple[Obj, ...], old: Obj, new: Obj, names: tuple[str, ...]
+) -> None:
+    before, after = obj(*noted, **old), obj(*noted, **new)
+    assert writer(before, after, diff(before, after)) == names
+
+
+def test_a_deletion_is_noted_by_the_server_itself() -> None:
+    before, after = obj(entry("ed")), obj(entry("ed"))
+    after["metadata"] |= {"deletionTimestamp": BORN, "deletionGracePeriodSeconds": 0}
+    assert writer(before, after, diff(before, after)) == ()
+
+
+def test_a_label_can_be_set_through_a_subresource_too() -> None:
+    before, after = obj(entry("ed"), STATUS), obj(entry("ed"), STATUS)
+    after["metadata"] = {**after["metadata"], "labels": {"a": "b"}}
+    assert writer(before, after, diff(before, after)) == ("ed", "kcm")
 
 
 def test_who_created_an_object() -> None:
