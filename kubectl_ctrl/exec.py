@@ -40,21 +40,23 @@ async def run(
     env: Mapping[str, str],
     input: bytes = b"",  # noqa: A002 - named as subprocess names it
     interactive: bool = False,
+    shown: bool = False,
     check: bool = True,
 ) -> Output:
     """Run a program to its end; raises ProgramFailed, which has all that it said, for a code other than 0 or a timeout.
 
-    `interactive` gives it our terminal: our stdin, and our stderr, which is then not recorded. Without `check` every
-    code is an answer. When the call is cancelled, the program is stopped first.
+    `interactive` gives it our terminal: our stdin, and our stderr, which is then not recorded. With `shown` it has our
+    stdout too. Without `check` every code is an answer. When the call is cancelled, the program is stopped first.
     """
     with ExitStack() as files:
         # Not pipes: a program that leaves a daemon behind leaves it our pipe too, and we would wait for the daemon.
         said, complained, source = (files.enter_context(TemporaryFile()) for _ in range(3))
         source.write(input)
         source.seek(0)
-        streams = (None, said, None) if interactive else (source, said, complained)
-        process = await _start(tuple(argv), env, streams, own_session=not interactive)
-        in_time = await _wait(process, timeout, group=not interactive)
+        apart = not (interactive or shown)
+        streams = (source, said, complained) if apart else (None, None if shown else said, None)
+        process = await _start(tuple(argv), env, streams, own_session=apart)
+        in_time = await _wait(process, timeout, group=apart)
         output = Output(argv=tuple(argv), code=process.returncode or 0, stdout=_text(said), stderr=_text(complained))
     if not in_time:
         raise _failed(output, f"did not end within {timeout:g} s and was stopped")
@@ -64,7 +66,7 @@ async def run(
     return output
 
 
-_Streams = tuple[IO[bytes] | None, IO[bytes], IO[bytes] | None]  # stdin, stdout, stderr; None is our own
+_Streams = tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]  # stdin, stdout, stderr; None is our own
 
 
 async def _start(

@@ -40,6 +40,12 @@ class Entry:
 VERBS = (
     Entry("run", "kubectl_ctrl.cli.run:VERB", Effect.WRITE, "Run controllers here, against the current context."),
     Entry(
+        "plan",
+        "kubectl_ctrl.cli.plan:VERB",
+        Effect.DRY_RUN,
+        "Print what a controller would do with an object now, without doing it.",
+    ),
+    Entry(
         "list",
         "kubectl_ctrl.cli.list:VERB",
         Effect.READ,

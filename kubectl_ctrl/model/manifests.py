@@ -58,10 +58,10 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?0o[0-7]
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]$"), list("yYnN"))
 
 
-def text(objects: Iterable[Obj]) -> str:
+def text(objects: Iterable[Obj], *, sort_keys: bool = False) -> str:
     """Objects as YAML for `kubectl apply -f -`."""
     return "---\n".join(
-        yaml.dump(obj, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120) for obj in objects
+        yaml.dump(obj, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=120) for obj in objects
     )
 
 

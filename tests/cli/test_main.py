@@ -21,6 +21,7 @@ Usage:
 
 Verbs:
   run        Run controllers here, against the current context.
+  plan       Print what a controller would do with an object now, without doing it.
   list       List the bundled controllers, and where they are installed and run.
   install    Put what controllers need into the cluster: CRDs, a namespace, rights.
   uninstall  Take out what install made: rights by default, CRDs when asked to.

@@ -6,6 +6,7 @@ earlier planned write would decide what a later one does, the later one is sent 
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Awaitable
 from dataclasses import replace
@@ -158,7 +159,7 @@ class PlanClient(Client):
         posted = own_entry(live, options.manager, "Update") if handed else None
         if posted is None:
             return await self._sent(ref, kept, PatchKind.APPLY, options)
-        leftovers = leftovers_patch(live, posted, kept)
+        leftovers = leftovers_patch(live, posted, _with_data(kept))
         try:
             answer = await self._sent(ref, kept, PatchKind.APPLY, options)
             if leftovers is None:
@@ -290,6 +291,15 @@ def _repinned(body: Body, live: Obj) -> Body:
         {**operation, "value": version_of(live)} if operation.get("path") == _VERSION else operation
         for operation in body
     ]
+
+
+def _with_data(body: Obj) -> Obj:
+    """A Secret with its stringData as the data that the server makes of it: under that name it is owned once posted."""
+    words = body.get("stringData") if body.get("kind") == "Secret" else None
+    if not isinstance(words, dict):
+        return body
+    data = {name: base64.b64encode(str(word).encode()).decode() for name, word in words.items()}
+    return {**body, "data": {**(body.get("data") or {}), **data}}
 
 
 def _done() -> Obj:

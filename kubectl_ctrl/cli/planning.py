@@ -1,0 +1,257 @@
+"""What `plan` does: finds object and controller, lets it be planned, and shows what came out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+
+import yaml
+
+from kubectl_ctrl.cli import guard, sources
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.differing import compare
+from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.sources import Sourced
+from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.cli.target import check_namespace, connected, meant
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.clock import Clock, SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import CallSite, NotInstalled, NotServed, TimedOut, UsageError
+from kubectl_ctrl.model import manifests
+from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
+from kubectl_ctrl.model.plan import Effect as Becomes
+from kubectl_ctrl.model.plan import Plan
+from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.plan import plan_json, plan_lines
+from kubectl_ctrl.render.sides import sides_of
+from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.runtime.planned.client import PlanClient
+from kubectl_ctrl.runtime.planned.planning import Planner, PlanOptions
+from kubectl_ctrl.runtime.planned.world import World
+from kubectl_ctrl.version import VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the words of the command line say, before a server is asked."""
+
+    controllers: tuple[Sourced, ...]
+    chosen: bool  # by --controller
+    type: str = ""
+    name: str = ""
+    objects: tuple[manifests.Manifest, ...] = ()  # of a file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """What is to be planned."""
+
+    controller: Sourced
+    requests: tuple[Request, ...]
+    given: tuple[tuple[ObjectRef, Obj], ...] = ()
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    app.general_error = 2
+    form = given.one_of("output", ("", "text", "json", "yaml"))
+    wanted = _wanted(given)
+    resolved = meant(app, given, Effect.DRY_RUN)
+    with logging_to(app.err, form="text", verbosity=app.verbosity):
+        plan = asyncio.run(_planned(app, given, wanted, resolved))
+        _answer(app, plan, form, whole=given["diff"])
+        if given["diff"] and form in ("", "text"):
+            sides = [sides_of(fate) for fate in (*plan.given, *plan.fates) if fate.effect is not Becomes.FOREIGN]
+            compare(app, sides)
+    if plan.error is not None:
+        raise plan.error
+    return 1 if plan.changed else 0
+
+
+async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) -> Plan:
+    clock, rng = SystemClock(), random.SystemRandom()
+    timeout = given["timeout"]
+    try:
+        async with clock.timeout(timeout or None):
+            client = await connected(app, resolved, clock=clock, rng=rng)
+            try:
+                task = await _task(client, wanted, resolved)
+                _introduce(app, task, resolved)
+                return await _plan(client, task, given, clock=clock, rng=rng)
+            finally:
+                await client.close()
+    except TimeoutError:
+        raise TimedOut(
+            f"The plan was not made within {timeout:g} s.", next_step="give it longer with --timeout"
+        ) from None
+
+
+async def _plan(client: Client, task: _Task, given: Given, *, clock: Clock, rng: random.Random) -> Plan:
+    spec = task.controller.spec
+    places = {request.namespace for request in task.requests}
+    planner = Planner(
+        spec,
+        PlanClient(
+            client.transport, clock=clock, rng=rng, user_agent=f"kubectl-ctrl/{VERSION} ({spec.name})", world=World()
+        ),
+        clock=clock,
+        rng=rng,
+        options=PlanOptions(
+            namespace=places.pop() if len(places) == 1 else "",
+            word=task.controller.word,
+            to_fixpoint=given["to_fixpoint"],
+            attempt_timeout=given["attempt_timeout"],
+        ),
+    )
+    return await planner.plan(task.requests, task.given)
+
+
+# What is meant.
+
+
+def _wanted(given: Given) -> _Wanted:
+    prefix, word = given["annotation_prefix"], given["controller"]
+    controllers = sources.resolve([word] if word else BUNDLED, {"annotation_prefix": prefix} if prefix else None)
+    if file := given["filename"]:
+        if given.arguments:
+            raise UsageError("plan takes either an object or -f FILE.", next_step="leave one of them out")
+        raw = sys.stdin.buffer.read() if file == "-" else _bytes(file)
+        found = manifests.parse(raw, "stdin" if file == "-" else file)
+        return _Wanted(controllers=controllers, chosen=bool(word), objects=found)
+    words = [part for argument in given.arguments for part in argument.split("/", 1)]
+    if len(words) != 2 or not all(words):
+        raise UsageError("plan takes one object, or -f FILE.", next_step="for instance: plan foo/web")
+    return _Wanted(controllers=controllers, chosen=bool(word), type=words[0], name=words[1])
+
+
+def _bytes(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"The file {file!r} cannot be read: {error.strerror}.") from None
+
+
+async def _task(client: Client, wanted: _Wanted, resolved: Resolved) -> _Task:
+    if wanted.objects:
+        return await _task_of_file(client, wanted, resolved)
+    resource = await _resource(client, wanted)
+    sourced = _chosen(wanted, [resource], f"{resource.kind} {wanted.name!r}")
+    ref = resource.ref(wanted.name, resolved.namespace)
+    if ref.namespace:
+        await check_namespace(client, ref.namespace)
+    await client.get(ref)  # one that is not there is nothing to plan for
+    return _Task(controller=sourced, requests=(Request(ref.namespace, ref.name),))
+
+
+async def _task_of_file(client: Client, wanted: _Wanted, resolved: Resolved) -> _Task:
+    given: list[tuple[ObjectRef, Obj]] = []
+    for found in wanted.objects:
+        resource = await _served(client, wanted, found)
+        place = (namespace_of(found.obj) or resolved.namespace) if resource.namespaced else ""
+        meta = {**found.obj["metadata"], **({"namespace": place} if place else {})}
+        given.append((resource.ref(name_of(found.obj), place), {**found.obj, "metadata": meta}))
+    sourced = _chosen(wanted, [ref.resource for ref, _ in given], "this file")
+    requests = tuple(Request(ref.namespace, ref.name) for ref, _ in given if _is_for(sourced, ref.resource))
+    for place in sorted({ref.namespace for ref, _ in given} - {""}):
+        await check_namespace(client, place)
+    return _Task(controller=sourced, requests=tuple(dict.fromkeys(requests)), given=tuple(given))
+
+
+async def _resource(client: Client, wanted: _Wanted) -> Resource:
+    """The type as the server knows it; one of a controller's that it does not serve is to be installed."""
+    try:
+        return (await client.discovery.find(wanted.type)).resource
+    except NotServed:
+        name = wanted.type.lower()
+        for sourced in wanted.controllers:
+            for primary in sourced.spec.primaries:
+                kind = primary.kind.lower()
+                if name in (kind, primary.plural, primary.full_name, f"{kind}.{primary.group}"):
+                    raise _not_installed(primary, sourced) from None
+        raise
+
+
+async def _served(client: Client, wanted: _Wanted, found: manifests.Manifest) -> Resource:
+    """The type of an object in a file."""
+    named = (found.obj["apiVersion"], found.obj["kind"])
+    for catalog in (await client.discovery.catalog(), await client.discovery.refresh()):
+        for api in catalog.resources:
+            if (api.resource.api_version, api.resource.kind) == named:
+                return api.resource
+    for sourced in wanted.controllers:
+        for primary in sourced.spec.primaries:
+            if (primary.api_version, primary.kind) == named:
+                raise _not_installed(primary, sourced)
+    raise NotServed(
+        f"{found.where}: The server has no kind {named[1]!r} in {named[0]!r}.",
+        site=CallSite("get", named[1]),
+        code=404,
+        next_step="Install its CRD, or check the apiVersion.",
+    )
+
+
+def _not_installed(primary: Resource, sourced: Sourced) -> NotInstalled:
+    return NotInstalled(
+        f"{primary} ({primary.api_version}) is not installed.", next_step=f"kubectl ctrl install {sourced.word}"
+    )
+
+
+def _is_for(sourced: Sourced, resource: Resource) -> bool:
+    """Whatever the version: it is one object in all of them."""
+    return any((one.group, one.plural) == (resource.group, resource.plural) for one in sourced.spec.primaries)
+
+
+def _chosen(wanted: _Wanted, resources: Sequence[Resource], what: str) -> Sourced:
+    """The one controller that any of these types are for."""
+    fits = [sourced for sourced in wanted.controllers if any(_is_for(sourced, one) for one in resources)]
+    if len(fits) == 1:
+        return fits[0]
+    if fits:
+        names = [sourced.spec.name for sourced in fits]
+        raise UsageError(
+            f"Several controllers are for {what}: {', '.join(names)}.", next_step=f"say which: --controller {names[0]}"
+        )
+    known = ", ".join(str(one) for sourced in wanted.controllers for one in sourced.spec.primaries)
+    whose = wanted.controllers[0].spec.name if wanted.chosen else "No bundled controller"
+    raise UsageError(
+        f"{whose} is {'not ' if wanted.chosen else ''}for {', '.join(map(str, dict.fromkeys(resources)))}.",
+        tried=f"{'it is' if wanted.chosen else 'they are'} for {known}",
+        next_step="name one of these types, or a controller of your own with --controller ./mine.py",
+    )
+
+
+# What is shown.
+
+
+def _introduce(app: App, task: _Task, resolved: Resolved) -> None:
+    names = ", ".join(map(str, task.requests[:3])) + (", ..." if len(task.requests) > 3 else "")
+    kind = task.controller.spec.primary.kind
+    app.narrate(
+        escaped(
+            f"plan of {task.controller.spec.name} for {kind} {names}"
+            f" on context {guard.context_name(resolved)} ({resolved.server})"
+        )
+    )
+
+
+def _answer(app: App, plan: Plan, form: str, *, whole: bool) -> None:
+    match form:
+        case "json":
+            app.answer(json.dumps(plan_json(plan, objects=whole), indent=2))
+        case "yaml":
+            app.answer(yaml.safe_dump(plan_json(plan, objects=whole), sort_keys=False, allow_unicode=True).rstrip("\n"))
+        case _:
+            style = Style(width=app.width, color=app.color, unicode=app.unicode, zone=UTC)
+            for line in plan_lines(plan, style):
+                app.answer(line)

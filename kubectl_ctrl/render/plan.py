@@ -1,0 +1,339 @@
+"""A plan: a row for each field of each object that would change, then what the controller waits for.
+
+reads live · writes dry-run on server · 1 round
+~ Deployment/web   spec.replicas   3 → 5
+= Foo/web          unchanged until rollout 3/5
+1 change; then waits for rollout 3/5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict
+from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, HIDDEN, Difference, Marker, diff
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.masking import MASK, is_secret, masked_difference
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.render.sides import shown_sides
+
+_MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.UNCHANGED: "=", Effect.FOREIGN: "="}
+_COLORS = {"+": "32", "-": "31", "~": "33", "=": "2"}
+_GAP = "   "
+# Columns: no name and no path makes all others start further right than this, and a value is not cut below that.
+_WIDEST = 48
+_LEAST = 12
+_MOST_OPENED = 12
+# What every object has without anybody's asking.
+_UNASKED = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
+_UNCHECKED = "not checked by the server"
+
+
+class Row(NamedTuple):
+    """One line: `change` alone where nothing is compared."""
+
+    mark: str
+    who: str
+    path: str
+    change: str | Difference
+
+
+def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
+    """The whole plan."""
+    dot = " · " if style.unicode else ", "
+    rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds} rounds"
+    still = f"{dot}all other controllers stand still" if plan.to_fixpoint else ""
+    yield _fit(f"reads live{dot}writes dry-run on server{dot}{rounds}{still}", style)
+    if plan.given:
+        yield "once the file is applied:"
+        yield from _rows(plan, plan.given, style)
+        yield f"{plan.controller} then:"
+    yield from _rows(plan, plan.fates, style)
+    yield from (_fit(line, style) for line in _writes(plan))
+    yield from (_fit(line, style) for line in _unsent(plan))
+    yield from _ending(plan, style)
+
+
+def _rows(plan: Plan, fates: Iterable[Fate], style: Style) -> Iterator[str]:
+    """In columns: as wide as they need to be, and none wider than is good for the others."""
+    rows = [row for fate in fates for row in _rows_of(fate, plan.requests[0].namespace)]
+    who = max((len(row.who) for row in rows if len(row.who) <= _WIDEST), default=0)
+    path = max((len(row.path) for row in rows if len(row.path) <= _WIDEST), default=0)
+    for row in rows:
+        head = f"{row.mark} {row.who:<{who}}"
+        if isinstance(row.change, Difference):
+            head += f"{_GAP}{row.path:<{path}}"
+        room = None if style.width is None else max(style.width - len(head) - len(_GAP), _LEAST)
+        line = f"{head}{_GAP}{_change(row.change, style, room)}".rstrip()
+        yield _painted(_fit(line, style), row.mark, style)
+
+
+def _rows_of(fate: Fate, namespace: str) -> Iterator[Row]:
+    mark, who = _MARKS[fate.effect], object_name(fate.resource, fate.key, namespace)
+    lines = _told(fate)
+    differences = differences_of(fate) if fate.effect is Effect.CHANGED else ()
+    if not lines and not differences:
+        lines = ["who owns which field"]
+    for line in lines:
+        yield Row(mark, who, "", line)
+        mark, who = " ", ""
+    for difference in differences:
+        yield Row(mark, who, escaped(difference.path), difference)
+        mark, who = " ", ""
+
+
+def _told(fate: Fate) -> list[str]:
+    """What is said of an object beside its differences."""
+    note = escaped(fate.note)
+    aside = [] if fate.checked else [_UNCHECKED]
+    match fate.effect:
+        case Effect.CREATED:
+            count = _count(fate.after or {})
+            told = f"created ({count} field{'s' if count != 1 else ''})"
+        case Effect.DELETED:
+            told = "deleted"
+        case Effect.FOREIGN:
+            told = note
+        case Effect.UNCHANGED:
+            told = f"unchanged {note}".rstrip() if note.startswith("until ") or not note else f"unchanged: {note}"
+        case Effect.CHANGED:
+            return [", ".join([*filter(None, [note]), *aside])] if note or aside else []
+    return [", ".join([told, *aside])]
+
+
+def differences_of(fate: Fate) -> tuple[Difference, ...]:
+    """What differs, without what says nothing, and with what may not be shown hidden."""
+    found = diff(fate.before, fate.after, ignore=BOOKKEEPING, keys_only=is_secret(fate.resource))
+    return tuple(map(masked_difference, (part for one in found for part in _opened(one))))
+
+
+def _opened(one: Difference) -> list[Difference]:
+    """An object that came or went, field by field, unless there are very many."""
+    side = one.new if one.old is ABSENT else one.old
+    if ABSENT not in (one.old, one.new) or not isinstance(side, dict) or not side:
+        return [one]
+    parts = diff({}, side) if one.old is ABSENT else diff(side, {})
+    named = [replace(part, path=f"{one.path}{'' if part.path[0] == '[' else '.'}{part.path}") for part in parts]
+    opened = [deeper for part in named for deeper in _opened(part)]
+    return opened if len(opened) <= _MOST_OPENED else [one]
+
+
+def object_name(resource: Resource, key: Key, namespace: str) -> str:
+    """`Deployment/web`, with its namespace where that is another."""
+    name = escaped(f"{resource.kind}/{key.name}")
+    return f"{name} in {escaped(key.namespace)}" if key.namespace not in ("", namespace) else name
+
+
+def _change(change: str | Difference, style: Style, room: int | None) -> str:
+    if isinstance(change, str):
+        return change
+    arrow = f" {style.arrow} "
+    old, new = _value(change.old), _value(change.new)
+    if room is not None and len(old) + len(arrow) + len(new) > room:
+        half = max((room - len(arrow)) // 2, _LEAST // 2)
+        old = cut(old, max(half, room - len(arrow) - len(new)), mark=style.mark)
+        new = cut(new, room - len(arrow) - len(old), mark=style.mark)
+    return f"{old}{arrow}{new}"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case Marker.ABSENT:
+            return "-"
+        case Marker.HIDDEN:
+            return MASK
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return f"{{{len(value)} field{'s' if len(value) != 1 else ''}}}"
+        case list():
+            return f"[{len(value)} item{'s' if len(value) != 1 else ''}]"
+        case "":
+            return '""'
+    return escaped(str(value))
+
+
+def _count(obj: Obj) -> int:
+    """How many values an object was made with."""
+    meta = {key: value for key, value in obj.get("metadata", {}).items() if key not in _UNASKED}
+    rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    return _leaves({"metadata": meta, **rest})
+
+
+def _leaves(value: Any) -> int:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(map(_leaves, parts)) if parts else 1
+
+
+# Below the objects.
+
+
+def _writes(plan: Plan) -> Iterator[str]:
+    for one in plan.passes:
+        if one.steps:
+            round_ = f"round {one.round}" if plan.rounds > 1 else "writes"
+            who = f" for {escaped(str(one.request))}" if len(plan.requests) > 1 else ""
+            yield f"{round_}{who}: {', '.join(step_text(step, one.request.namespace) for step in one.steps)}"
+
+
+def step_text(step: Step, namespace: str) -> str:
+    """`apply Foo/web/status`."""
+    tail = f"/{step.subresource}" if step.subresource else ""
+    name, inside, place = object_name(step.resource, step.key, namespace).partition(" in ")
+    return f"{step.verb} {name}{tail}{inside}{place}"
+
+
+def _unsent(plan: Plan) -> Iterator[str]:
+    intents = dict.fromkeys(intent for one in plan.passes for intent in one.attempt.intents)
+    for intent in intents:
+        yield f"not sent: event {_event(intent)}"
+
+
+def _event(intent: Intent) -> str:
+    return f"{intent.type} {escaped(intent.reason)} about {escaped(intent.about.name)}: {escaped(intent.message)}"
+
+
+def _ending(plan: Plan, style: Style) -> Iterator[str]:
+    count = len(plan.changed)
+    made = f"{count} change{'s' if count != 1 else ''}" if count else "nothing to change"
+    if not plan.settled:
+        still = [step for one in plan.last for step in one.steps if step.changes]
+        names = ", ".join(dict.fromkeys(step_text(step, plan.requests[0].namespace) for step in still))
+        yield _fit(f"it does not settle: in round {plan.rounds} it would still {names or 'ask for another'}", style)
+    lasts = plan.last
+    if len(lasts) == 1:
+        yield _painted_end(_fit(f"{made}; then {then(lasts[0].attempt.verdict)}", style), lasts, style)
+        return
+    yield made
+    for one in lasts:
+        yield _painted_end(_fit(f"{escaped(str(one.request))} then {then(one.attempt.verdict)}", style), [one], style)
+
+
+def then(verdict: Verdict) -> str:
+    """What follows, in words; a plan comes to none of it."""
+    message = escaped(verdict.message)
+    match verdict.outcome:
+        case Outcome.DONE:
+            return "done until something changes"
+        case Outcome.AGAIN:
+            return "again at once"
+        case Outcome.AFTER:
+            return f"again in {format_duration(verdict.delay)}"
+        case Outcome.WAITING:
+            look = f", and looks again in {format_duration(verdict.delay)}" if verdict.delay else ""
+            return f"waits for {message}{look}"
+        case Outcome.RETRY:
+            return f"FAILED, to be tried again: {message}"
+        case Outcome.TERMINAL:
+            return f"FAILED, not to be tried again: {message}"
+        case Outcome.DROPPED:
+            return f"dropped: {message}"
+
+
+def _painted(line: str, mark: str, style: Style) -> str:
+    code = _COLORS.get(mark) if style.color else None
+    return f"\x1b[{code}m{line[0]}\x1b[0m{line[1:]}" if code else line
+
+
+def _painted_end(line: str, passes: Sequence[Pass], style: Style) -> str:
+    failed = any(one.error is not None for one in passes)
+    return f"\x1b[31m{line}\x1b[0m" if style.color and failed else line
+
+
+def _fit(line: str, style: Style) -> str:
+    return cut(line, style.width, mark=style.mark)
+
+
+# For machines.
+
+
+def plan_json(plan: Plan, *, objects: bool = False) -> dict[str, Any]:
+    """The plan for machines; the schema's name says which version of it this is. `objects`: also both states whole."""
+    return {
+        "schema": "kubectl-ctrl.plan/v1",
+        "controller": plan.controller,
+        "requests": [{"namespace": one.namespace, "name": one.name} for one in plan.requests],
+        "toFixpoint": plan.to_fixpoint,
+        "settled": plan.settled,
+        "changes": len(plan.changed),
+        "given": [_fate_json(fate, objects=objects) for fate in plan.given],
+        "objects": [_fate_json(fate, objects=objects) for fate in plan.fates],
+        "reconciles": [_pass_json(one) for one in plan.passes],
+    }
+
+
+def _fate_json(fate: Fate, *, objects: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        **_place_json(fate.resource, fate.key),
+        "effect": fate.effect.value,
+        "checkedByServer": fate.checked,
+        "note": fate.note,
+        "changed": _changed_json(fate),
+    }
+    if objects and fate.effect not in (Effect.UNCHANGED, Effect.FOREIGN):
+        shown["live"], shown["planned"] = shown_sides(fate)
+    return shown
+
+
+def _changed_json(fate: Fate) -> list[dict[str, Any]]:
+    if fate.effect is not Effect.CHANGED:
+        return []
+    return [
+        {
+            "path": one.path,
+            **{
+                name: MASK if side is HIDDEN else side
+                for name, side in (("old", one.old), ("new", one.new))
+                if side is not ABSENT
+            },
+        }
+        for one in differences_of(fate)
+    ]
+
+
+def _pass_json(one: Pass) -> dict[str, Any]:
+    verdict = one.attempt.verdict
+    return {
+        "round": one.round,
+        "namespace": one.request.namespace,
+        "name": one.request.name,
+        "writes": [_step_json(step) for step in one.steps],
+        "eventsNotSent": [
+            {"type": it.type, "reason": it.reason, "message": it.message, "object": str(it.about)}
+            for it in one.attempt.intents
+        ],
+        "left": list(one.attempt.skipped),
+        "outcome": verdict.outcome.value,
+        "delaySeconds": verdict.delay,
+        "message": verdict.message,
+        "errorId": verdict.error_id,
+        "where": verdict.where,
+    }
+
+
+def _step_json(step: Step) -> dict[str, Any]:
+    return {
+        "verb": step.verb,
+        **_place_json(step.resource, step.key),
+        "subresource": step.subresource,
+        "changes": step.changes,
+        "checkedByServer": step.checked,
+    }
+
+
+def _place_json(resource: Resource, key: Key) -> dict[str, Any]:
+    return {
+        "resource": resource.full_name,
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "namespace": key.namespace,
+        "name": key.name,
+    }
