@@ -14,6 +14,7 @@ from kubectl_ctrl.model.rights import Account, CallOf, Refusal, Right, allows, e
 
 # What the client calls apply is a patch to the server; its Audit-ID and its rights are one call's.
 _VERBS = {"apply": "patch"}
+_MAKING = frozenset({"create", "apply", "update", "patch"})
 _NAMED = frozenset({"get", "update", "patch", "delete"})
 
 # As every authorizer of an API server words it.
@@ -82,7 +83,7 @@ def needed(plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf]) -> froz
 
 
 def _watched(run: Run, played: Played) -> Iterator[Right]:
-    """Each type has a cache, which lists and watches it in the namespace of the run."""
+    """Each type has a cache, which watches it in the namespace of the run, and lists it where a server needs that."""
     for resource in dict.fromkeys((*played.primaries, *played.owns, *played.watches)):
         place = run.namespace if resource.namespaced else ""
         # A run in one namespace looks at that Namespace alone.
@@ -100,13 +101,15 @@ def _asked(one: CallOf, run: Run, fixed: set[tuple[str, str]]) -> Iterator[Right
     place = call.namespace if run.namespace or one.request is None else ""
     named = verb in _NAMED and (resource.full_name, call.name) in fixed
     yield Right(resource.group, plural, verb, place, call.name if named else "")
+    if resource == LEASES and one.request is None:  # who holds one renews it, which is not recorded
+        yield Right(resource.group, plural, "update", place, call.name)
     if call.verb == "apply" and call.code == 201:  # what an apply makes anew has to be allowed as a create too
         yield Right(resource.group, plural, "create", place)
 
 
 def _owners(call: Call, run: Run, played: Played) -> Iterator[Right]:
     """Where a plugin guards owner references, who makes a child needs the right to its owner's finalizers."""
-    if call.verb in ("create", "apply", "update", "patch") and not call.subresource and call.resource in played.owns:
+    if call.verb in _MAKING and not call.subresource and call.resource in played.owns:
         for owner in played.primaries:
             place = run.namespace if owner.namespaced else ""
             yield Right(owner.group, f"{owner.plural}/finalizers", "update", place)
@@ -146,7 +149,7 @@ def refusals(
             found[key] = replace(refusal, count=1 + (before.count if before else 0))
         if not lacked and one.call.code is not None and one.call.code < 400:
             # It was given meanwhile.
-            allowed = _exact(one.call)
+            allowed = _proven(one.call, runs[one.run][1])
             found = {key: value for key, value in found.items() if key[0] not in allowed}
     for state in states:
         for refusal in _in_words(state.message, state.at):
@@ -172,11 +175,13 @@ def _in_words(text: str, at: float, call: str = "") -> Iterator[Refusal]:
         yield Refusal(right=right, user=said["user"], at=at, call=call)
 
 
-def _exact(call: Call) -> set[Right]:
-    """The right that a call proves to be there, in its place and at the cluster's scope."""
+def _proven(call: Call, played: Played) -> set[Right]:
+    """The rights that a call proves to be there, in its place and at the cluster's scope."""
     if call.resource is None:
         return set()
     verb = _VERBS.get(call.verb, call.verb)
     plural = f"{call.resource.plural}/{call.subresource}" if call.subresource else call.resource.plural
-    right = Right(call.resource.group, plural, verb, call.namespace)
-    return {right, everywhere(right)}
+    rights = {Right(call.resource.group, plural, verb, call.namespace)}
+    if call.verb in _MAKING and call.resource in played.owns:
+        rights |= {Right(one.group, f"{one.plural}/finalizers", "update", call.namespace) for one in played.primaries}
+    return rights | set(map(everywhere, rights))
