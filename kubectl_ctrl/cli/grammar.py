@@ -6,6 +6,7 @@ click converts and documents; the splitting of words into flags and arguments fo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,8 +53,25 @@ class GoDuration(click.ParamType[float]):
             self.fail(str(error).rstrip("."), param, ctx)
 
 
+class Size(click.ParamType[int]):
+    """Bytes, as Kubernetes writes quantities (`200M`, `1Gi`), also with a B behind."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = _SIZE.fullmatch(value)
+        if match is None:
+            self.fail(f"{value!r} is not a size; write it like 200MB or 1GiB", param, ctx)
+        base = 1024 if match["binary"] else 1000
+        return int(float(match["number"]) * base ** " KMGT".index((match["unit"] or " ").upper()))
+
+
 BOOL = GoBool()
 DURATION = GoDuration()
+SIZE = Size()
+_SIZE = re.compile(r"(?P<number>\d{1,9}(\.\d{1,9})?)((?P<unit>[kKMGT])(?P<binary>i?))?B?")
 
 
 class Flag(click.Option):

@@ -58,7 +58,7 @@ async def recorded(plan: RunPlan, cluster: str, client: Client) -> AsyncIterator
     if plan.record is None:
         yield ()
         return
-    recorder = writer.Recorder(plan.record, run_of(plan, cluster), clock=plan.clock)
+    recorder = writer.Recorder(plan.record, run_of(plan, cluster), clock=plan.clock, caps=plan.caps)
     naming = asyncio.create_task(_name_types(plan, client, recorder), name="names for the recording")
     try:
         yield (recorder.observe,)
@@ -75,7 +75,7 @@ def run_of(plan: RunPlan, cluster: str) -> Run:
         cluster=cluster,
         context=guard.context_name(plan.resolved),
         server=plan.resolved.server,
-        ca=ca_fingerprint(plan.resolved),
+        ca=_ca(plan),
         namespace=plan.namespace,
         labels=plan.options.labels,
         controllers=tuple(map(_played, plan.controllers)),
@@ -85,6 +85,13 @@ def run_of(plan: RunPlan, cluster: str) -> Run:
         program=VERSION,
         began=plan.clock.now(),
     )
+
+
+def _ca(plan: RunPlan) -> str:
+    try:
+        return ca_fingerprint(plan.resolved)
+    except CtrlError:  # it was read to connect; that it has gone since must not end a run
+        return ""
 
 
 def _played(sourced: Sourced) -> Played:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.command import Verb, later
 from kubectl_ctrl.cli.flags import ALLOW_CONTEXT, ANNOTATION_PREFIX
-from kubectl_ctrl.cli.grammar import DURATION, Flag
+from kubectl_ctrl.cli.grammar import DURATION, SIZE, Flag
 
 VERB = Verb(
     name="run",
@@ -81,6 +81,20 @@ VERB = Verb(
             default="auto",
             help="Where every reconcile is recorded for trace and explain: auto is one file for all runs, in the "
             "user's state folder; off records nothing.",
+        ),
+        Flag(
+            "--record-max-age",
+            value="DURATION",
+            type=DURATION,
+            default="168h",
+            help="What is older goes from the recording, except for the newest run.",
+        ),
+        Flag(
+            "--record-max-size",
+            value="SIZE",
+            type=SIZE,
+            default="200MB",
+            help="When the recording is bigger, the oldest of it goes.",
         ),
         Flag(
             "--reload",

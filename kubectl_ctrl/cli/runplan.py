@@ -11,6 +11,7 @@ from kubectl_ctrl.cli.reload import Shelf
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.options import RunOptions
 
@@ -36,6 +37,7 @@ class RunPlan:
     metrics_address: str
     health_address: str
     record: Path | None  # the file; None: nothing is recorded
+    caps: Caps  # of what is recorded
     shelves: tuple[Shelf, ...] = ()  # of code to be reloaded when it changes
 
     @property

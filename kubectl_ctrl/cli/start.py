@@ -22,6 +22,7 @@ from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import Refused, UsageError
+from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.health import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
@@ -42,6 +43,8 @@ class _Range:
 
 _WORKERS = _Range(1, _MOST_WORKERS, f"a whole number from 1 to {_MOST_WORKERS}")
 _RESYNC = _Range(1, 1e9, "at least 1s, or 0 for never")
+_RECORD_AGE = _Range(60, 1e9, "at least 1m")
+_RECORD_SIZE = _Range(1_000_000, 1e12, "at least 1MB")
 _SOME_TIME = _Range(0.001, 1e9, "more than nothing, like 30s or 5m")
 
 
@@ -78,6 +81,7 @@ def run(app: App, given: Given) -> int:
         metrics_address=_address(given, "metrics_bind_address"),
         health_address=_address(given, "health_probe_bind_address"),
         record=_record(app, given["record"]),
+        caps=_caps(given),
         shelves=_shelves(given, sourced),
     )
     relax()
@@ -152,6 +156,12 @@ def _record(app: App, word: str) -> Path | None:
     if word == "off":
         return None
     return recordings.path(app) if word == "auto" else Path(word).expanduser().absolute()
+
+
+def _caps(given: Given) -> Caps:
+    _check("record-max-age", given["record_max_age"], _RECORD_AGE)
+    _check("record-max-size", given["record_max_size"], _RECORD_SIZE)
+    return Caps(size=given["record_max_size"], age=given["record_max_age"])
 
 
 def _address(given: Given, name: str) -> str:

@@ -111,20 +111,14 @@ def _judged(connection: sqlite3.Connection, path: Path) -> int:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """To the schema of this version, in one transaction; whoever comes second finds it done."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         version = _judged(connection, path)
         if version == 0:
             _run(connection, sql.schema())
-        else:
-            for number, script in sorted(sql.migrations().items()):
-                if number > version:
-                    _run(connection, script)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+            return
+        for number, script in sorted(sql.migrations().items()):
+            if number > version:
+                _run(connection, script)
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:
@@ -191,6 +185,20 @@ def mapped(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         raise unusable(path, error) from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """The block's changes, all or none."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk has ended it already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 _ADVICE = {

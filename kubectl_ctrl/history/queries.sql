@@ -206,3 +206,68 @@ SELECT pruned FROM upkeep;
 SELECT r.name, m.state, m.tally FROM moment m JOIN run r ON r.id = m.run
 WHERE :cluster IN ('', r.cluster) AND :run IN ('', r.name) AND m.state IS NOT NULL
 ORDER BY r.began DESC, r.id DESC, m.controller;
+
+-- name: count_runs
+SELECT count(*) FROM run;
+
+-- name: doomed_attempts
+-- The oldest first, run by run. What still runs stays, and so does the newest run unless that is at work now.
+SELECT a.id FROM run r JOIN attempt a ON a.run = r.id
+WHERE a.started < :before AND :cluster IN ('', r.cluster) AND (a.outcome IS NOT NULL OR a.started < :lost)
+    AND (NOT :newest OR r.id <> (SELECT id FROM run ORDER BY began DESC, id DESC LIMIT 1)
+        OR (r.ended IS NULL AND r.seen >= :lately AND :before < r.seen))
+ORDER BY r.began, r.id, a.started
+LIMIT :most;
+
+-- name: drop_later_of
+DELETE FROM later WHERE (run, number) = (SELECT run, number FROM attempt WHERE id = ?);
+
+-- name: drop_about_of
+DELETE FROM about WHERE attempt = ?;
+
+-- name: drop_link_of
+DELETE FROM link WHERE attempt = ?;
+
+-- name: drop_attempt
+DELETE FROM attempt WHERE id = ?;
+
+-- name: count_pruned
+UPDATE upkeep SET pruned = pruned + 1;
+
+-- name: drop_bodies
+-- No attempt that is left in their cluster began so early that it may refer to them.
+WITH oldest (cluster, at) AS (
+    SELECT r.cluster, min((SELECT min(a.started) FROM attempt a WHERE a.run = r.id)) FROM run r GROUP BY r.cluster
+)
+DELETE FROM body WHERE id IN (
+    SELECT b.id FROM body b JOIN object o ON o.id = b.object JOIN type t ON t.id = o.type
+        LEFT JOIN oldest ON oldest.cluster = t.cluster
+    WHERE b.seen < coalesce(oldest.at, :now) - :slack
+);
+
+-- name: drop_runs
+DELETE FROM run
+WHERE seen < :lately AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.run = run.id)
+    AND id <> (SELECT id FROM run ORDER BY began DESC, id DESC LIMIT 1);
+
+-- name: drop_moments
+DELETE FROM moment WHERE run NOT IN (SELECT id FROM run);
+
+-- name: drop_later
+-- Of runs that are gone; and of those that are not, what belongs to no attempt and is not among the last.
+DELETE FROM later WHERE run NOT IN (SELECT id FROM run) OR (number = 0 AND id <= (
+    SELECT other.id FROM later other WHERE other.run = later.run AND other.number = 0
+    ORDER BY other.id DESC LIMIT 1 OFFSET :most
+));
+
+-- name: drop_subjects
+DELETE FROM subject WHERE NOT EXISTS (SELECT 1 FROM about b WHERE b.subject = subject.id);
+
+-- name: drop_objects
+DELETE FROM object WHERE NOT EXISTS (SELECT 1 FROM link l WHERE l.object = object.id)
+    AND NOT EXISTS (SELECT 1 FROM body b WHERE b.object = object.id);
+
+-- name: drop_types
+DELETE FROM type WHERE cluster NOT IN (SELECT cluster FROM run)
+    AND NOT EXISTS (SELECT 1 FROM subject s WHERE s.type = type.id)
+    AND NOT EXISTS (SELECT 1 FROM object o WHERE o.type = type.id);

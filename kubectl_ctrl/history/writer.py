@@ -1,7 +1,8 @@
 """The one writer of a run's recording: takes what is observed on the loop, and writes it on a thread of its own.
 
 On the loop nothing but a list grows. The thread encodes and commits what has come within 100 ms, in one transaction,
-while it holds the lock beside the file. Whatever goes wrong there is said once, and tried again; the run goes on.
+while it holds the lock beside the file. Whatever goes wrong there is said once and tried again; the run goes on. What
+waits meanwhile is bounded: beyond that it is dropped, counted, and the count is recorded as the run's gaps.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.places import WriteLock
+from kubectl_ctrl.history.pruning import Caps, Keeper
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.history.store import Store
 from kubectl_ctrl.model.attempt import Observed
@@ -29,13 +31,17 @@ _log = logging.getLogger(__name__)
 # How long it gathers before it writes; with the writing itself it stays within 100 ms.
 _GATHER = 0.05
 # So much may wait to be written; what comes beyond is dropped and counted.
-_MOST_WAITING = 20_000
+_MOST_WAITING = 10_000
 # In one transaction, so that others who write to the same file come in between.
 _MOST_AT_ONCE = 500
-# After something went wrong.
+# After something went wrong with the file.
 _TRY_AGAIN = 5.0
+# How often the caps are looked at, and whether the file is still there.
+_LOOK_EVERY = 10.0
 # How long an ending run waits for what is still to be written.
 _LAST_WORDS = 5.0
+
+_DEFAULT_CAPS = Caps()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +67,17 @@ def prepare(path: Path) -> File:
 class Recorder:
     """One run's recording. Give `observe` to the run; `close` it after the run has told everything."""
 
-    def __init__(self, path: Path, run: Run, *, clock: Clock) -> None:
+    def __init__(self, path: Path, run: Run, *, clock: Clock, caps: Caps = _DEFAULT_CAPS) -> None:
         self.path = path
-        self.gaps = 0  # rows that were dropped
-        self._run = run
-        self._clock = clock
+        self.gaps = 0  # values that were dropped
         self._waiting: deque[Observed] = deque()
         self._known: deque[Known] = deque()
         self._wake = threading.Event()
         self._closing = threading.Event()
-        self._connection: sqlite3.Connection | None = None
-        self._store: Store | None = None
-        self._lock = WriteLock(path)
-        self._failed = False
+        self._clock = clock
+        self._session = _Session(path, run, caps)
+        self._complained = False
+        self._looked = clock.elapsed()
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
@@ -100,73 +104,172 @@ class Recorder:
         self._thread.join(_LAST_WORDS)
 
     def __repr__(self) -> str:
-        return f"Recorder({self._run.id}, waiting={len(self._waiting)}, gaps={self.gaps})"
+        return f"Recorder({self._session!r}, waiting={len(self._waiting)}, gaps={self.gaps})"
 
     # On the thread.
 
     def _work(self) -> None:
-        self._try(())
-        while True:
+        self._write([])
+        while not self._closing.is_set():
             self._wake.wait()
             self._closing.wait(_GATHER)
-            last = self._closing.is_set()
             self._wake.clear()
-            while values := self._taken():
-                if not self._try(values):
-                    break
-            if last:
-                break
-        self._try((), ended=self._clock.now())
-        self._disconnect()
-        self._lock.close()
+            if not self._drain():
+                # What is already dropped stays dropped; what comes now waits for the file to become well again.
+                self._closing.wait(_TRY_AGAIN)
+                self._wake.set()
+            self._look()
+        self._drain()
+        self._write([], ended=self._clock.now())
+        self._session.close()
 
-    def _taken(self) -> list[Observed]:
-        count = min(len(self._waiting), _MOST_AT_ONCE)
-        return [self._waiting.popleft() for _ in range(count)]
-
-    def _try(self, values: Iterable[Observed], *, ended: float | None = None) -> bool:
-        """One transaction; whether it stands."""
-        values = list(values)
-        try:
-            self._commit(values, ended)
-        except (RecordingError, OSError, sqlite3.Error) as error:
-            self.gaps += len(values)
-            self._complain(error if isinstance(error, RecordingError) else database.unusable(self.path, error))
-            self._disconnect()
-            return False
-        if self._failed:
-            self._failed = False
-            _log.info("Recording again.", extra={"action": "recording.resumed", "file": str(self.path)})
+    def _drain(self) -> bool:
+        """Write everything that waits; False when the file does not take it now, and then it waits on."""
+        while self._waiting or self._known:
+            count = min(len(self._waiting), _MOST_AT_ONCE)
+            left = self._write([self._waiting.popleft() for _ in range(count)])
+            if left is not None:
+                self._waiting.extendleft(reversed(left))
+                return False
         return True
 
-    def _commit(self, values: list[Observed], ended: float | None) -> None:
+    def _write(self, values: Sequence[Observed], *, ended: float | None = None) -> Sequence[Observed] | None:
+        """One transaction; when the file does not take it now, what is left. What no file would take is dropped."""
+        known = list(self._known)
+        try:
+            self._session.commit(values, known, seen=self._clock.now(), gaps=self.gaps, ended=ended)
+        except (RecordingError, OSError, sqlite3.Error) as error:
+            if not _is_of_the_data(error):
+                self._failed(error)
+                return values
+            return self._one_by_one(values, error)
+        except Exception as error:  # noqa: BLE001  # a value that cannot be written must not end the recording
+            return self._one_by_one(values, error)
+        for _ in known:
+            self._known.popleft()
+        self._went_well()
+        return None
+
+    def _one_by_one(self, values: Sequence[Observed], error: Exception) -> Sequence[Observed] | None:
+        """Something among them cannot be written: all the others are."""
+        if len(values) > 1:
+            for at in range(len(values)):
+                if self._write(values[at : at + 1]) is not None:
+                    return values[at:]
+            return None
+        self.gaps += len(values)
+        self._known.clear()
+        _log.error(
+            "Something could not be recorded, and is left out.",
+            extra={"action": "recording.dropped", "value": type(values[0]).__name__ if values else ""},
+            exc_info=error,
+        )
+        return None
+
+    def _went_well(self) -> None:
+        if self._complained:
+            self._complained = False
+            missing = f"; {self.gaps} values are missing" if self.gaps else ""
+            extra = {"action": "recording.resumed", "file": str(self.path)}
+            _log.warning("Recording again%s.", missing, extra=extra)
+
+    def _failed(self, error: Exception) -> None:
+        self._session.disconnect()
+        if not self._complained:
+            self._complained = True
+            said = error if isinstance(error, RecordingError) else database.unusable(self.path, error)
+            _log.warning(
+                "What runs is not recorded now: %s It goes on, and tries to record again. Next: %s",
+                said.message,
+                said.next_step,
+                extra={"action": "recording.failed", "file": str(self.path)},
+            )
+
+    def _look(self) -> None:
+        """Now and then: is the file still there, and not too big?"""
+        if self._clock.elapsed() - self._looked < _LOOK_EVERY:
+            return
+        self._looked = self._clock.elapsed()
+        try:
+            self._session.check()
+            while self._session.prune(self._clock.now()) and not self._closing.is_set() and self._drain():
+                pass
+        except (RecordingError, OSError, sqlite3.Error) as error:
+            self._failed(error)
+
+
+class _Session:
+    """The connection, and what belongs to it; made when it is needed, and again after it was lost."""
+
+    def __init__(self, path: Path, run: Run, caps: Caps) -> None:
+        self._path = path
+        self._run = run
+        self._caps = caps
+        self._lock = WriteLock(path)
+        self._connection: sqlite3.Connection | None = None
+        self._store: Store | None = None
+        self._keeper: Keeper | None = None
+        self._place = (0, 0)  # of the file on its disk
+
+    def commit(
+        self, values: Sequence[Observed], known: Iterable[Known], *, seen: float, gaps: int, ended: float | None
+    ) -> None:
         with self._lock:
-            if self._connection is None or self._store is None:
-                self._connection = database.writable(self.path)
-                self._store = Store(self._connection, self._run)
-            self._connection.execute("BEGIN IMMEDIATE")
+            connection, store, _ = self._opened()
             try:
-                self._store.know(self._names())
-                self._store.put(values)
-                self._store.touch(seen=self._clock.now(), gaps=self.gaps, ended=ended)
-                self._connection.execute("COMMIT")
+                with database.transaction(connection):
+                    store.know(known)
+                    store.put(values)
+                    store.touch(seen=seen, gaps=gaps, ended=ended)
             except BaseException:
-                self._store.forget()
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                store.forget()
                 raise
 
-    def _names(self) -> list[Known]:
-        return [self._known.popleft() for _ in range(len(self._known))]
+    def prune(self, now: float) -> bool:
+        """One step towards the caps; whether there are more."""
+        with self._lock:
+            return self._opened()[2].step(now)
 
-    def _disconnect(self) -> None:
+    def check(self) -> None:
+        """Let go of a file that was moved or deleted: what is written to it would be seen by nobody."""
+        try:
+            there = _place(self._path)
+        except FileNotFoundError:
+            there = (0, 0)
+        if there != self._place:
+            self.disconnect()
+            self._lock.close()
+
+    def _opened(self) -> tuple[sqlite3.Connection, Store, Keeper]:
+        if self._connection is None or self._store is None or self._keeper is None:
+            self._connection = database.writable(self._path)
+            self._store = Store(self._connection, self._run)
+            self._keeper = Keeper(self._connection, self._caps)
+            self._place = _place(self._path)
+        return self._connection, self._store, self._keeper
+
+    def disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        self._connection = self._store = None
+        self._connection = self._store = self._keeper = None
 
-    def _complain(self, error: RecordingError) -> None:
-        if not self._failed:
-            self._failed = True
-            _log.warning(
-                "Not recorded: %s Next: %s", error.message, error.next_step, extra={"action": "recording.failed"}
-            )
+    def close(self) -> None:
+        try:
+            with self._lock:  # the last one to close makes a checkpoint
+                self.disconnect()
+        except (RecordingError, OSError, sqlite3.Error):
+            self.disconnect()
+        self._lock.close()
+
+    def __repr__(self) -> str:
+        return f"{self._run.id}, {'open' if self._connection else 'closed'}"
+
+
+def _is_of_the_data(error: Exception) -> bool:
+    """Whether it lies with what was to be written, and not with the file."""
+    return isinstance(error, sqlite3.DataError | sqlite3.InterfaceError | sqlite3.ProgrammingError)
+
+
+def _place(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino

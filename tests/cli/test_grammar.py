@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import click
 import pytest
 
-from kubectl_ctrl.cli.grammar import Flag, before_verb, split
+from kubectl_ctrl.cli.grammar import SIZE, Flag, before_verb, split
 from kubectl_ctrl.errors import UsageError
 
 FLAGS = (
@@ -89,3 +90,17 @@ def test_an_unknown_flag_names_the_nearest() -> None:
 )
 def test_flags_before_the_verb_move_behind_it(words: list[str], verb: str, rest: list[str]) -> None:
     assert before_verb(words, FLAGS, ("run", "list")) == (verb, rest)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("5", 5), ("200MB", 200_000_000), ("1Gi", 1024**3), ("1.5k", 1500), ("2TiB", 2 * 1024**4), ("0", 0)],
+)
+def test_sizes_are_written_as_quantities(text: str, size: int) -> None:
+    assert SIZE.convert(text, None, None) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1e3", "200 MB", "1Zi", "1i"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a size"):
+        SIZE.convert(text, None, None)

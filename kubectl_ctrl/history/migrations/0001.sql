@@ -69,7 +69,7 @@ CREATE TABLE attempt (
     bodies BLOB,
     UNIQUE (run, number)
 );
-CREATE INDEX attempt_started ON attempt (started);
+CREATE INDEX attempt_started ON attempt (run, started, outcome);
 
 -- Which objects an attempt was asked about: one, except for controllers that are for several types.
 CREATE TABLE about (
