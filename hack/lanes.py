@@ -102,7 +102,18 @@ def check(run: Run) -> Lane:
 
 def tests(run: Run) -> Lane:
     """Hermetic, so they can share the machine; more workers than this only start more slowly."""
-    return replace(run, pytest_words=("-n", "auto", "--maxprocesses", "4")).pytest("tests", "tests")
+    words = ("-n", "auto", "--maxprocesses", "4", "--ignore=tests/browser")
+    return replace(run, pytest_words=words).pytest("tests", "tests")
+
+
+def browser(run: Run) -> Lane:
+    """The pages that the program makes, in a browser that clicks them."""
+    code, program, reason = prepared(run, [str(ROOT / "hack/browser")])
+    if code == CANNOT:
+        return Lane(name="browser", ran=False, failed=int(run.must_all_run), note=reason)
+    if code:
+        return Lane(name="browser", ran=False, failed=1, note=reason or f"exit code {code}")
+    return run.pytest("browser", "tests/browser", BROWSER_UNDER_TEST=program)
 
 
 def kwok(run: Run) -> Lane:
@@ -133,7 +144,7 @@ def prepared(run: Run, command: Sequence[str]) -> tuple[int, str, str]:
     return process.returncode, answer, reason
 
 
-LANES: Mapping[str, Callable[[Run], Lane]] = {"check": check, "tests": tests, "kwok": kwok}
+LANES: Mapping[str, Callable[[Run], Lane]] = {"check": check, "tests": tests, "browser": browser, "kwok": kwok}
 LATER = {"sandbox": "not yet in this version", "kind": "not yet in this version"}
 
 

@@ -57,6 +57,16 @@ def test_machine_without_go_skips_the_kwok_lane_except_in_ci(
     assert lanes.kwok(Run(environ)) == Lane(name="kwok", ran=False, failed=failed, note="Go 1.26 is needed.")
 
 
+@pytest.mark.parametrize(("environ", "failed"), [({}, 0), ({"CI": "true"}, 1)])
+def test_machine_without_a_browser_skips_its_lane_except_in_ci(
+    without_go: Path, environ: Mapping[str, str], failed: int
+) -> None:
+    script = without_go / "hack/browser"
+    script.write_text("#!/bin/sh\necho 'No Chromium here.' >&2\nexit 3\n")
+    script.chmod(0o755)
+    assert lanes.browser(Run(environ)) == Lane(name="browser", ran=False, failed=failed, note="No Chromium here.")
+
+
 def test_broken_build_is_a_failure_everywhere(without_go: Path) -> None:
     (without_go / "hack/realkube").write_text("#!/bin/sh\necho 'undefined: main' >&2\nexit 1\n")
     assert lanes.kwok(Run({})) == Lane(name="kwok", ran=False, failed=1, note="undefined: main")

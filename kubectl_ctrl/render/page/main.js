@@ -124,6 +124,7 @@ const place = (event, where = canvas) => {
 };
 const fingers = new Map(); // pointer -> x
 let drag = null; // {x, from, to, moved, brush}
+let last = { at: -Infinity, x: 0, y: 0, hit: null }; // the click before
 
 canvas.addEventListener("wheel", (event) => {
   event.preventDefault();
@@ -177,9 +178,10 @@ canvas.addEventListener("pointerup", (event) => {
     const ends = [begun, x].map((end) => timeline.ruler.place(timeline.time(end)));
     timeline.show(Math.min(...ends), Math.max(...ends));
   } else if (!moved) {
-    const hit = timeline.at(x, y);
-    if (hit) choose(hit);
-    else choose(null);
+    // A first click may open the panel, which moves everything: the second of two means the same attempt.
+    const again = event.timeStamp - last.at < 500 && Math.abs(x - last.x) < 6 && Math.abs(y - last.y) < 6;
+    last = { at: event.timeStamp, x, y, hit: again ? last.hit : timeline.at(x, y) };
+    choose(last.hit);
     canvas.focus({ preventScroll: true });
   }
   timeline.later();
@@ -190,10 +192,8 @@ canvas.addEventListener("pointercancel", (event) => {
 });
 canvas.addEventListener("pointerleave", () => hover(-1, -1));
 canvas.addEventListener("dblclick", (event) => {
-  const [x, y] = place(event);
-  const hit = timeline.at(x, y);
-  if (hit) timeline.reveal(hit, true);
-  else timeline.zoom(0.4, x);
+  if (last.hit) timeline.reveal(last.hit, true);
+  else timeline.zoom(0.4, place(event)[0]);
 });
 
 function hover(x, y) {
