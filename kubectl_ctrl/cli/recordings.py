@@ -63,7 +63,17 @@ class Meant:
 
     @property
     def known(self) -> tuple[Known, ...]:
-        return self.recording.known(self.cluster.key)
+        """The types that runs had to do with; also those that no server served, as a missing CRD's."""
+        found = self.recording.known(self.cluster.key)
+        served = {(one.resource.group, one.resource.plural) for one in found}
+        declared = dict.fromkeys(
+            resource
+            for run in self.recording.runs(cluster=self.cluster.key)
+            for played in run.controllers
+            for resource in (*played.primaries, *played.owns, *played.watches)
+            if (resource.group, resource.plural) not in served
+        )
+        return (*found, *(Known(resource=one, singular=one.kind.lower()) for one in declared))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +115,7 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
             f"Nothing is recorded in {str(recording.path)!r} yet.", next_step="kubectl ctrl run CONTROLLER records"
         )
     if given["recorded_cluster"]:
-        return meaning(_by_name(given["recorded_cluster"], clusters))
+        return meaning(by_name(given["recorded_cluster"], clusters))
     if given["from"] and len(clusters) == 1:
         return meaning(clusters[0])
     for cluster in clusters:
@@ -143,7 +153,7 @@ def _context(app: App, given: Given) -> _Context:
     return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)
 
 
-def _by_name(name: str, clusters: Sequence[Cluster]) -> Cluster:
+def by_name(name: str, clusters: Sequence[Cluster]) -> Cluster:
     """Newest first, so that of several of one name the newest is meant; a UID, or how it begins, tells them apart."""
     for cluster in clusters:
         if name in cluster.contexts or name == cluster.key or name in [server for server, _ in cluster.servers]:

@@ -214,6 +214,11 @@ _ADVICE = {
 }
 
 
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is not what SQLite left there."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def unusable(path: Path, error: Exception) -> RecordingError:
     """Why a recording cannot be used, and what to do about it."""
     if isinstance(error, OSError):

@@ -6,6 +6,7 @@ lose its oldest attempts to the cap on size.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -42,11 +43,15 @@ class Caps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doomed:
-    """Which attempts go: those that began before a time, of one cluster or of all; `newest` spares the newest run."""
+    """Which attempts go: those that began before a time, of one cluster or of all; `newest` spares the newest run.
+
+    With `runs`, names of runs that are over, theirs alone; and the runs themselves when nothing of them is left.
+    """
 
     before: float
     cluster: str = ""
     newest: bool = True
+    runs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +113,16 @@ class Pruner:
                 "before": doomed.before,
                 "cluster": doomed.cluster,
                 "newest": doomed.newest,
-                "lost": now - _LOST_AFTER,
+                # What a run that is over has not ended will not end any more.
+                "lost": EVERYTHING if doomed.runs else now - _LOST_AFTER,
                 "lately": now - _LATELY,
                 "most": _AT_ONCE,
+                "runs": json.dumps(doomed.runs),
             }
             ids = [row for (row,) in self._connection.execute(query("doomed_attempts"), values)]
             self._remove(ids)
+            if doomed.runs:
+                self._connection.execute(query("drop_empty_runs"), {"runs": values["runs"]})
             if sweep or 0 < len(ids) < _AT_ONCE:
                 self._sweep(now, now - (_JUST_NOW if doomed.before == EVERYTHING else _LATELY))
         return len(ids)

@@ -207,6 +207,15 @@ SELECT r.name, m.state, m.tally FROM moment m JOIN run r ON r.id = m.run
 WHERE :cluster IN ('', r.cluster) AND :run IN ('', r.name) AND m.state IS NOT NULL
 ORDER BY r.began DESC, r.id DESC, m.controller;
 
+-- name: count_attempts
+-- What each controller of each run did.
+SELECT run, controller, count(*), sum(outcome IN ('retry', 'terminal')), sum(outcome IS NULL), sum(writes), min(started),
+    max(started)
+FROM attempt
+WHERE started < :before
+GROUP BY run, controller
+ORDER BY run, controller;
+
 -- name: count_runs
 SELECT count(*) FROM run;
 
@@ -214,6 +223,7 @@ SELECT count(*) FROM run;
 -- The oldest first, run by run. What still runs stays, and so does the newest run unless that is at work now.
 SELECT a.id FROM run r JOIN attempt a ON a.run = r.id
 WHERE a.started < :before AND :cluster IN ('', r.cluster) AND (a.outcome IS NOT NULL OR a.started < :lost)
+    AND (:runs = '[]' OR r.name IN (SELECT value FROM json_each(:runs)))
     AND (NOT :newest OR r.id <> (SELECT id FROM run ORDER BY began DESC, id DESC LIMIT 1)
         OR (r.ended IS NULL AND r.seen >= :lately AND :before < r.seen))
 ORDER BY r.began, r.id, a.started
@@ -249,6 +259,10 @@ DELETE FROM body WHERE id IN (
 DELETE FROM run
 WHERE seen < :lately AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.run = run.id)
     AND id <> (SELECT id FROM run ORDER BY began DESC, id DESC LIMIT 1);
+
+-- name: drop_empty_runs
+DELETE FROM run
+WHERE name IN (SELECT value FROM json_each(:runs)) AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.run = run.id);
 
 -- name: drop_moments
 DELETE FROM moment WHERE run NOT IN (SELECT id FROM run);

@@ -23,9 +23,12 @@ from kubectl_ctrl.history.documents import decoded
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.history.store import BACKGROUND
 from kubectl_ctrl.model.attempt import Echoed, State, Tally
+from kubectl_ctrl.model.inventory import Amount, Filled
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Cluster, Known, Made, Moment, Recorded, Run, Subject
 from kubectl_ctrl.model.resources import Resource
+
+EVER = float("inf")
 
 
 class Narrow(TypedDict, total=False):
@@ -106,6 +109,27 @@ class Recording:
     def run(self, id: str) -> Run | None:  # noqa: A002
         """Of several of that name the newest."""
         return next((run for run in self.runs() if run.id == id), None)
+
+    def filled(self, *, cluster: str = "", before: float = EVER) -> tuple[Filled, ...]:
+        """The runs, newest first, each with how much it did before that time."""
+        runs = self.runs(cluster=cluster)
+        amounts: dict[int, list[Amount]] = defaultdict(list)
+        for id_, controller, attempts, failures, unfinished, writes, first, last in self._rows(
+            "count_attempts", before=before
+        ):
+            amounts[id_].append(
+                Amount(
+                    controller=controller,
+                    attempts=attempts,
+                    failures=failures or 0,
+                    unfinished=unfinished,
+                    writes=writes,
+                    first=first,
+                    last=last,
+                )
+            )
+        rows = {id(run): row for row, run in self._runs.items()}
+        return tuple(Filled(run=run, amounts=tuple(amounts[rows[id(run)]]), over=self._dead(run)) for run in runs)
 
     def known(self, cluster: str = "") -> tuple[Known, ...]:
         found = []

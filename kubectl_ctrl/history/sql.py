@@ -12,9 +12,9 @@ _NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 @cache
 def queries() -> dict[str, str]:
-    """The statements of queries.sql by name."""
-    parts = _NAMED.split(_text("queries.sql"))
-    return {name: statement.strip() for name, statement in zip(parts[1::2], parts[2::2], strict=True)}
+    """The statements of queries.sql and copies.sql by name."""
+    parts = _NAMED.split(_text("queries.sql"))[1:] + _NAMED.split(_text("copies.sql"))[1:]
+    return {name: statement.strip() for name, statement in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def query(name: str) -> str:

@@ -1,0 +1,132 @@
+"""Copies runs or attempts, with all that belongs to them, into a recording of their own.
+
+The copy is one file without anything beside it, to be sent to somebody. From a damaged recording it takes what can
+still be read, so it is the way to rescue one too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.errors import RecordingError
+from kubectl_ctrl.history import database
+from kubectl_ctrl.history.sql import query
+
+# In this order: the objects are those of links and of bodies.
+_TABLES = ("run", "type", "attempt", "about", "subject", "link", "sent", "later", "moment", "body", "object")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What is copied: everything, runs by name, attempts by RUN-N; of one cluster, or of any."""
+
+    every: bool = False
+    runs: tuple[str, ...] = ()
+    attempts: tuple[str, ...] = ()
+    cluster: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """What went into the copy."""
+
+    runs: int
+    attempts: int
+    size: int
+    damaged: tuple[str, ...] = ()  # tables of which not everything could be read
+
+
+def copy(source: Path, target: Path, chosen: Chosen) -> Copied:
+    """Make the file `target`, which must not be there, readable by its owner alone."""
+    with closing(database.readable(source)) as reading:
+        made_anew(target)
+        try:
+            with database.mapped(target), closing(database.writable(target)) as writing:
+                found = _Copy(source, reading, writing)
+                found.run(chosen)
+                # Without a log beside it, so that the file is all there is to send.
+                writing.execute("PRAGMA journal_mode = DELETE")
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+    return Copied(
+        runs=found.rows["run"],
+        attempts=found.rows["attempt"],
+        size=target.stat().st_size,
+        damaged=tuple(found.damaged),
+    )
+
+
+def made_anew(path: Path) -> None:
+    """An empty file of the owner's alone, where none was."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise RecordingError(
+            f"There is a file {str(path)!r} already.", next_step="name one that is not there"
+        ) from None
+    except OSError as error:
+        raise RecordingError(
+            f"The file {str(path)!r} cannot be made: {error.strerror}.", next_step="name one in a folder of yours"
+        ) from error
+    os.close(handle)
+
+
+class _Copy:
+    """One copy: rows keep their ids."""
+
+    def __init__(self, source: Path, reading: sqlite3.Connection, writing: sqlite3.Connection) -> None:
+        self._source = source
+        self._reading = reading
+        self._writing = writing
+        self.rows: dict[str, int] = {}
+        self.damaged: list[str] = []
+
+    def run(self, chosen: Chosen) -> None:
+        # One look at all tables, while others write on.
+        self._reading.execute("BEGIN")
+        try:
+            with database.mapped(self._source):
+                self._choose(chosen)
+            with database.transaction(self._writing):
+                objects: set[int] = set()
+                for table in _TABLES:
+                    self.rows[table] = self._table(table, objects)
+        finally:
+            self._reading.execute("ROLLBACK")
+
+    def _choose(self, chosen: Chosen) -> None:
+        values = {
+            "cluster": chosen.cluster,
+            "every": chosen.every,
+            "runs": json.dumps(chosen.runs),
+            "attempts": json.dumps(chosen.attempts),
+        }
+        for name in ("make_chosen", "make_chosen_run", "choose_runs", "choose_attempts", "choose_runs_of"):
+            self._reading.execute(query(name), values)
+
+    def _table(self, table: str, objects: set[int]) -> int:
+        count = 0
+        for row in self._read(table, objects):
+            marks = ", ".join("?" * len(row))
+            self._writing.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608
+            count += 1
+            if table == "body":
+                objects.add(row[1])
+        return count
+
+    def _read(self, table: str, objects: set[int]) -> Iterator[tuple[Any, ...]]:
+        """The rows, up to where the file is damaged."""
+        try:
+            yield from self._reading.execute(query(f"copy_{table}"), {"objects": json.dumps(sorted(objects))})
+        except sqlite3.DatabaseError as error:
+            if not database.is_damage(error):
+                raise
+            self.damaged.append(table)
