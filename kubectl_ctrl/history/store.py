@@ -85,6 +85,7 @@ class Store:
         self._types: dict[Resource, int] = {}
         self._subjects: _Memory[tuple[int, str, Key]] = _Memory()
         self._objects: _Memory[tuple[str, int]] = _Memory()
+        self._uids: _Memory[tuple[Resource, Key]] = _Memory()
         self._bodies = Bodies(connection, self._object)
         self._secrecy = Secrecy()
         self._renewed: dict[tuple[str, str], float] = {}
@@ -149,8 +150,9 @@ class Store:
         recorded = self._secrecy.told(told(what))
         primaries = self._primaries(start.controller)
         uids = {resource: found for resource in primaries if (found := _uid(what, resource)) is not None}
-        uid = next((uid for uid in uids.values() if uid), "")
-        recorded = replace(recorded, uid=uid)
+        for resource in uids or primaries:
+            uids[resource] = self._named(resource, start, uids.get(resource, ""))
+        recorded = replace(recorded, uid=next((uid for uid in uids.values() if uid), ""))
         row: int = self._connection.execute(
             query("add_attempt"),
             {
@@ -166,12 +168,19 @@ class Store:
                 "bodies": self._bodies.of(what, self._secrecy) if isinstance(what, Attempt) else None,
             },
         ).fetchone()[0]
-        for resource in uids or primaries:
+        for resource, uid in uids.items():
             subject = self._subject(resource, start.controller, start.request)
-            self._connection.execute(query("add_about"), (subject, row, uids.get(resource, "")))
+            self._connection.execute(query("add_about"), (subject, row, uid))
         self._links(row, recorded)
         if isinstance(what, Attempt):
             self._connection.execute(query("drop_sent"), (row,))
+
+    def _named(self, resource: Resource, start: Started, uid: str) -> str:
+        """The UID; of an object that this attempt did not come to see, or that is gone, the last that was known."""
+        place = (resource, start.request)
+        if uid:
+            self._uids.put(place, uid)
+        return uid or self._uids.get(place) or ""
 
     def _links(self, row: int, recorded: Recorded) -> None:
         links = [(self._object(*of), version, role, row, call) for of, version, role, call in _versions(recorded)]

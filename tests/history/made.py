@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.writer import Recorder
-from kubectl_ctrl.model.attempt import Observed
+from kubectl_ctrl.model.attempt import Attempt, Call, Observed, Outcome, Read, Started, Verdict
+from kubectl_ctrl.model.cause import Cause, CauseKind
+from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of, version_of
 from kubectl_ctrl.model.record import Known, Played, Run
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 
@@ -45,3 +48,71 @@ def recording(folder: Path, *values: Observed, run: Run = RUN, known: Iterable[K
     recorder.close()
     assert not recorder.gaps
     return path
+
+
+def owned(kind: str, name: str, uid: str, version: str, **spec: Any) -> Obj:
+    """An object in one version."""
+    meta = {"name": name, "namespace": "default", "uid": uid, "resourceVersion": version}
+    return {"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": spec}
+
+
+def woken(kind: CauseKind, new: Obj, old: Obj | None = None, resource: Resource = FOOS) -> Cause:
+    """A change of an object as the cause of an attempt."""
+    return Cause(
+        kind=kind,
+        at=NOON,
+        resource=resource,
+        key=key_of(new),
+        uid=uid_of(new),
+        old_version=version_of(old) if old else "",
+        new_version=version_of(new),
+        old=old,
+        new=new,
+    )
+
+
+def begun(number: int, *causes: Cause, run: str = "r7f3", at: float = NOON, name: str = "web") -> Started:
+    """The beginning of an attempt about a Foo."""
+    return Started(
+        id=f"{run}-{number}",
+        controller="foo",
+        request=Key("default", name),
+        causes=causes,
+        causes_total=len(causes),
+        queued_at=at + number,
+        started=at + number,
+        waited=0.001,
+        try_no=1,
+    )
+
+
+def done(start: Started, *calls: Call, outcome: Outcome = Outcome.DONE, reads: tuple[Read, ...] = ()) -> Attempt:
+    """Its end."""
+    verdict = Verdict(outcome=outcome, message="" if outcome is Outcome.DONE else "It failed.")
+    return Attempt(start=start, took=0.04, verdict=verdict, calls=calls, reads=reads)
+
+
+def wrote(start: Started, number: int, answer: Obj, before: Obj | None = None) -> Call:
+    """A write of a Deployment that was answered so."""
+    return Call(
+        id=f"{start.id}.{number}",
+        verb="apply" if before else "create",
+        resource=DEPLOYMENTS,
+        namespace="default",
+        name=answer["metadata"]["name"],
+        started=start.started,
+        took=0.008,
+        code=200 if before else 201,
+        uid=uid_of(answer),
+        old_version=version_of(before) if before else "",
+        new_version=version_of(answer),
+        before=before,
+        sent=answer,
+        answer=answer,
+    )
+
+
+def read_of(*objects: Obj, resource: Resource = FOOS, query: str = "default/web") -> Read:
+    """A read that found these."""
+    found = tuple((uid_of(obj), version_of(obj)) for obj in objects)
+    return Read(verb="get", resource=resource, query=query, found=found, objects=objects)
