@@ -123,7 +123,8 @@ class Cases:
             alive=alive,
             moment=moment,
         )
-        qualifier = standing(run, moment, self._now, alive=alive, stopped=stopped)
+        worked = max((attempt.started for attempt in attempts), default=0.0)
+        qualifier = standing(run, moment, self._now, alive=alive, stopped=stopped, worked=worked)
         unique = {one.id: one for one in attempts}
         return Work(controller=played, run=run, case=case, attempts=list(unique.values()), qualifier=qualifier)
 

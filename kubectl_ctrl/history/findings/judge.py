@@ -36,7 +36,8 @@ FINDERS: tuple[Finder, ...] = (
 
 def judge(case: Case) -> Account:
     """How the object stands, and why."""
-    qualifier = standing(case.run, case.moment, case.now, alive=case.alive, stopped=case.stopped)
+    worked = case.last.started if case.last is not None else 0.0
+    qualifier = standing(case.run, case.moment, case.now, alive=case.alive, stopped=case.stopped, worked=worked)
     found = next((one for finder in FINDERS if (one := finder(case, qualifier))), None) or converged(case, qualifier)
     steps = chain(case, found.about)
     return Account(

@@ -22,6 +22,7 @@ _Turn = tuple[Recorded, Why]
 # A settled controller may wake itself once; from so many in a row on it goes round.
 _PROVEN = 2
 _INFERRED = 3
+_UNNOTED = 5
 # An event may arrive a little after the write's answer, and so after the attempt.
 _LATE = 0.25
 
@@ -34,7 +35,10 @@ def looping(case: Case, qualifier: Qualifier | None) -> Found | None:
     if _known(turns) >= _PROVEN:
         return _found(case, turns, Source.RECORDED)
     turns = _turns(case, _appears_in)
-    return _found(case, turns, Source.INFERRED) if _known(turns) >= _INFERRED else None
+    if _known(turns) >= _INFERRED:
+        return _found(case, turns, Source.INFERRED)
+    turns = _unnoted(case)
+    return _found(case, turns, Source.INFERRED) if len(turns) >= _UNNOTED else None
 
 
 def _turns(case: Case, is_own: Callable[[Recorded | None, Why], bool]) -> list[_Turn]:
@@ -55,6 +59,17 @@ def _turns(case: Case, is_own: Callable[[Recorded | None, Why], bool]) -> list[_
         found.pop()
     fields = {path for _, cause in found if cause.writers for path in _fields(cause)}
     return found[::-1] if all(_fields(cause) <= fields for _, cause in found) else []
+
+
+def _unnoted(case: Case) -> list[_Turn]:
+    """The same of an object on which the server notes nobody's writes."""
+    found: list[_Turn] = []
+    for before, one in zip((None, *case.attempts)[-2::-1], case.attempts[::-1], strict=False):
+        cause = leading(one)
+        if cause is None or cause.writers or not _is_step(case, cause) or not _appears_in(before, cause):
+            break
+        found.append((one, cause))
+    return found[::-1]
 
 
 def _known(turns: list[_Turn]) -> int:
@@ -82,7 +97,7 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     first, (last, cause) = turns[0][0], turns[-1]
     name = f"{cause.resource.kind}/{cause.key.name}" if cause.resource and cause.key else "an object"
     fields = ", ".join(dict.fromkeys(one.path for _, why in turns for one in why.changes.shown)) or "metadata"
-    by = next(step.writers[0] for _, step in turns if step.writers)
+    by = next((step.writers[0] for _, step in turns if step.writers), "somebody that the server did not note")
     cycle = " → ".join(short(one.id) for one, _ in turns[-3:])
     rate = (len(turns) - 1) / (last.started - first.started) if last.started > first.started else 0.0
     pace = f", {rate:.1f} a second" if rate >= 0.1 else ""

@@ -11,9 +11,15 @@ _SILENCE = 10.0
 
 
 def standing(
-    run: Run | None, moment: Moment | None, now: float, *, alive: bool | None, stopped: bool = False
+    run: Run | None,
+    moment: Moment | None,
+    now: float,
+    *,
+    alive: bool | None,
+    stopped: bool = False,
+    worked: float = 0.0,
 ) -> Qualifier | None:
-    """None: it works, as far as anybody can tell."""
+    """None: it works, as far as anybody can tell. `worked` is when its last attempt began."""
     if run is None:
         return None
     heard = max(run.seen, run.began, moment.state.at if moment else 0.0)
@@ -31,12 +37,11 @@ def standing(
                 standing=Standing.PAUSED, since=heard, text=f"{who} is there and has not been heard of for {silent}"
             )
         return Qualifier(standing=Standing.UNHEARD, since=heard, text=f"{who} has not been heard of for {silent}")
-    return _unready(moment, heard)
+    # What it told of itself before it worked is what it was then.
+    return _unready(moment, heard) if moment is not None and moment.state.at > worked else None
 
 
-def _unready(moment: Moment | None, heard: float) -> Qualifier | None:
-    if moment is None:
-        return None
+def _unready(moment: Moment, heard: float) -> Qualifier | None:
     state = moment.state
     if not state.leading:
         return Qualifier(standing=Standing.PAUSED, since=heard, text=state.message or "another process leads")

@@ -214,7 +214,13 @@ def test_writes_within_one_second_which_are_noted_for_nobody_count_with_those_ar
     account = judge(case(attempt(1), *turns))
     assert account.finding is Finding.LOOPING
     assert "5 reconciles in a row" in said(account)
-    assert judge(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9)))).finding is Finding.CONVERGED
+
+
+def test_writes_that_are_noted_for_nobody_at_all_are_a_loop_by_inference() -> None:
+    account = judge(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9))))
+    assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
+    strangers = [attempt(n, why(at=n - 0.5, by="", new_version=str(n))) for n in range(2, 9)]
+    assert judge(case(attempt(1), *strangers)).finding is Finding.CONVERGED
 
 
 # --- FIGHTING ---
@@ -390,6 +396,11 @@ def test_converged_is_not_good_when_nobody_keeps_it_so(
     assert (account.finding, account.good) == (Finding.CONVERGED, False)
     assert (account.qualifier.standing, account.qualifier.since) == (expected, NOON + seen)
     assert account.next[0].text.startswith("nothing while foo does not work")
+
+
+def test_what_it_said_before_it_worked_is_over() -> None:
+    starting = moment(0.5, synced=False, message="the cache of deployments.apps is starting")
+    assert judge(case(attempt(1), moment=starting, now=2)).qualifier is None
 
 
 def test_one_that_does_not_lead_is_paused() -> None:

@@ -1,0 +1,327 @@
+"""explain on a real API server: every verdict made to happen, with its cause and what comes next."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.ctrl import Ctrl, Started
+from e2e.explained import FILTERED, HOMELESS, LOOPER, written
+from e2e.kube import Kubectl, wait_until
+from e2e.test_foo import MANIFESTS, converged, foo
+
+pytestmark = pytest.mark.usefixtures("_crd")
+
+MERGE = "--type=merge"
+
+
+@pytest.fixture
+def _crd(kubectl: Kubectl) -> None:
+    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
+    kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+
+
+@pytest.fixture
+def running(ctrl: Ctrl) -> Started:
+    started = ctrl.started("run", "foo")
+    started.line("leader election")
+    return started
+
+
+class Explain:
+    """`kubectl ctrl explain ... -o json`, asked again until it says what is awaited."""
+
+    def __init__(self, ctrl: Ctrl) -> None:
+        self._ctrl = ctrl
+
+    def __call__(self, *words: str) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self._ctrl("explain", *words, "--output=json").checked().out)
+        return told
+
+    def until(self, verdict: str, *words: str, deadline: float = 30) -> dict[str, Any]:
+        def said() -> dict[str, Any]:
+            ran = self._ctrl("explain", *words, "--output=json")
+            assert ran.code == 0, ran.err
+            told: dict[str, Any] = json.loads(ran.out)
+            assert told["verdict"] == verdict, (told["verdict"], texts(told))
+            return told
+
+        return wait_until(said, deadline=deadline, every=0.3)
+
+    def exit_code(self, *words: str) -> int:
+        return self._ctrl("explain", *words, "--exit-code").code
+
+
+def texts(told: dict[str, Any], part: str = "why") -> str:
+    return " | ".join(one["text"] for one in told[part])
+
+
+def commands(told: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(one["risk"], one["command"]) for one in told["try"]]
+
+
+@pytest.fixture
+def explain(ctrl: Ctrl) -> Explain:
+    return Explain(ctrl)
+
+
+@pytest.mark.usefixtures("running")
+def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> None:
+    kubectl.apply(foo("web"))
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    kubectl("patch", "foo", "web", MERGE, "--patch", '{"spec":{"replicas":3}}')
+    wait_until(converged(kubectl, "web", 3), deadline=60)
+    told = explain.until("CONVERGED", "foo/web")
+    assert "keeps Deployment/web" in texts(told)
+    assert "last write:" in texts(told)
+    assert "Ready=True" in texts(told)
+    assert told["next"][0]["text"] == "nothing is queued, no timer"
+    assert "wakes on Foo, owned Deployment" in texts(told, "next")
+    assert told["qualifier"] is None
+    # The chain goes back to the edit, through the Deployment whose status followed our write of it.
+    first = told["chain"][0]["cause"]
+    assert first["writers"] == ["kubectl-patch"], told["chain"]
+    assert first["changed"] == ["spec.replicas"]
+    assert told["chain"][-1]["link"] == "inferred"
+    assert explain.exit_code("foo/web") == 0
+    text = ctrl("explain", "foo", "web").checked().out
+    assert text.startswith("CONVERGED for ")
+    assert "state of Foo" in text.splitlines()[0]
+    for line in text.splitlines():
+        assert line.isprintable()
+    # One of its reconciles, by number; and the controller.
+    number = told["chain"][0]["attempt"].rpartition("-")[2]
+    one = explain("foo/web", number)
+    assert one["about"] == "attempt"
+    assert any(call["verb"] == "apply" and call["code"] == 200 for call in one["attempt"]["calls"])
+    health = explain("foo")
+    assert (health["about"], health["failing"], health["objects"]) == ("controller", [], 1)
+    # A Deployment is no request of foo's: it is told of through the Foo that looks after it.
+    through = ctrl("explain", "deployment/web")
+    assert "is looked after by Foo" in through.err, through
+    assert "state of Foo" in through.out
+
+    kubectl("delete", "foo", "web")
+    told = explain.until("GONE", "foo/web")
+    assert "it was deleted" in texts(told)
+    assert "a new Foo of that name would be reconciled" in texts(told, "next")
+    assert explain.exit_code("foo/web") == 0
+    live = explain("foo/web", "--live")
+    assert (live["verdict"], live["source"]) == ("GONE", "live")
+
+
+@pytest.mark.usefixtures("running")
+def test_a_rollout_that_hangs_is_waited_for(kubectl: Kubectl, explain: Explain) -> None:
+    kubectl.apply(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    )
+    wait_until(lambda: kubectl.json("get", "quota", "none").get("status", {}).get("hard"))
+    kubectl.apply(foo("web", replicas=2))
+
+    def hangs() -> dict[str, Any]:
+        told = explain.until("WAITING", "foo/web")
+        assert "ReplicaFailure=True" in texts(told), texts(told)
+        return told
+
+    told = wait_until(hangs, deadline=30, every=0.3)
+    assert "waits for rollout 0/2" in texts(told)
+    assert "exceeded quota" in texts(told)
+    [gap] = told["gap"]
+    assert (gap["path"], gap["want"], gap["live"]) == ("status.availableReplicas", 2, 0)
+    assert told["chain"][0]["cause"]["kind"] in ("added", "initial list")
+    assert any("describe deployments.apps/web" in command for _, command in commands(told))
+    assert explain.exit_code("foo/web") == 1
+
+
+@pytest.mark.usefixtures("running")
+def test_a_terminal_mistake_in_the_object(kubectl: Kubectl, explain: Explain) -> None:
+    kubectl.apply(foo("web", deployment=""))
+    told = explain.until("NOT CONVERGED", "foo/web")
+    assert "DeploymentNameMissing" in texts(told)
+    assert ("write", commands(told)[1][1]) == commands(told)[1]
+    assert "edit foo/web" in commands(told)[1][1]
+    assert told["next"][0]["text"] == "nothing is queued, no timer"
+    # One that the server refuses is an error of the reconcile, with its place in the code.
+    kubectl.apply(foo("long", deployment="Not_A_Name"))
+    told = explain.until("NOT CONVERGED", "foo/long")
+    assert "terminal: it is not tried again until something changes" in texts(told)
+    assert told["where"].startswith("foo/reconciler.py:")
+    assert told["call"]["code"] == 422
+    assert told["call"]["id"].startswith(told["run"])
+    [gap] = [one for one in told["gap"] if one["path"] == ""]
+    assert (gap["resource"], gap["name"], gap["want"]) == ("deployments.apps", "Not_A_Name", "exists")
+
+
+@pytest.mark.usefixtures("running")
+def test_a_foreign_finalizer_blocks_deletion(kubectl: Kubectl, explain: Explain) -> None:
+    kubectl.apply(foo("web"))
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    hold = '{"metadata":{"finalizers":["backup.example.com/hold"]}}'
+    kubectl("patch", "foo", "web", MERGE, "--patch", hold, "--field-manager=backup-operator")
+    kubectl("delete", "foo", "web", "--wait=false")
+    told = explain.until("BLOCKED DELETION", "foo/web")
+    assert "finalizer backup.example.com/hold: held by backup-operator, not by this controller" in texts(told)
+    assert told["since"] is not None
+    risk, command = commands(told)[-1]
+    assert risk == "destroy"
+    # The command is right to copy.
+    words = json.loads(json.dumps(command.split(" ", 1)[1]))
+    assert "backup.example.com/hold" in words
+    live = explain("foo/web", "--live")
+    assert live["verdict"] == "BLOCKED DELETION"
+    kubectl("patch", "foo", "web", MERGE, "--patch", '{"metadata":{"finalizers":null}}')
+    explain.until("GONE", "foo/web")
+
+
+@pytest.mark.usefixtures("running")
+def test_two_managers_fight_over_a_field(kubectl: Kubectl, explain: Explain) -> None:
+    kubectl.apply(foo("web", replicas=1))
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    rival = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 2}}
+
+    def replicas() -> int:
+        return int(kubectl.json("get", "deployment", "web")["spec"]["replicas"])
+
+    for _ in range(4):
+        kubectl(
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--field-manager=rival",
+            "--filename=-",
+            stdin=json.dumps(rival),
+        )
+        wait_until(lambda: replicas() == 1, deadline=10, what="foo setting it back")
+        # The server notes the times of writes in whole seconds.
+        second = os.times().elapsed
+        wait_until(partial(_passed, second))
+    told = explain.until("FIGHTING", "foo/web")
+    assert "rival and kubectl-ctrl-foo set Deployment/web spec.replicas in turns" in texts(told)
+    assert {turn["manager"]: turn["value"] for turn in told["turns"]} == {"rival": 2, "kubectl-ctrl-foo": 1}
+    [gap] = told["gap"]
+    assert (gap["want"], gap["live"], gap["owners"]) == (1, 2, ["rival"])
+    assert told["evidence"]
+    assert told["chain"][-1]["cause"]["writers"] == ["rival"]
+
+
+@pytest.mark.usefixtures("running")
+def test_another_namespace_is_not_seen(kubectl: Kubectl, explain: Explain, namespace: str) -> None:
+    other = f"{namespace}-b"
+    kubectl("create", "namespace", other)
+    kubectl("apply", f"--namespace={other}", "--filename=-", stdin=json.dumps(foo("web")))
+    told = explain.until("NOT SEEN", "foo/web", f"--namespace={other}")
+    assert f"watches namespace {namespace} alone, and this one is in {other}" in texts(told)
+    assert any(f"run foo --namespace={other}" in command for risk, command in commands(told) if risk == "write")
+    kubectl("delete", "namespace", other, "--wait=false")
+
+
+def test_what_keeps_a_change_from_a_controller(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tmp_path: Path) -> None:
+    ctrl.started("run", written(tmp_path, "filtered", FILTERED))
+    kubectl("create", "configmap", "settings", "--from-literal=size=1")
+    explain.until("CONVERGED", "configmap/settings")
+    kubectl("patch", "configmap", "settings", MERGE, "--patch", '{"data":{"size":"2"}}')
+    told = explain.until("NOT SEEN", "configmap/settings")
+    assert "its last change was held back by 'labels changed'" in texts(told)
+    assert [gap["path"] for gap in told["gap"]] == ["data.size"]
+    health = explain("filtered")
+    assert health["heldBack"]["labels changed"] >= 1
+    kubectl("label", "configmap", "settings", "tier=web")
+    explain.until("CONVERGED", "configmap/settings")
+
+
+def test_a_type_without_its_crd_is_not_seen(ctrl: Ctrl, explain: Explain, tmp_path: Path) -> None:
+    ctrl.started("run", written(tmp_path, "homeless", HOMELESS))
+    told = explain.until("NOT SEEN", "ghost/casper")
+    assert "ghosts.ghosts.example.com is not installed" in texts(told)
+    assert told["qualifier"]["controller"] == "not ready"
+
+
+def test_a_controller_that_writes_around_its_door_loops(
+    kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tmp_path: Path
+) -> None:
+    ctrl.started("run", written(tmp_path, "looper", LOOPER))
+    kubectl("create", "configmap", "counter", "--from-literal=count=0")
+    told = explain.until("LOOPING", "configmap/counter")
+    assert "looper wakes itself: it writes ConfigMap/counter data.count" in texts(told)
+    assert "kubectl-ctrl-looper" in texts(told)
+    assert told["source"] == "recorded"
+    assert told["evidence"][0]["cause"]["writers"] in ([], ["kubectl-ctrl-looper"])
+    assert explain.exit_code("configmap/counter") == 1
+
+
+@pytest.fixture
+def installed(ctrl: Ctrl, kubectl: Kubectl) -> Iterator[None]:
+    ctrl("install", "foo").checked()
+    yield
+    ctrl("uninstall", "foo")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_missing_permission(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> None:
+    role = kubectl.json("get", "clusterrole", "kubectl-ctrl-foo")
+    for rule in role["rules"]:
+        if "deployments" in rule["resources"]:
+            rule["verbs"] = [verb for verb in rule["verbs"] if verb != "create"]
+    kubectl("replace", "--filename=-", stdin=json.dumps(role))
+    ctrl.started("run", "foo", "--as-installed")
+    kubectl.apply(foo("web"))
+    told = explain.until("NOT CONVERGED", "foo/web")
+    assert "kubectl-ctrl-foo lacks create apps/deployments in " in texts(told)
+    assert told["call"]["code"] == 403
+    assert told["where"].startswith("foo/reconciler.py:")
+    assert told["chain"][0]["cause"]["kind"] in ("added", "initial list")
+    assert told["next"][0]["text"].startswith("retry")
+    assert told["next"][0]["time"] > told["time"]
+    read, write = commands(told)
+    assert read[0] == "read"
+    assert " rbac foo --missing --output=yaml" in read[1]
+    assert write[0] == "write"
+    assert "| kubectl apply" in write[1]
+
+
+def test_of_a_controller_that_does_not_work_the_verdict_says_as_of_when(
+    kubectl: Kubectl, ctrl: Ctrl, explain: Explain, running: Started
+) -> None:
+    kubectl.apply(foo("web"))
+    wait_until(converged(kubectl, "web", 1), deadline=60)
+    assert explain.until("CONVERGED", "foo/web")["qualifier"] is None
+    program = _python_of(running)
+    os.kill(program, signal.SIGSTOP)
+    told = explain("foo/web")
+    assert told["qualifier"]["controller"] == "paused"
+    assert explain.exit_code("foo/web") == 1
+    os.kill(program, signal.SIGCONT)
+    os.kill(program, signal.SIGKILL)
+    running.wait()
+    told = explain("foo/web")
+    assert (told["verdict"], told["converged"], told["qualifier"]["controller"]) == ("CONVERGED", False, "dead")
+    assert told["asOf"] == told["qualifier"]["since"]
+    assert "nothing while foo does not work" in told["next"][0]["text"]
+    assert any("kubectl ctrl run foo" in command for _, command in commands(told))
+    assert explain.exit_code("foo/web") == 1
+    text = ctrl("explain", "foo/web", "--offline").checked().out
+    assert "controller dead" in text.splitlines()[0]
+    # Made while nobody looks: the cluster knows it, and no attempt does.
+    kubectl.apply(foo("late"))
+    told = explain("foo/late")
+    assert told["verdict"] == "NEVER RAN"
+    assert "foo does not work" in texts(told)
+    missing = ctrl("explain", "foo/none", "--exit-code")
+    assert missing.code == 4, missing
+    assert ctrl("explain", "foo/late", "--offline").code == 4
+
+
+def _passed(since: float) -> bool:
+    return os.times().elapsed - since > 1.05
+
+
+def _python_of(started: Started) -> int:
+    """The process that runs controllers: bin/kubectl-ctrl becomes it."""
+    return started.process.pid
