@@ -93,6 +93,12 @@ VERBS = (
         Effect.READ,
         "Print the rights that a controller is granted, used, lacked or never used.",
     ),
+    Entry(
+        "replay",
+        "kubectl_ctrl.cli.replay:VERB",
+        Effect.READ,
+        "Execute a recorded reconcile again with today's code, and compare.",
+    ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),
     Entry("version", "kubectl_ctrl.cli.version:VERB", Effect.NONE, "Print the version of this tool."),

@@ -26,7 +26,7 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict, Wish
 from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
-from kubectl_ctrl.model.masking import masked
+from kubectl_ctrl.model.masking import MASK, masked
 from kubectl_ctrl.model.replayed import Fate, Finding
 from kubectl_ctrl.runtime.asking import Question
 
@@ -70,7 +70,7 @@ def differences(recorded: Question, today: Question) -> tuple[Difference, ...]:
     found += diff(dict(recorded.options), dict(today.options), ignore=frozenset())
     before, after = (_comparable(question) for question in (recorded, today))
     found += diff(before, after, ignore=_SERVERS_OWN)
-    return tuple(found)
+    return tuple(one for one in found if not _hides(one.old, one.new))
 
 
 def same_question(recorded: Question, today: Question) -> bool:
@@ -114,7 +114,15 @@ def outcomes(recorded: Verdict, today: Verdict) -> tuple[Difference, ...]:
     timed = recorded.outcome is today.outcome and today.outcome in (Outcome.AFTER, Outcome.WAITING)
     if timed and abs(recorded.delay - today.delay) > _NEAR:
         pairs.append(("after", recorded.delay, today.delay))
-    return tuple(Difference(path=path, old=old, new=new) for path, old, new in pairs if old != new)
+    found = [Difference(path=path, old=old, new=new) for path, old, new in pairs if old != new]
+    return tuple(one for one in found if not _hides(one.old, one.new))
+
+
+def _hides(recorded: object, today: object) -> bool:
+    """Whether a recorded text is today's with some of it hidden, as values of Secrets are in any text."""
+    if not (isinstance(recorded, str) and isinstance(today, str) and MASK in recorded):
+        return False
+    return re.fullmatch(".+".join(map(re.escape, recorded.split(MASK))), today, re.DOTALL) is not None
 
 
 def _steady(text: str) -> str:
@@ -123,7 +131,12 @@ def _steady(text: str) -> str:
 
 def events(recorded: Sequence[Intent], today: Sequence[Intent]) -> Iterator[Finding]:
     """The events of both, in order; of a stretch that differs the first stands beside the first."""
-    before, after = ([replace(one, message=_steady(one.message)) for one in side] for side in (recorded, today))
+    said = {one.message: _steady(one.message) for one in (*recorded, *today)}
+    # A message of which something is hidden stands for the one of today that it is.
+    for one in recorded:
+        known = next((other.message for other in today if _hides(one.message, other.message)), None)
+        said[one.message] = said[one.message] if known is None else said[known]
+    before, after = ([replace(one, message=said[one.message]) for one in side] for side in (recorded, today))
     for tag, start, stop, begin, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         for place in range(max(stop - start, end - begin)):
             old = recorded[start + place] if start + place < stop else None

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 from kubectl_ctrl.model.attempt import Intent, Read, Told
-from kubectl_ctrl.model.masking import is_secret
+from kubectl_ctrl.model.masking import MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, key_of
 from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.model.resources import Resource
@@ -79,7 +79,7 @@ class ReplayReader:
             self._notes.refused(verb, resource, query, error)
             raise
         self._notes.read(verb, resource, query, read.objects)
-        return list(read.objects)
+        return [_unmarked(obj) for obj in read.objects]
 
     def _place(self, resource: Resource, namespace: str | None) -> str:
         return asking.place(resource, namespace, self._notes.start.request.namespace)
@@ -167,4 +167,12 @@ class ReplayWriter:
 
 def _of(answer: Obj | None) -> Obj:
     assert answer is not None
-    return answer
+    return _unmarked(answer)
+
+
+def _unmarked(obj: Obj) -> Obj:
+    """Without the recording's own mark that something of it is hidden."""
+    meta = obj["metadata"]
+    if MASKED not in meta:
+        return obj
+    return {**obj, "metadata": {name: value for name, value in meta.items() if name != MASKED}}

@@ -17,10 +17,11 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.casefile import dumps, loads
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.diffs import ABSENT
+from kubectl_ctrl.model.masking import MASKED
 from kubectl_ctrl.model.objects import Obj, version_of
 from kubectl_ctrl.model.replayed import Fate
 from kubectl_ctrl.model.resources import SECRETS
-from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
 from kubectl_ctrl.runtime.replay import blessed
 from kubectl_ctrl.testing.faults import Match
 from tests.runtime.replays import again, fates, fields, recorded, shown
@@ -266,6 +267,62 @@ def test_a_secret_that_was_written_is_compared_by_its_keys_and_answered_with_wha
     (finding,) = again(case, open_one).differing
     assert [path for path, *_ in fields(finding)] == ["stringData.word", "stringData.other"]
     assert "canary" not in repr(finding)
+
+
+def test_what_a_recording_hides_is_compared_as_hidden() -> None:
+    async def chatty(ctx: Context, request: Request) -> Result | None:
+        bear = await ctx.read.get(TOYS, request.name)
+        assert bear is not None
+        await ctx.write.create(config("note", said="the word is canary!"), CONFIGMAPS)
+        ctx.write.event(bear, reason="Said", message="It is canary.")
+        return Result(waiting_for="canary to sing")
+
+    text = dumps(recorded(chatty)[0]).replace("canary", "***")
+    assert again(loads(text), chatty).same
+    replayed = again(
+        loads(text.replace("the word", "a word").replace("It is", "It was").replace("sing", "fly")), chatty
+    )
+    assert [fields(one) for one in replayed.differing] == [
+        [("data.said", "a word is ***!", "the word is canary!")],
+        [("message", "It was ***.", "It is canary.")],
+    ]
+    assert [one.path for one in replayed.outcome] == ["message"]
+
+
+def test_objects_of_which_something_is_hidden_are_named_and_their_mark_is_not_shown_to_the_code() -> None:
+    async def copy(ctx: Context, request: Request) -> None:
+        bear = await ctx.read.get(TOYS, request.name)
+        assert bear is not None
+        await ctx.write.create({"metadata": {"name": "copy"}, "data": {"keys": ",".join(bear["metadata"])}}, CONFIGMAPS)
+
+    case = recorded(copy)[0]
+    (read,) = case.attempt.reads
+    marked = {**read.objects[0], "metadata": {**read.objects[0]["metadata"], MASKED: True}}
+    attempt = replace(case.attempt, reads=(replace(read, objects=(marked,)),))
+    replayed = again(replace(case, attempt=attempt), copy)
+    assert replayed.same
+    assert replayed.hidden == ("toys.toys.example.com default/bear",)
+
+
+def test_times_that_come_from_another_clock_are_not_compared_and_their_coming_and_going_is() -> None:
+    def told_at(*moments: str | None) -> Reconciler:
+        told = iter(moments)
+
+        async def tell(ctx: Context, request: Request) -> None:
+            moment = next(told)
+            condition = {"type": "Ready", "status": "True", **({"lastTransitionTime": moment} if moment else {})}
+            bear = await ctx.read.get(TOYS, request.name)
+            assert bear is not None
+            await ctx.write.status(bear, TOYS, {"conditions": [condition]})
+
+        return tell
+
+    first = "2026-11-21T02:03:04Z"
+    case = recorded(told_at(first, *[first] * 9))[0]
+    assert again(case, told_at("2027-01-01T00:00:00.5+01:00")).same
+    (finding,) = again(case, told_at(None)).differing
+    assert [path for path, *_ in fields(finding)] == ["status.conditions[type=Ready].lastTransitionTime"]
+    assert again(case, told_at("soon")).differing
 
 
 # --- time and chance

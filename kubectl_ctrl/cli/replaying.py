@@ -1,0 +1,175 @@
+"""What `replay` does: finds the attempt and today's code, executes the one with the other, and shows the difference."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import closing, redirect_stdout, suppress
+from datetime import UTC
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import yaml
+
+from kubectl_ctrl.cli import recordings, sources
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.sources import Sourced
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import ControllerError, NotRecorded, RecordingError, UsageError
+from kubectl_ctrl.model.casefile import Case, case_of, dumps, loads
+from kubectl_ctrl.model.replayed import Replayed
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.replay import replay_json, replay_lines
+from kubectl_ctrl.runtime.replay import blessed, replay, why_not
+
+_DIFFERS = 9
+_LARGEST = 64 * 2**20  # no attempt comes near it
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    app.general_error = 2
+    form = given.one_of("output", ("", "text", "json", "yaml"))
+    if len(given.arguments) != 1:
+        raise UsageError("replay takes one attempt or one file.", next_step="for instance: kubectl ctrl replay r7f3-12")
+    (word,) = given.arguments
+    recorded = recordings.is_attempt(word)
+    if recorded and given["bless"]:
+        raise UsageError(
+            "--bless rewrites what a file expects, and what was recorded stays as it was.",
+            next_step=f"kubectl ctrl record export {word} > case.json, then replay case.json --bless",
+        )
+    case = _from_recording(app, given, word) if recorded else _from_file(Path(word))
+    if why := why_not(case.attempt):  # told before the code is looked for
+        raise NotRecorded(f"{word} cannot be replayed: {why}.", next_step=_instead(case, recorded))
+    sourced = _code(case, given["code"])
+    # What the code prints is not the answer.
+    with logging_to(app.err, form="text", verbosity=app.verbosity), redirect_stdout(app.err):
+        replayed = asyncio.run(
+            replay(case, sourced.spec.reconcile, clock=SystemClock(), timeout=given["timeout"] or _FOREVER)
+        )
+    _show(app, given, replayed, form, code=sourced.word)
+    if replayed.same:
+        return 0
+    if given["bless"] and not replayed.unknown:
+        _replace(Path(word), dumps(blessed(replayed)))
+        app.narrate(f"{word} now expects what {sourced.word} does.")
+        return 0
+    app.narrate(f"next: {_next(given, replayed, recorded)}")
+    return _DIFFERS
+
+
+def _next(given: Given, replayed: Replayed, recorded: bool) -> str:
+    if replayed.unknown:
+        return "let today's code run where it can read that, and replay what is recorded then"
+    if recorded:
+        return f"kubectl ctrl record export {given.arguments[0]} > case.json keeps it as a test"
+    return f"{given.again('replay', '--bless')}, if it is as it should be"
+
+
+_FOREVER = 10.0 * 365 * 86400
+
+
+def _instead(case: Case, recorded: bool) -> str:
+    request = case.attempt.request
+    kind = case.primaries[0].kind.lower() if case.primaries else "TYPE"
+    return f"kubectl ctrl trace {kind}/{request.name} --id {case.attempt.id}" if recorded else "export another attempt"
+
+
+# What is replayed.
+
+
+def _from_recording(app: App, given: Given, word: str) -> Case:
+    """RUN-N says all, so that neither a cluster nor a context is needed to find it."""
+    if "-" not in word:
+        raise UsageError(f"Attempt {word} of which run is not said.", next_step="write RUN-N, like r7f3-12")
+    if given["recorded_cluster"]:
+        meant = recordings.meant_recording(app, given)
+        recording, cluster = meant.recording, meant.cluster.key
+    else:
+        file = Path(given["from"]).expanduser() if given["from"] else recordings.path(app)
+        recording, cluster = recordings.opened(file, SystemClock().now()), ""
+    with recording:
+        attempt = recording.replayable(word, cluster=cluster)
+        return case_of(attempt, recording.run(attempt.run))
+
+
+def _from_file(file: Path) -> Case:
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise RecordingError(f"{file} is too large for a case file.", next_step="name what record export made")
+        text = file.expanduser().read_bytes()
+    except FileNotFoundError:
+        raise UsageError(
+            f"{str(file)!r} is neither an attempt nor a file.", next_step="write RUN-N, like r7f3-12, or a file's path"
+        ) from None
+    except OSError as error:
+        raise RecordingError(f"{file} cannot be read: {error.strerror}.", next_step="check its path") from None
+    return loads(text, str(file))
+
+
+def _code(case: Case, word: str) -> Sourced:
+    """Today's code of the controller: what was said, else what the recording names."""
+    named = word or _named(case)
+    if not word and named not in BUNDLED and not Path(named.partition(":")[0]).exists():
+        raise UsageError(
+            f"The code of controller {case.controller!r} is not here any more: {named}.",
+            next_step="say where it is now: --code ./mine.py",
+        )
+    (sourced,) = sources.resolve([named], dict(case.settings))
+    if sourced.spec.name != case.controller:
+        raise ControllerError(
+            f"{named} is controller {sourced.spec.name!r}, and {case.attempt.id} is of {case.controller!r}.",
+            next_step="say which code is meant with --code",
+        )
+    return sourced
+
+
+def _named(case: Case) -> str:
+    """A bundled name, or the file with the name in it that was given behind a colon."""
+    if not case.code:
+        return case.word or case.controller
+    _, colon, attribute = case.word.rpartition(":")
+    return f"{case.code}:{attribute}" if colon and attribute.isidentifier() else case.code
+
+
+# What came of it.
+
+
+def _show(app: App, given: Given, replayed: Replayed, form: str, *, code: str) -> None:
+    if form == "json":
+        app.answer(json.dumps(replay_json(replayed, code=code), indent=2))
+    elif form == "yaml":
+        app.answer(yaml.safe_dump(replay_json(replayed, code=code), sort_keys=False).rstrip("\n"))
+    else:
+        style = Style(
+            width=app.width,
+            color=app.color,
+            unicode=app.unicode,
+            zone=UTC if given["utc"] else None,
+            full_times=True,
+        )
+        app.answer("\n".join(replay_lines(replayed, style, code=code)))
+
+
+def _replace(file: Path, text: str) -> None:
+    """The whole new content, or the old one: nobody ever sees half of it."""
+    target = file.expanduser().resolve()
+    try:
+        with closing(NamedTemporaryFile("w", dir=target.parent, encoding="utf-8", delete=False)) as fresh:
+            try:
+                fresh.write(text)
+                fresh.flush()
+                os.fsync(fresh.fileno())
+                Path(fresh.name).chmod(target.stat().st_mode & 0o777)
+                Path(fresh.name).replace(target)
+            except BaseException:
+                with suppress(OSError):
+                    Path(fresh.name).unlink()
+                raise
+    except OSError as error:
+        raise RecordingError(f"{file} cannot be written: {error.strerror}.", next_step="it is as it was") from None

@@ -1,0 +1,207 @@
+"""A replay as text: each write beside what was recorded, and where it differs, how; and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from difflib import unified_diff
+from typing import Any, NamedTuple
+
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
+from kubectl_ctrl.model.masking import MASK
+from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
+from kubectl_ctrl.render.attempts import Style, timestamp, verdict_text, why
+from kubectl_ctrl.render.text import cut, escaped
+
+SCHEMA = "kubectl-ctrl.replay/v1"
+
+_WORDS = {Fate.SAME: "same", Fate.UNREACHED: "not reached", Fate.UNKNOWN: "NOT RECORDED"}
+_EXPLAINED = {
+    Fate.MISSING: "not asked for today",
+    Fate.EXTRA: "not recorded",
+    Fate.MOVED: "in another order",
+    Fate.UNKNOWN: "the replay ends here",
+}
+_LOUD = ("DIFFERS", "MISSING", "EXTRA", "MOVED", "NOT RECORDED")
+_COLORS = {"-": "31", "+": "32"}
+_SHORT = 40  # a longer value gets lines of its own
+_MOST_LINES = 40  # of one difference
+_WIDEST_NAME = 48
+_FIELDS = " " * 8
+
+
+def replay_lines(replayed: Replayed, style: Style, *, code: str) -> list[str]:
+    """All of it; `code` says what was executed."""
+    blank = _Line("")
+    lines = (*_head(replayed, style, code), blank, *_body(replayed, style), blank, _verdict(replayed, style))
+    return [_fitted(line, style) for line in lines]
+
+
+class _Line(NamedTuple):
+    """One line, and what of it is painted: a word, or the whole line by its sign."""
+
+    text: str
+    loud: str = ""
+    sign: str = ""
+
+
+def _fitted(line: _Line, style: Style) -> str:
+    text = cut(line.text, style.width, mark=style.mark)
+    if not style.color:
+        return text
+    if code := _COLORS.get(line.sign):
+        return f"\x1b[{code}m{text}\x1b[0m"
+    before, word, after = text.partition(line.loud) if line.loud else (text, "", "")
+    return f"{before}\x1b[31m{word}\x1b[0m{after}" if word else text
+
+
+def _head(replayed: Replayed, style: Style, code: str) -> Iterator[_Line]:
+    attempt, primaries = replayed.case.attempt, replayed.case.primaries
+    parts = (
+        f"{attempt.controller} {attempt.request}",
+        f"{attempt.id} at {timestamp(attempt.started, style)}",
+        f"today's code: {code}",
+    )
+    yield _Line(escaped((" · " if style.unicode else " | ").join(parts)))
+    reason = why(attempt.causes, attempt.causes_total, style, primaries[0] if primaries else None)
+    yield _Line(f"why: {reason}")
+    if replayed.cut:
+        yield _Line(f"It was cut, so only its beginning is compared. {escaped(replayed.recorded.message)}")
+    if replayed.hidden:
+        yield _Line(f"Compared as hidden: what the recording hides of {escaped(', '.join(replayed.hidden))}")
+
+
+def _body(replayed: Replayed, style: Style) -> Iterator[_Line]:
+    found = [*replayed.writes, *replayed.events, *([replayed.unknown] if replayed.unknown else [])]
+    names = [cut(_name(one), _WIDEST_NAME, mark=style.mark) for one in found]
+    widest = max(map(len, (*names, "outcome")))
+    for one, name in zip(found, names, strict=True):
+        yield _row(_number(one), f"{name:<{widest}}", _fate(one))
+        for change in one.changes:
+            yield from _change(change, style)
+    if replayed.unknown is None and not replayed.cut:
+        said = "DIFFERS" if replayed.outcome else f"same: {verdict_text(replayed.recorded)}"
+        yield _row("", f"{'outcome':<{widest}}", said)
+        for change in replayed.outcome:
+            yield from _change(change, style)
+
+
+def _row(number: str, name: str, said: str) -> _Line:
+    loud = next((word for word in _LOUD if said.startswith(word)), "")
+    return _Line(f"{number:>4}  {name}  {said}", loud=loud)
+
+
+def _number(one: Finding) -> str:
+    if one.verb == "event" or one.fate is Fate.UNKNOWN:
+        return ""
+    return str(one.number) if one.number else "+"
+
+
+def _name(one: Finding) -> str:
+    """`ensure Deployment/web`, `event Synced`, `live Secret default/key`."""
+    kind = one.resource.kind if one.resource is not None else ""
+    if one.verb == "event":
+        return escaped(f"event {one.text}")
+    if one.fate is Fate.UNKNOWN:
+        return escaped(f"{one.verb} {kind} {one.text}")
+    return escaped(f"{one.verb} {kind}/{one.key.name if one.key else ''}")
+
+
+def _fate(one: Finding) -> str:
+    """The word, where in today's code, and what the word means."""
+    word = _WORDS.get(one.fate, one.fate.name)
+    if one.fate in (Fate.SAME, Fate.UNREACHED):
+        return word
+    return "  ".join(filter(None, (word, escaped(one.where), _EXPLAINED.get(one.fate, ""))))
+
+
+def _change(one: Difference, style: Style) -> Iterator[_Line]:
+    """`spec.replicas   3 → 4`, recorded and today; what is not short as lines that go and lines that come."""
+    old, new = _value(one.old), _value(one.new)
+    path = escaped(one.path)
+    if max(map(len, (*old, *new))) <= _SHORT and len(old) == len(new) == 1:
+        yield _Line(f"{_FIELDS}{path}   {escaped(old[0])} {style.arrow} {escaped(new[0])}")
+        return
+    yield _Line(f"{_FIELDS}{path}")
+    lines = list(unified_diff(old, new, lineterm="", n=2))[3:]
+    for line in lines[:_MOST_LINES]:
+        sign, text = line[0], line[1:]
+        yield _Line(f"{_FIELDS}  {style.mark}" if sign == "@" else f"{_FIELDS}  {sign} {escaped(text)}", sign=sign)
+    if len(lines) > _MOST_LINES:
+        yield _Line(f"{_FIELDS}  {style.mark} {len(lines) - _MOST_LINES} more lines")
+
+
+def _value(value: Any) -> list[str]:
+    if value is ABSENT:
+        return ["(nothing)"]
+    if value is HIDDEN:
+        return [MASK]
+    if isinstance(value, dict | list):
+        return json.dumps(value, indent=2, ensure_ascii=False).splitlines()
+    if isinstance(value, str):
+        return value.splitlines() or ['""']
+    return [json.dumps(value)]
+
+
+def _verdict(replayed: Replayed, style: Style) -> _Line:
+    """The last line: same or not, and how much of it."""
+    writes = [one for one in replayed.writes if one.fate is not Fate.UNREACHED]
+    if replayed.same:
+        reads = _counted(len(replayed.case.attempt.reads), "recorded read")
+        parts = [_counted(len(writes), "write"), _counted(len(replayed.events), "event")]
+        return _Line(f"SAME: {', '.join(parts)}, {reads}")
+    wrong = [one for one in writes if one.fate is not Fate.SAME]
+    events = [one for one in replayed.events if one.fate is not Fate.SAME]
+    parts = [f"{len(wrong)} of {_counted(len(writes), 'write')}"] if wrong else []
+    parts += [_counted(len(events), "event")] if events else []
+    parts += ["the outcome"] if replayed.outcome else []
+    parts += ["a read that was not recorded"] if replayed.unknown else []
+    return _Line(f"DIFFERS: {', '.join(parts)} (recorded {style.arrow} today)", loud="DIFFERS")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# --- for machines
+
+
+def replay_json(replayed: Replayed, *, code: str) -> dict[str, Any]:
+    """Everything that was found."""
+    attempt = replayed.case.attempt
+    return {
+        "schema": SCHEMA,
+        "attempt": attempt.id,
+        "controller": attempt.controller,
+        "request": {"namespace": attempt.request.namespace, "name": attempt.request.name},
+        "code": code,
+        "same": replayed.same,
+        "cut": replayed.cut,
+        "hidden": list(replayed.hidden),
+        "writes": [_finding(one) for one in replayed.writes],
+        "events": [_finding(one) for one in replayed.events],
+        "unknownRead": _finding(replayed.unknown) if replayed.unknown else None,
+        "outcome": [_difference(one) for one in replayed.outcome],
+    }
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    told: dict[str, Any] = {"fate": one.fate.value, "verb": one.verb}
+    if one.resource is not None:
+        told["resource"] = str(one.resource)
+        told["kind"] = one.resource.kind
+    if one.key is not None:
+        told |= {"namespace": one.key.namespace, "name": one.key.name}
+    more = {"recorded": one.number, "today": one.today, "text": one.text, "where": one.where}
+    return {
+        **told,
+        **{name: value for name, value in more.items() if value},
+        "changes": [_difference(change) for change in one.changes],
+    }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    """A side that was not there is left out."""
+    sides = {"recorded": one.old, "today": one.new}
+    shown = {side: MASK if value is HIDDEN else value for side, value in sides.items() if value is not ABSENT}
+    return {"path": one.path, **shown}

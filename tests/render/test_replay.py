@@ -1,0 +1,185 @@
+"""The text of a replay, whole; and what stands in its JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Verdict
+from kubectl_ctrl.model.casefile import Case
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Changes, Recorded, Why
+from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
+from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.replay import replay_json, replay_lines
+
+GOLDEN = Path(__file__).parent / "golden"
+FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
+WEB = Key("default", "example-foo")
+NOON = 1_767_268_800.0
+DONE = Verdict(outcome=Outcome.DONE)
+
+RECORDED = Recorded(
+    id="r7f3-12",
+    controller="foo",
+    request=WEB,
+    causes=(
+        Why(
+            kind=CauseKind.MODIFIED,
+            at=NOON,
+            resource=FOOS,
+            key=WEB,
+            changes=Changes(shown=(Difference(path="spec.replicas", old=1, new=3),), total=1),
+            writers=("kubectl-edit",),
+        ),
+    ),
+    causes_total=2,
+    queued_at=NOON,
+    started=NOON,
+    waited=0.0,
+    try_no=1,
+    took=0.02,
+    verdict=DONE,
+)
+START = Started(
+    id="r7f3-12",
+    controller="foo",
+    request=WEB,
+    causes=(),
+    causes_total=2,
+    queued_at=NOON,
+    started=NOON,
+    waited=0.0,
+    try_no=1,
+)
+CASE = Case(controller="foo", primaries=(FOOS,), attempt=RECORDED)
+TODAY = Attempt(start=START, took=0.0, verdict=DONE, calls=(), reads=())
+
+
+def write(fate: Fate, verb: str, resource: Resource, *changes: Difference, number: int = 0, where: str = "") -> Finding:
+    return Finding(
+        fate=fate, verb=verb, resource=resource, key=WEB, number=number, today=1, where=where, changes=changes
+    )
+
+
+SAME = Replayed(case=CASE, today=TODAY, writes=(write(Fate.SAME, "ensure", DEPLOYMENTS, number=1),))
+SCRIPT = "".join(f"line {number}\n" for number in range(9))
+DIFFERING = Replayed(
+    case=CASE,
+    today=TODAY,
+    writes=(
+        write(
+            Fate.DIFFERS,
+            "ensure",
+            DEPLOYMENTS,
+            Difference(path="spec.replicas", old=3, new=4),
+            Difference(path="spec.paused", old=ABSENT, new=True),
+            Difference(path="spec.script", old=SCRIPT, new=SCRIPT.replace("line 4", "line four\nline 4.5")),
+            Difference(path="spec.ports", old=[{"port": 80}], new=[{"port": 80}, {"port": 81}]),
+            Difference(path="leave_out", old="spec.replicas", new=ABSENT),
+            number=1,
+            where="foo/reconciler.py:88",
+        ),
+        write(Fate.MISSING, "status", FOOS, number=2),
+        write(
+            Fate.DIFFERS,
+            "create",
+            SECRETS,
+            Difference(path="data.a", old=HIDDEN, new=ABSENT),
+            number=3,
+            where="foo/reconciler.py:93",
+        ),
+        write(Fate.EXTRA, "delete", DEPLOYMENTS, where="foo/reconciler.py:97"),
+        write(Fate.MOVED, "add_finalizer", FOOS, number=4, where="foo/reconciler.py:99"),
+    ),
+    events=(
+        Finding(fate=Fate.SAME, verb="event", key=WEB, number=1, today=1, text="Synced"),
+        Finding(
+            fate=Fate.DIFFERS,
+            verb="event",
+            key=WEB,
+            number=2,
+            today=2,
+            text="Scaled",
+            changes=(Difference(path="message", old="Scaled to 3.", new="Scaled to 4."),),
+        ),
+    ),
+    outcome=(
+        Difference(path="outcome", old="done", new="retry"),
+        Difference(path="message", old=ABSENT, new="KeyError: 'a' \x1b[31m, a rather long message for one line"),
+    ),
+)
+UNKNOWN = Replayed(
+    case=CASE,
+    today=TODAY,
+    writes=(
+        write(Fate.SAME, "ensure", DEPLOYMENTS, number=1, where="foo/reconciler.py:88"),
+        write(Fate.UNREACHED, "status", FOOS, number=2),
+    ),
+    unknown=Finding(fate=Fate.UNKNOWN, verb="live", resource=SECRETS, text="default/key", where="foo/reconciler.py:90"),
+    hidden=("deployments.apps default/example-foo",),
+)
+CUT = Replayed(
+    case=replace(
+        CASE,
+        attempt=replace(
+            RECORDED, verdict=Verdict(outcome=Outcome.DROPPED, message="The attempt was cut: the run was stopped.")
+        ),
+    ),
+    today=TODAY,
+    writes=(write(Fate.SAME, "ensure", DEPLOYMENTS, number=1),),
+    cut=True,
+)
+
+PIPE = Style(full_times=True)
+STYLES = {
+    "80": Style(width=80),
+    "120": Style(width=120),
+    "pipe": PIPE,
+    "color": Style(width=120, color=True),
+    "ascii": Style(width=80, unicode=False),
+}
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_a_replay_that_differs_looks_like_this(name: str) -> None:
+    golden = (GOLDEN / f"replay-{name}.txt").read_text(encoding="utf-8")
+    assert text(DIFFERING, STYLES[name]) == golden
+
+
+@pytest.mark.parametrize(("name", "replayed"), [("same", SAME), ("unknown", UNKNOWN), ("cut", CUT)])
+def test_one_that_is_the_same_or_could_not_go_on_looks_like_this(name: str, replayed: Replayed) -> None:
+    assert text(replayed, PIPE) == (GOLDEN / f"replay-{name}.txt").read_text(encoding="utf-8")
+
+
+def text(replayed: Replayed, style: Style) -> str:
+    return "\n".join(replay_lines(replayed, style, code="./mine.py")) + "\n"
+
+
+def test_no_line_is_wider_than_the_terminal() -> None:
+    for width in (40, 60, 80):
+        for line in replay_lines(DIFFERING, Style(width=width), code="./mine.py"):
+            assert len(line) <= width
+
+
+def test_the_json_has_all_of_it() -> None:
+    told: dict[str, Any] = json.loads(json.dumps(replay_json(DIFFERING, code="./mine.py")))
+    assert told["schema"] == "kubectl-ctrl.replay/v1"
+    assert (told["same"], told["attempt"], told["code"]) == (False, "r7f3-12", "./mine.py")
+    first, *_, extra, _ = told["writes"]
+    assert first["changes"][:2] == [
+        {"path": "spec.replicas", "recorded": 3, "today": 4},
+        {"path": "spec.paused", "today": True},
+    ]
+    assert (first["recorded"], first["where"], first["kind"]) == (1, "foo/reconciler.py:88", "Deployment")
+    assert "recorded" not in extra
+    assert told["writes"][2]["changes"] == [{"path": "data.a", "recorded": "***"}]
+    assert told["outcome"][0] == {"path": "outcome", "recorded": "done", "today": "retry"}
+    assert replay_json(UNKNOWN, code="")["unknownRead"]["text"] == "default/key"
