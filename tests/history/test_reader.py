@@ -60,15 +60,16 @@ def test_what_was_told_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_object_of_a_request_is_known_by_whatever_was_seen_of_it(tmp_path: Path) -> None:
-    with opened(tmp_path, *STORY) as read:
-        assert [attempt.uid for attempt in read.attempts(cluster="c1", resource=FOOS, key=WEB)] == [
-            "u-web",
-            "u-web",
-            "",
-        ]
-        assert read.uids("c1", FOOS, WEB) == (("u-web", NOON + 1, NOON + 2, 2),)
-        assert ids(read) == ["r7f3-1", "r7f3-2", "r7f3-3"]
-        assert ids(read, uid="u-web") == ["r7f3-1", "r7f3-2"]
+    unseen = begun(4, name="api")
+    with opened(tmp_path, *STORY, unseen, done(unseen)) as read:
+        assert [one.uid for one in read.attempts(cluster="c1", resource=FOOS, key=WEB)] == ["u-web"] * 3
+        assert read.uids("c1", FOOS, WEB) == (("u-web", NOON + 1, NOON + 3, 3),)
+        assert ids(read, uid="u-web") == ids(read) == ["r7f3-1", "r7f3-2", "r7f3-3"]
+        assert read.attempt("r7f3-4").uid == ""
+    again = begun(1, woken(CauseKind.ADDED, owned("Foo", "web", "u-2", "50")), run="rabc", at=NOON + 1000)
+    with opened(tmp_path, again, done(again), run=OTHER_RUN) as read:
+        assert [uid for uid, *_ in read.uids("c1", FOOS, WEB)] == ["u-2", "u-web"]
+        assert ids(read, uid="u-2") == ["rabc-1"]
 
 
 def test_attempts_can_be_narrowed_down(tmp_path: Path) -> None:
