@@ -176,7 +176,8 @@ class PlanClient(Client):
         return await self._tried(super().replace(ref, {**whole, "metadata": meta}, replace(options, dry_run=True)))
 
     async def _sent(self, ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions) -> Obj:
-        return await self._tried(super().patch(ref, body, kind, replace(options, dry_run=True)))
+        known = "" if options.old_version.startswith(PLANNED) else options.old_version
+        return await self._tried(super().patch(ref, body, kind, replace(options, dry_run=True, old_version=known)))
 
     def _layers(self, ref: ObjectRef) -> tuple[Layer, ...]:
         planned = self.world.find(ref.sub(""))

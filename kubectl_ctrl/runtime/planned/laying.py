@@ -22,12 +22,14 @@ def laid(live: Any, before: Any, local: Any, answer: Any, field: str = "") -> An
     """
     if same(before, live):
         return answer
-    if isinstance(before, dict) and isinstance(answer, dict):
-        return _laid_fields(_opened(live), before, _opened(local), answer)
-    if isinstance(before, list) and isinstance(answer, list):
+    if isinstance(answer, dict) and (isinstance(before, dict) or isinstance(local, dict)):
+        return _laid_fields(_opened(live), _opened(before), _opened(local), answer)
+    if isinstance(answer, list) and (isinstance(before, list) or isinstance(local, list)):
         lists = [side if isinstance(side, list) else [] for side in (live, before, local, answer)]
         if (keyed := _keyed(field, lists)) is not None:
-            return list(_laid_fields(*keyed).values())
+            items = _laid_fields(*keyed)
+            # The write's own words know best what comes first.
+            return [items[key] for key in {**keyed[2], **items} if key in items]
     spoken_of = not same(answer, live) or not same(local, before)
     return answer if spoken_of else before
 
