@@ -14,9 +14,11 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.identities import user_of
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.errors import CtrlError, NotInstalled
+from kubectl_ctrl.history.bodies import secrets_in
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import told
+from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.summary import Summary
 from kubectl_ctrl.render.attemptjson import attempt_json
 from kubectl_ctrl.render.attempts import Style, attempt_text, call_text
@@ -36,6 +38,7 @@ class Teller:
         self._app = app
         self._plan = plan
         self._machine = plan.log == "json"
+        self._secrecy = Secrecy()
         self._style = Style(
             width=app.width,
             color=app.color,
@@ -85,9 +88,10 @@ class Teller:
 
         def show(value: Observed) -> None:
             if isinstance(value, Attempt):
-                if value.traceback and self._app.verbosity >= _TRACEBACKS_FROM:
-                    _log.info("%s failed:\n%s", value.id, value.traceback.rstrip(), extra={"action": "traceback"})
-                shown = told(value, steps=False)
+                self._secrecy.learn(secrets_in(value))
+                shown = self._secrecy.told(told(value, steps=False))
+                if shown.traceback and self._app.verbosity >= _TRACEBACKS_FROM:
+                    _log.info("%s failed:\n%s", shown.id, shown.traceback.rstrip(), extra={"action": "traceback"})
                 text = json.dumps(attempt_json(shown)) if self._machine else attempt_text(shown, self._style)
                 try:
                     self._app.answer(text)

@@ -1,0 +1,108 @@
+"""What a run prints of its attempts, as text and as JSON, holds nothing of a Secret."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kubectl_ctrl.cli import sources
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.runplan import RunPlan
+from kubectl_ctrl.cli.telling import Teller
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.history.pruning import Caps
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Read, Started, Verdict
+from kubectl_ctrl.model.cause import Cause, CauseKind, Request
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
+from kubectl_ctrl.runtime.options import RunOptions
+from tests.cli.test_guard import resolved
+
+CANARY = "correct-horse-battery-9"
+NOON = 1_767_268_800.0
+
+
+def plan(tmp_path: Path, log: str) -> RunPlan:
+    return RunPlan(
+        clock=SystemClock(),
+        rng=Random(1),
+        controllers=sources.resolve(["foo"]),
+        resolved=resolved(tmp_path, "kind-ctrl", "https://127.0.0.1:6443"),
+        all_namespaces=False,
+        options=RunOptions(),
+        log=log,
+        elect="auto",
+        local=True,
+        takeover=False,
+        yes=False,
+        again=lambda *words: "",
+        as_installed=False,
+        utc=True,
+        metrics_address="",
+        health_address="",
+        record=None,
+        caps=Caps(),
+    )
+
+
+def revealing() -> Attempt:
+    """An attempt that read a Secret, and puts what it holds wherever it can."""
+    secret = {"metadata": {"name": "db", "uid": "s"}, "data": {"pass": base64.b64encode(CANARY.encode()).decode()}}
+
+    def config(**data: str) -> Obj:
+        return {"metadata": {"name": "app", "namespace": "default"}, "data": data}
+
+    cause = Cause(
+        kind=CauseKind.MODIFIED,
+        at=NOON,
+        resource=CONFIGMAPS,
+        key=Request("default", "app"),
+        old=config(url="-"),
+        new=config(url=f"db:{CANARY}", token="tok-1234567890"),
+    )
+    start = Started(
+        id="r7f3-1",
+        controller="foo",
+        request=Request("default", "web"),
+        causes=(cause,),
+        causes_total=1,
+        queued_at=NOON,
+        started=NOON,
+        waited=0.0,
+        try_no=1,
+    )
+    return Attempt(
+        start=start,
+        took=0.01,
+        verdict=Verdict(outcome=Outcome.RETRY, message=f"Login with {CANARY} failed."),
+        calls=(),
+        reads=(Read(verb="get", resource=SECRETS, query="default/db", found=(("s", "1"),), objects=(secret,)),),
+        skipped=(f"ConfigMap of {CANARY}",),
+        traceback=f"Traceback: {CANARY}",
+    )
+
+
+@pytest.mark.parametrize("log", ["text", "json"])
+def test_nothing_of_a_secret_is_printed(tmp_path: Path, log: str, caplog: pytest.LogCaptureFixture) -> None:
+    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, verbosity=6)
+    with caplog.at_level("INFO"):
+        Teller(app, plan(tmp_path, log)).observer(lambda: None)(revealing())
+    assert isinstance(app.out, io.StringIO)
+    said = app.out.getvalue()
+    assert "Login with *** failed." in said
+    for text in (said, caplog.text):
+        assert CANARY not in text
+        assert base64.b64encode(CANARY.encode()).decode() not in text
+        assert "tok-1234567890" not in text
+    assert "Traceback: ***" in caplog.text
+    if log == "json":
+        changes = json.loads(said)["causes"][0]["changes"]
+        assert changes == [
+            {"path": "data.url", "old": "-", "new": "db:***"},
+            {"path": "data.token", "new": "***"},
+        ]
