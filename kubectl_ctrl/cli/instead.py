@@ -1,0 +1,61 @@
+"""What is told instead of a recording: nothing is recorded, so the object itself is looked at, once and shortly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import yaml
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.inferred import inferred
+from kubectl_ctrl.cli.recordings import split_words
+from kubectl_ctrl.cli.tree import Asked, grown
+from kubectl_ctrl.errors import CtrlError, NotFound, NotServed
+from kubectl_ctrl.model.inferred import Inferred
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.inferred import inferred_json, inferred_lines
+from kubectl_ctrl.render.tree import tree_lines
+
+_FORMS = ("text", "wide", "json", "jsonl", "yaml")
+
+
+def instead(app: App, given: Given, words: Sequence[str], error: CtrlError, *, form: str, style: Style) -> int:
+    """Tell what can be inferred of the object; where that is nothing, raise what kept it from being told."""
+    _, name = split_words(words)
+    if not name or form not in _FORMS or given.flags.get("watch"):
+        raise error
+    found, why = inferred(app, given, words)
+    if found is None:
+        raise _why_not(error, why)
+    match form:
+        case "json":
+            app.answer(json.dumps(inferred_json(found), indent=2))
+        case "jsonl":
+            app.answer(json.dumps(inferred_json(found)))
+        case "yaml":
+            app.answer(yaml.safe_dump(inferred_json(found), sort_keys=False, allow_unicode=True).rstrip("\n"))
+        case _:
+            app.answer("\n".join(_lines(app, given, found, style)))
+    return 0
+
+
+def _lines(app: App, given: Given, found: Inferred, style: Style) -> list[str]:
+    lines = inferred_lines(found, style, now=found.at)
+    if not given.flags.get("tree"):
+        return lines
+    tree = grown(app, given, Asked(cluster=None, resource=found.resource, key=found.key, uid=found.uid))
+    notes = [tree.note] if tree.note else []
+    return [*tree_lines(tree.tree, style, now=found.at), *notes, "", *lines]
+
+
+def _why_not(error: CtrlError, why: CtrlError | None) -> CtrlError:
+    """An object that is not there is the better answer; that no cluster could be asked is only worth a word."""
+    if why is None:
+        return error
+    if isinstance(why, NotFound) and not isinstance(why, NotServed):
+        why.tried = error.message
+        return why
+    error.tried = " ".join(filter(None, (error.tried, f"The cluster was asked in vain: {why.message}")))
+    return error

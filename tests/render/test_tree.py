@@ -1,0 +1,94 @@
+"""Trees of owned objects at 80 and 120 columns, in colour, in ASCII and through a pipe; compared whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Branch, Source
+from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, Resource
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.tree import tree_lines
+from tests.render.samples import FOOS, NOON
+
+GOLDEN = Path(__file__).parent / "golden"
+STYLES = {
+    "80": Style(width=80, zone=UTC),
+    "120": Style(width=120, zone=UTC),
+    "color": Style(width=120, zone=UTC, color=True),
+    "ascii": Style(width=80, zone=UTC, unicode=False),
+    "pipe": Style(zone=UTC, full_times=True),
+}
+
+
+def branch(resource: Resource, name: str, ready: str, reason: str, age: float, *below: Branch) -> Branch:
+    return Branch(
+        resource=resource,
+        key=Key("default", name),
+        ready=ready,
+        reason=reason,
+        created=NOON - age,
+        at=NOON,
+        branches=below,
+    )
+
+
+def pods(count: int) -> list[Branch]:
+    bad = branch(PODS, "web-5d4f-zz", "False", "CrashLoopBackOff", 12)
+    return [*(branch(PODS, f"web-5d4f-{number:02}", "True", "", 42) for number in range(count)), bad]
+
+
+TREE = branch(
+    FOOS,
+    "web",
+    "False",
+    "RolloutInProgressWithAReasonThatIsRatherLongForAColumn",
+    7200,
+    branch(CONFIGMAPS, "settings", "", "", 7200),
+    branch(
+        DEPLOYMENTS,
+        "web",
+        "True",
+        "MinimumReplicasAvailable",
+        7200,
+        branch(REPLICASETS, "web-5d4f", "False", "24/25 ready", 60, *pods(24)),
+        branch(
+            REPLICASETS, "web-a-replicaset-of-a-name-that-is-very-long-for-eighty-columns", "True", "0/0 ready", 7200
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_the_layout(name: str) -> None:
+    lines = tree_lines(TREE, STYLES[name], now=NOON)
+    assert "\n".join(lines) + "\n" == (GOLDEN / f"tree-{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["80", "120", "ascii"])
+def test_nothing_is_wider_than_the_terminal(name: str) -> None:
+    style = STYLES[name]
+    lines = tree_lines(TREE, style, now=NOON)
+    assert [line for line in lines if len(line) > (style.width or 0)] == []
+    assert name != "ascii" or "\n".join(lines).isascii()
+
+
+def test_of_many_the_unwell_are_shown_and_a_pipe_gets_all() -> None:
+    lines = tree_lines(TREE, STYLES["80"], now=NOON)
+    assert any("CrashLoopBack" in line for line in lines)
+    assert any("and 5 more Pod, 5 ready" in line for line in lines)
+    assert len(tree_lines(TREE, STYLES["pipe"], now=NOON)) == 1 + 5 + 25
+
+
+def test_what_is_only_remembered_is_marked() -> None:
+    old = Branch(resource=DEPLOYMENTS, key=Key("default", "web"), source=Source.RECORDED, at=NOON)
+    root = replace(TREE, branches=(old,), source=Source.RECORDED, ready="", reason="")
+    assert tree_lines(root, STYLES["80"], now=NOON) == [
+        "OBJECT               READY   REASON   AGE",
+        "~Foo/web             ?       -        2h",
+        "└─ ~Deployment/web   ?       -        ?",
+    ]
