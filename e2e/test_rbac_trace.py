@@ -1,0 +1,137 @@
+"""Rights worked out from what was recorded: enough for the same work, no more than it used, and what was refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.ctrl import Ctrl
+from e2e.kube import Audit, Kubectl, manifest, wait_until
+from e2e.rights import Right, refused, rights_in, used, user_of, without
+from e2e.test_foo import converged, foo
+from e2e.test_rbac import ADMISSION, installed, lossy, walk_foo, working
+
+__all__ = ["lossy"]  # a fixture
+
+
+@pytest.fixture(autouse=True)
+def _installed(ctrl: Ctrl, kubectl: Kubectl) -> Iterator[None]:
+    yield from (None for _ in installed(ctrl, kubectl, "foo"))
+
+
+def derived(ctrl: Ctrl) -> list[dict[str, Any]]:
+    """The roles that cover what is recorded of foo."""
+    return list(yaml.safe_load_all(ctrl("rbac", "foo", "--from-trace").checked().out))
+
+
+def bound(role: dict[str, Any], namespace: str = "foo-system") -> dict[str, Any]:
+    """What gives the role to foo's account."""
+    meta = role["metadata"]
+    return {
+        "apiVersion": role["apiVersion"],
+        "kind": "RoleBinding",
+        "metadata": {"name": f"{meta['name']}-derived", "namespace": meta["namespace"]},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": meta["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": "kubectl-ctrl-foo", "namespace": namespace}],
+    }
+
+
+def test_the_least_role_is_what_was_used_and_enough_to_do_it_again(
+    ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str, lossy: Callable[[str], Path]
+) -> None:
+    mark = audit.mark()
+    # The first answer to a create is lost, so that the rare read is among what was recorded.
+    running = working(ctrl, "foo", "--as-installed", "--leader-elect=required", f"--kubeconfig={lossy('foo')}")
+    walk_foo(kubectl, ctrl)
+    assert running.stop() == 0
+    roles = derived(ctrl)
+    rights = {right for role in roles for right in rights_in(role["rules"])}
+    truth = used(audit, mark, "foo")
+    # This server streams what a list would hold; to be run on another one, caches need the right to list as well.
+    lists = {("list", resource) for verb, resource in truth if verb == "watch"}
+    assert rights == truth | lists | {("update", f"foos.samplecontroller.k8s.io{ADMISSION}")}
+
+    # The run was about one namespace, so nothing is asked for beyond it but its Lease, by name.
+    assert {(role["kind"], role["metadata"]["namespace"]) for role in roles} == {
+        ("Role", namespace),
+        ("Role", "foo-system"),
+    }
+    [lease] = [role for role in roles if role["metadata"]["namespace"] == "foo-system"]
+    assert {one for rule in lease["rules"] for one in rule.get("resourceNames", ())} == {
+        f"kubectl-ctrl-foo-{namespace}"
+    }
+
+    # Now these alone.
+    kubectl("delete", "clusterrolebinding", "kubectl-ctrl-foo")
+    kubectl("delete", "rolebinding", "kubectl-ctrl-foo", "--namespace=foo-system")
+    kubectl("delete", "role", "kubectl-ctrl-foo", "--namespace=foo-system")
+    these = (*roles, *map(bound, roles))
+    kubectl.apply(*these)
+    try:
+        kubectl("delete", "foos,deployments,events", "--all", "--wait")
+        mark = audit.mark()
+        running = working(ctrl, "foo", "--as-installed", "--leader-elect=required")
+        walk_foo(kubectl, ctrl)
+        assert running.stop() == 0
+        assert refused(audit, mark, "foo") == set()
+    finally:
+        # They have the names of what install makes, and are not its own.
+        kubectl("delete", "--filename=-", stdin=manifest(*these))
+
+
+TAKEN = (
+    ("create", "deployments.apps"),
+    ("update", f"foos.samplecontroller.k8s.io{ADMISSION}"),  # which the refusal does not name
+    ("watch", "deployments.apps"),  # of a cache, in no reconcile
+)
+
+
+@pytest.mark.parametrize("right", TAKEN, ids=["a call", "an owner", "a cache"])
+def test_what_is_missing_can_be_applied_as_it_is_and_helps(
+    ctrl: Ctrl, kubectl: Kubectl, audit: Audit, right: Right
+) -> None:
+    without(kubectl, "foo", right)
+    kubectl.apply(foo("web"))
+    running = working(ctrl, "foo", "--as-installed")
+
+    def missing() -> str:
+        ran = ctrl("rbac", "foo", "--missing", "-o", "yaml").checked()
+        assert ran.out, ran.err
+        return ran.out
+
+    text = wait_until(missing, deadline=60)
+    role, binding = yaml.safe_load_all(text)
+    assert rights_in(role["rules"]) == {right}
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "kubectl-ctrl-foo", "namespace": "foo-system"}]
+    told = ctrl("rbac", "foo", "--missing", "-o", "text").checked().out
+    assert user_of("foo") in told
+    kubectl("apply", "--filename=-", stdin=text)
+    kubectl("annotate", "foo", "web", "look=again")  # rather than to wait for the retry
+    wait_until(converged(kubectl, "web", 1), deadline=90)
+    assert running.stop() == 0
+    ran = ctrl("rbac", "foo", "--missing").checked()
+    assert (ran.out, "Nothing is missing" in ran.err) == ("", True)
+    kubectl("delete", "--filename=-", stdin=text)
+
+
+def test_what_was_not_used_is_told_with_the_evidence(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    kubectl.apply(foo("web"))
+    ctrl("run", "foo", "--until=foo/web=condition=Ready", "--timeout=60s").checked()
+    ran = ctrl("rbac", "foo", "--unused").checked()
+    rows = {row.split()[0]: row.split()[-1].split(",") for row in ran.out.splitlines()[1:]}
+    assert "delete" in rows["deployments.apps"]
+    assert not {"create", "list", "watch"} & set(rows["deployments.apps"])
+    assert "from 1 run and" in ran.err
+    document = json.loads(ctrl("rbac", "foo", "--unused", "-o", "json").checked().out)
+    assert {"apiGroup": "apps", "resource": "deployments", "verb": "delete", "name": ""} in document["unused"]
+
+
+def test_alone_it_prints_what_is_granted(ctrl: Ctrl) -> None:
+    [role] = yaml.safe_load_all(ctrl("rbac", "foo").checked().out)
+    assert role["kind"] == "ClusterRole"
+    assert ("patch", "foos.samplecontroller.k8s.io/status") in rights_in(role["rules"])
