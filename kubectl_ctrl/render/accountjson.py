@@ -7,7 +7,8 @@ from typing import Any
 
 from kubectl_ctrl.model.account import Account, Fact, Gap, Single, Step, Try
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
-from kubectl_ctrl.render.attemptjson import HIDDEN_TEXT, attempt_json, call_json, cause_json, said, stamp
+from kubectl_ctrl.model.masking import MASK
+from kubectl_ctrl.render.attemptjson import attempt_json, call_json, cause_json, said, stamp
 
 SCHEMA = "kubectl-ctrl.explanation/v1"
 
@@ -103,7 +104,7 @@ def _gap(gap: Gap) -> Fields:
         "namespace": gap.key.namespace,
         "name": gap.key.name,
         "path": gap.path,
-        **{name: HIDDEN_TEXT if value is HIDDEN else value for name, value in sides.items() if value is not ABSENT},
+        **{name: MASK if value is HIDDEN else value for name, value in sides.items() if value is not ABSENT},
         "owners": list(gap.owners),
         "source": gap.source.value,
         "time": time_json(gap.at),

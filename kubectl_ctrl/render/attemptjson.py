@@ -9,16 +9,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Intent, Read, Wish
+from kubectl_ctrl.model.attempt import Intent, Raised, Read, Wish
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
+from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Source, Why
 from kubectl_ctrl.render.attempts import outcome_text
 
 SCHEMA = "kubectl-ctrl.attempt/v1"
 
-# What stands for a value that is not to be shown.
-HIDDEN_TEXT = "***"
 # A read may have found thousands; so many are named.
 _MOST_FOUND = 100
 
@@ -70,7 +69,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
     """A side that has nothing there has no value; null is one."""
     sides = (("old", difference.old), ("new", difference.new))
     return {"path": difference.path} | {
-        name: HIDDEN_TEXT if value is HIDDEN else value for name, value in sides if value is not ABSENT
+        name: MASK if value is HIDDEN else value for name, value in sides if value is not ABSENT
     }
 
 
@@ -163,6 +162,7 @@ def _read_json(read: Read) -> dict[str, Any]:
         "query": read.query,
         "found": [{"uid": uid, "version": version} for uid, version in read.found[:_MOST_FOUND]],
         "foundTotal": len(read.found),
+        **_raised_json(read.raised),
     }
 
 
@@ -181,8 +181,13 @@ def _wish_json(wish: Wish) -> dict[str, Any]:
             "uid": wish.uid,
             "version": wish.version,
             "calls": list(wish.calls),
+            **_raised_json(wish.raised),
         }
     )
+
+
+def _raised_json(raised: Raised | None) -> dict[str, Any]:
+    return {} if raised is None else said({"error": raised.error, "message": raised.message, "code": raised.code})
 
 
 def _event_json(intent: Intent) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from typing import Any
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Branch, Changes, Made, Recorded, Run, Story, Why
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attemptjson import HIDDEN_TEXT, said, stamp
+from kubectl_ctrl.render.attemptjson import said, stamp
 from kubectl_ctrl.render.attempts import Style, call_text, cause_text, outcome_text, what, why
 from kubectl_ctrl.render.links import links
 from kubectl_ctrl.render.text import escaped
@@ -310,5 +311,5 @@ def _changes(changes: Changes) -> Fields:
 def _difference(difference: Difference) -> Fields:
     sides = (("old", difference.old), ("new", difference.new))
     return {"path": difference.path} | {
-        name: HIDDEN_TEXT if value is HIDDEN else value for name, value in sides if value is not ABSENT
+        name: MASK if value is HIDDEN else value for name, value in sides if value is not ABSENT
     }

@@ -8,7 +8,7 @@ const LEAST = 2.5; // pixels that even the shortest attempt has
 const FONT = '11px ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const MARKS = {
   "initial list": "◇", added: "＋", modified: "●", deleted: "－", resync: "○", retry: "↻", timer: "◷", again: "↺",
-  "asked for": "◆", "code reloaded": "◆",
+  manual: "◆", "code reloaded": "◆",
 };
 
 class Timeline {
