@@ -54,7 +54,7 @@ class _Dumper(yaml.SafeDumper):
 def as_table(rights: Iterable[Right]) -> str:
     """One row for each type and place, with all verbs."""
     rows: dict[tuple[str, str, str], list[str]] = {}
-    for right in sorted(rights):
+    for right in sorted(rights, key=lambda one: (one.group, one.resource, one.namespace, one.name)):
         rows.setdefault((right.full_name, right.namespace, right.name), []).append(right.verb)
     cells = [
         [escaped(resource), escaped(namespace) or "*", escaped(name) or "*", ",".join(in_order(verbs))]
