@@ -72,9 +72,10 @@ def test_tables_are_for_people() -> None:
         "deployments.apps   *           *       list\n"
         "deployments.apps   default     *       get,patch"
     )
+    pad = " " * (len(SA) - len("jane"))
     assert missing_table(ACCOUNT) == (
-        "WHO                                                VERB     RESOURCE           NAMESPACE   WHY\n"
-        "jane                                               list     deployments.apps   *           refused once\n"
+        f"WHO {pad}   VERB     RESOURCE           NAMESPACE   WHY\n"
+        f"jane{pad}   list     deployments.apps   *           refused once\n"
         f"{SA}   create   events             default     used, and not in rbac.yaml\n"
         f"{SA}   patch    deployments.apps   default     refused 3 times"
     )
