@@ -8,8 +8,9 @@ reads live · writes dry-run on server · 1 round
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict
@@ -20,15 +21,14 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import Style
-from kubectl_ctrl.render.text import cut, escaped
 from kubectl_ctrl.render.sides import shown_sides
+from kubectl_ctrl.render.text import cut, escaped
 
 _MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.UNCHANGED: "=", Effect.FOREIGN: "="}
 _COLORS = {"+": "32", "-": "31", "~": "33", "=": "2"}
 _GAP = "   "
-# Columns: no name and no path makes all others start further right than this, and a value is not cut below that.
-_WIDEST = 48
-_LEAST = 12
+_INDENT = "    "
+_WIDEST = 48  # no name and no path makes all others start further right than this
 _MOST_OPENED = 12
 # What every object has without anybody's asking.
 _UNASKED = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
@@ -55,8 +55,8 @@ def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
         yield from _rows(plan, plan.given, style)
         yield f"{plan.controller} then:"
     yield from _rows(plan, plan.fates, style)
-    yield from (_fit(line, style) for line in _writes(plan))
-    yield from (_fit(line, style) for line in _unsent(plan))
+    for line in (*_writes(plan), *_unsent(plan)):
+        yield from _folded(line, style)
     yield from _ending(plan, style)
 
 
@@ -69,9 +69,15 @@ def _rows(plan: Plan, fates: Iterable[Fate], style: Style) -> Iterator[str]:
         head = f"{row.mark} {row.who:<{who}}"
         if isinstance(row.change, Difference):
             head += f"{_GAP}{row.path:<{path}}"
-        room = None if style.width is None else max(style.width - len(head) - len(_GAP), _LEAST)
-        line = f"{head}{_GAP}{_change(row.change, style, room)}".rstrip()
-        yield _painted(_fit(line, style), row.mark, style)
+        change = _change(row.change, style, None)
+        lines = (f"{head}{_GAP}{change}", f"{head.rstrip()}{_GAP}{change}")
+        width = max(map(len, lines)) if style.width is None else style.width
+        if fitting := [line for line in lines if len(line) <= width]:
+            yield _painted(fitting[0], row.mark, style)
+            continue
+        # The values stand below, in all the room that there is.
+        yield _painted(_fit(head.rstrip(), style), row.mark, style)
+        yield _INDENT + _change(row.change, style, width - len(_INDENT))
 
 
 def _rows_of(fate: Fate, namespace: str) -> Iterator[Row]:
@@ -79,7 +85,7 @@ def _rows_of(fate: Fate, namespace: str) -> Iterator[Row]:
     lines = _told(fate)
     differences = differences_of(fate) if fate.effect is Effect.CHANGED else ()
     if not lines and not differences:
-        lines = ["who owns which field"]
+        lines = ["changed in nothing but who owns which field"]
     for line in lines:
         yield Row(mark, who, "", line)
         mark, who = " ", ""
@@ -132,11 +138,11 @@ def object_name(resource: Resource, key: Key, namespace: str) -> str:
 
 def _change(change: str | Difference, style: Style, room: int | None) -> str:
     if isinstance(change, str):
-        return change
+        return cut(change, room, mark=style.mark)
     arrow = f" {style.arrow} "
     old, new = _value(change.old), _value(change.new)
     if room is not None and len(old) + len(arrow) + len(new) > room:
-        half = max((room - len(arrow)) // 2, _LEAST // 2)
+        half = (room - len(arrow)) // 2
         old = cut(old, max(half, room - len(arrow) - len(new)), mark=style.mark)
         new = cut(new, room - len(arrow) - len(old), mark=style.mark)
     return f"{old}{arrow}{new}"
@@ -207,14 +213,13 @@ def _ending(plan: Plan, style: Style) -> Iterator[str]:
     if not plan.settled:
         still = [step for one in plan.last for step in one.steps if step.changes]
         names = ", ".join(dict.fromkeys(step_text(step, plan.requests[0].namespace) for step in still))
-        yield _fit(f"it does not settle: in round {plan.rounds} it would still {names or 'ask for another'}", style)
-    lasts = plan.last
-    if len(lasts) == 1:
-        yield _painted_end(_fit(f"{made}; then {then(lasts[0].attempt.verdict)}", style), lasts, style)
-        return
-    yield made
-    for one in lasts:
-        yield _painted_end(_fit(f"{escaped(str(one.request))} then {then(one.attempt.verdict)}", style), [one], style)
+        yield from _folded(f"it does not settle: in round {plan.rounds} it would still {names or 'go on'}", style)
+    if len(plan.last) != 1:
+        yield made
+    for one in plan.last:
+        who = made + ";" if len(plan.last) == 1 else escaped(str(one.request))
+        for line in _folded(f"{who} then {then(one.attempt.verdict)}", style):
+            yield f"\x1b[31m{line}\x1b[0m" if style.color and one.error is not None else line
 
 
 def then(verdict: Verdict) -> str:
@@ -243,9 +248,9 @@ def _painted(line: str, mark: str, style: Style) -> str:
     return f"\x1b[{code}m{line[0]}\x1b[0m{line[1:]}" if code else line
 
 
-def _painted_end(line: str, passes: Sequence[Pass], style: Style) -> str:
-    failed = any(one.error is not None for one in passes)
-    return f"\x1b[31m{line}\x1b[0m" if style.color and failed else line
+def _folded(line: str, style: Style) -> list[str]:
+    """One line, or as many as a terminal takes for it."""
+    return [line] if style.width is None else wrap(line, style.width, subsequent_indent=_INDENT)
 
 
 def _fit(line: str, style: Style) -> str:

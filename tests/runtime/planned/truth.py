@@ -67,6 +67,12 @@ async def planned(
     return told
 
 
+async def play_of(stage: Stage, spec: ControllerSpec) -> Plan:
+    """A plan that somebody interferes with."""
+    options = PlanOptions(namespace="default")
+    return await Planner(spec, plan_client(stage), clock=stage.clock, rng=stage.rng, options=options).plan([BEAR])
+
+
 async def then_done(stage: Stage, spec: ControllerSpec, told: Told) -> Attempt:
     """What is planned is what `run --once` then does, write by write and object by object."""
     since, seen = len(stage.server.writes), len(stage.attempts)

@@ -1,0 +1,147 @@
+"""Plans as a person sees them at 80 and 120 columns, in colour and through a pipe; compared whole."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.model.attempt import Outcome, Verdict
+from kubectl_ctrl.model.plan import Effect, Fate, Plan
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.plan import plan_json, plan_lines, then
+from kubectl_ctrl.render.sides import sides_of, unified
+from tests.render import plans
+from tests.render.plans import FAILED, GROWN, KEPT, MADE, MIXED, NOTHING, OF_A_FILE, RESTLESS
+
+GOLDEN = Path(__file__).parent / "golden"
+PIPE = Style(full_times=True)
+STYLES = {
+    "80": Style(width=80),
+    "120": Style(width=120),
+    "pipe": PIPE,
+    "color": Style(width=120, color=True),
+    "ascii": Style(width=80, unicode=False),
+}
+OTHERS = {"nothing": NOTHING, "file": OF_A_FILE, "restless": RESTLESS, "failed": FAILED}
+
+
+def text(plan: Plan, style: Style) -> str:
+    return "\n".join(plan_lines(plan, style)) + "\n"
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / f"plan-{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_a_plan_looks_like_this(name: str) -> None:
+    assert text(MIXED, STYLES[name]) == golden(name)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_plans_look_like_this(name: str) -> None:
+    assert text(OTHERS[name], PIPE) == golden(name)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    for plan in (MIXED, *OTHERS.values()):
+        assert max(map(len, plan_lines(plan, Style(width=width)))) <= width
+
+
+def test_nothing_that_steers_a_terminal_gets_out() -> None:
+    assert "\x1b" not in text(MIXED, PIPE)
+    assert "\x1b" not in "\n".join(unified(sides_of(plans.GONE)))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (Verdict(outcome=Outcome.DONE), "done until something changes"),
+        (Verdict(outcome=Outcome.AGAIN), "again at once"),
+        (Verdict(outcome=Outcome.AFTER, delay=5.0), "again in 5s"),
+        (Verdict(outcome=Outcome.WAITING, message="it"), "waits for it"),
+        (Verdict(outcome=Outcome.WAITING, message="it", delay=90.0), "waits for it, and looks again in 1m30s"),
+        (Verdict(outcome=Outcome.RETRY, message="no"), "FAILED, to be tried again: no"),
+        (Verdict(outcome=Outcome.TERMINAL, message="no"), "FAILED, not to be tried again: no"),
+        (Verdict(outcome=Outcome.DROPPED, message="cut"), "dropped: cut"),
+    ],
+)
+def test_what_follows_in_words(verdict: Verdict, words: str) -> None:
+    assert then(verdict) == words
+
+
+# Whole objects.
+
+
+def diffed(fate: Fate, *, color: bool = False) -> str:
+    return "\n".join(unified(sides_of(fate), color=color)) + "\n"
+
+
+def test_a_diff_looks_like_this() -> None:
+    assert diffed(GROWN) + diffed(MADE) == golden("diff")
+    assert diffed(GROWN, color=True) == golden("diff-color")
+
+
+def test_files_are_named_as_kubectl_diff_names_them() -> None:
+    assert sides_of(GROWN).name == "apps.v1.Deployment.default.web"
+    assert sides_of(KEPT).name == "v1.Secret.default.key"
+
+
+def test_a_secret_shows_which_values_change_and_none_of_them() -> None:
+    shown = diffed(KEPT)
+    assert shown == golden("secret")
+    everything = shown + text(MIXED, PIPE) + json.dumps(plan_json(MIXED, objects=True))
+    for canary in (value for side in (KEPT.before, KEPT.after) if side for value in side["data"].values()):
+        assert canary not in everything
+
+
+def test_what_looks_like_a_secret_is_hidden_in_any_object() -> None:
+    before = plans.obj(plans.FOOS, "web", spec={"password": "first-canary", "size": 1})
+    after = plans.next_of(before, spec={"password": "second-canary", "size": 1})
+    found = plans.fate(plans.FOOS, "web", Effect.CHANGED, before, after)
+    plan = replace(NOTHING, fates=(found,))
+    shown = text(plan, PIPE) + diffed(found) + json.dumps(plan_json(plan, objects=True))
+    assert "canary" not in shown
+    assert "spec.password   *** → ***" in shown
+
+
+def test_the_plans_own_versions_are_not_shown() -> None:
+    live, merged = sides_of(GROWN).live, sides_of(GROWN).merged
+    assert "resourceVersion: '7'" in live
+    assert "resourceVersion: '7'" in merged
+    assert "resourceVersion" not in sides_of(MADE).merged
+
+
+# For machines.
+
+
+def test_json_tells_everything() -> None:
+    shown = plan_json(MIXED)
+    assert shown["schema"] == "kubectl-ctrl.plan/v1"
+    assert (shown["changes"], shown["settled"]) == (7, True)
+    assert [(one["name"], one["effect"]) for one in shown["objects"]][:3] == [
+        ("web", "changed"),
+        ("cub", "created"),
+        ("old\x1b[31m", "deleted"),
+    ]
+    assert shown["objects"][0]["changed"] == [
+        {"path": "spec.replicas", "old": 3, "new": 5},
+        {"path": "spec.paused", "new": False},
+    ]
+    (made,) = shown["reconciles"]
+    assert [f"{one['verb']} {one['name']} {one['subresource']}" for one in made["writes"]][-1] == "apply web status"
+    assert made["outcome"] == "waiting"
+    assert made["eventsNotSent"][0]["reason"] == "Synced"
+    assert "live" not in shown["objects"][0]
+
+
+def test_json_has_whole_objects_where_they_are_asked_for() -> None:
+    grown, made, gone, *_ = plan_json(MIXED, objects=True)["objects"]
+    assert (grown["live"]["spec"]["replicas"], grown["planned"]["spec"]["replicas"]) == (3, 5)
+    assert (made["live"], made["planned"]["spec"]["replicas"]) == (None, 1)
+    assert gone["planned"] is None
+    assert "managedFields" not in grown["live"]["metadata"]
