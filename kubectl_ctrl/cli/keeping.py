@@ -1,0 +1,159 @@
+"""What `record` does: chooses the action, and lists and shows what is recorded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.cli import recordings
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.grammar import nearest
+from kubectl_ctrl.cli.record import ACTIONS
+from kubectl_ctrl.cli.table import attribute
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.errors import NotRecorded, UsageError
+from kubectl_ctrl.history.database import too_open
+from kubectl_ctrl.history.pruning import file_size
+from kubectl_ctrl.history.reader import Recording
+from kubectl_ctrl.model.inventory import Filled, Inventory
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
+
+_FORMS = ("text", "wide", "json", "yaml")
+_OWN = {"all": ("export", "prune"), "older_than": ("prune",), "run": ("prune",), "to": ("export",), "yes": ("prune",)}
+
+_BODIES = {
+    "list": "kubectl_ctrl.cli.keeping:show_all",
+    "show": "kubectl_ctrl.cli.keeping:show_one",
+    "path": "kubectl_ctrl.cli.keeping:show_path",
+    "export": "kubectl_ctrl.cli.exporting:export",
+    "prune": "kubectl_ctrl.cli.weeding:prune",
+}
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    names = [name for name, _ in ACTIONS]
+    if not given.arguments:
+        raise UsageError("record needs to be told what to do.", next_step=f"one of: {', '.join(names)}")
+    action, *words = given.arguments
+    if action not in names:
+        hint = nearest(action, names) or f"one of: {', '.join(names)}"
+        raise UsageError(f"record knows no {action!r}.", next_step=hint)
+    for name, actions in _OWN.items():
+        if given[name] and action not in actions:
+            raise UsageError(f"--{name.replace('_', '-')} is for record {' and '.join(actions)}.")
+    asked = Asked(app=app, given=given, words=tuple(words))
+    code: int = attribute(_BODIES[action])(asked)
+    return code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What one action is asked for."""
+
+    app: App
+    given: Given
+    words: tuple[str, ...]  # after the action
+
+    @property
+    def file(self) -> Path:
+        return Path(self.given["from"]).expanduser() if self.given["from"] else recordings.path(self.app)
+
+    @property
+    def style(self) -> Style:
+        app, zone = self.app, UTC if self.given["utc"] else None
+        return Style(width=app.width, color=app.color, unicode=app.unicode, zone=zone, full_times=not app.terminal)
+
+    @property
+    def cluster(self) -> str:
+        """What was said of the cluster: kubectl's own words for one mean it too, as it was recorded."""
+        return next((self.given[name] for name in ("recorded_cluster", "cluster", "context") if self.given[name]), "")
+
+    def cluster_in(self, recording: Recording) -> str:
+        """The key of the cluster that was said, "" for all."""
+        return recordings.by_name(self.cluster, recording.clusters()).key if self.cluster else ""
+
+    def no_more_words(self) -> None:
+        if self.words:
+            raise UsageError(
+                f"record {self.given.arguments[0]} takes no {self.words[0]!r}.",
+                next_step="kubectl ctrl record --help",
+            )
+
+
+def show_path(asked: Asked) -> int:
+    asked.no_more_words()
+    asked.app.answer(str(asked.file))
+    return 0
+
+
+def show_all(asked: Asked) -> int:
+    asked.no_more_words()
+    form = asked.given.one_of("output", _FORMS)
+    try:
+        found = _inventory(asked)
+    except NotRecorded as error:
+        if asked.given["from"] or asked.cluster:
+            raise
+        asked.app.narrate(f"{error.message} {error.next_step}.")
+        found = Inventory(path=str(asked.file), size=0, now=SystemClock().now())
+    if form in ("json", "yaml"):
+        _answer(asked, form, inventory_json(found))
+        return 0
+    if found.runs:
+        asked.app.answer(runs_table(found, asked.style, wide=form == "wide"))
+        asked.app.narrate(f"{found.path}: {size_text(found.size)}")
+    return 0
+
+
+def _inventory(asked: Asked) -> Inventory:
+    now = SystemClock().now()
+    with recordings.opened(asked.file, now) as recording:
+        cluster = asked.cluster_in(recording)
+        if warning := too_open(asked.file):
+            asked.app.narrate(warning)
+        clusters = tuple(one for one in recording.clusters() if cluster in ("", one.key))
+        return Inventory(
+            path=str(asked.file),
+            size=file_size(asked.file),
+            clusters=clusters,
+            runs=recording.filled(cluster=cluster),
+            now=now,
+        )
+
+
+def show_one(asked: Asked) -> int:
+    form = asked.given.one_of("output", _FORMS)
+    if len(asked.words) != 1:
+        raise UsageError("record show takes one run.", next_step="kubectl ctrl record list names them")
+    found = _inventory(asked)
+    filled = run_of(found, asked.words[0])
+    if form in ("json", "yaml"):
+        _answer(asked, form, run_json(filled, found))
+    else:
+        asked.app.answer("\n".join(run_lines(filled, found, asked.style)))
+    return 0
+
+
+def run_of(found: Inventory, name: str) -> Filled:
+    """The run of that name, the newest of several."""
+    for filled in found.runs:
+        if filled.run.id == name:
+            return filled
+    names = [filled.run.id for filled in found.runs]
+    hint = nearest(name, names) or "kubectl ctrl record list names those that are"
+    raise NotRecorded(f"The recording {found.path!r} holds no run {name!r}.", next_step=hint)
+
+
+def _answer(asked: Asked, form: str, document: dict[str, Any]) -> None:
+    if form == "json":
+        asked.app.answer(json.dumps(document, indent=2))
+        return
+    import yaml
+
+    asked.app.answer(yaml.safe_dump(document, sort_keys=False).rstrip("\n"))

@@ -1,0 +1,190 @@
+"""What a recording holds, as text and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
+from kubectl_ctrl.model.record import Cluster, Played, Run
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.attemptjson import stamp
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.queue import moment_text
+from kubectl_ctrl.render.text import cut, escaped, table
+
+LIST_SCHEMA = "kubectl-ctrl.recording/v1"
+RUN_SCHEMA = "kubectl-ctrl.run/v1"
+
+_HEADER = ("RUN", "CLUSTER", "CONTROLLERS", "BEGAN", "STATE", "ATTEMPTS", "ERRORS", "GAPS")
+_WIDE = ("WRITES", "NAMESPACE", "PROCESS", "VERSION", "CLUSTER-UID")
+_KEY_CUT = 8
+
+
+def size_text(size: float) -> str:
+    """`12.3 MB`, in powers of ten as disks are sold."""
+    for unit in ("B", "kB", "MB"):
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def runs_table(found: Inventory, style: Style, *, wide: bool = False) -> str:
+    """One line for each run, the newest first."""
+    names = {cluster.key: _cluster_name(cluster, found.clusters) for cluster in found.clusters}
+    rows = [_cells(one, names[one.run.cluster], found.now, style, wide) for one in found.runs]
+    lines = table(rows, header=[*_HEADER, *_WIDE] if wide else _HEADER).split("\n")
+    return "\n".join(cut(line, style.width, mark=style.mark) for line in lines)
+
+
+def _cluster_name(cluster: Cluster, clusters: Sequence[Cluster]) -> str:
+    """As a context names it; with the beginning of its UID where another goes by the same name."""
+    name = cluster.contexts[0] if cluster.contexts else cluster.servers[0][0]
+    same = [one for one in clusters if name in (*one.contexts, *(server for server, _ in one.servers))]
+    return f"{name} ({cluster.key[:_KEY_CUT]})" if len(same) > 1 else name
+
+
+def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> list[str]:
+    run = one.run
+    cells = [
+        run.id,
+        cluster,
+        ",".join(played.name for played in run.controllers),
+        moment_text(run.began, now, style),
+        _state(one, now, style),
+        str(one.attempts),
+        str(one.failures),
+        str(run.gaps),
+    ]
+    if wide:
+        writes = sum(amount.writes for amount in one.amounts)
+        process = f"{run.pid}@{run.host}"
+        cells += [str(writes), run.namespace or "(all)", process, run.program, run.cluster]
+    return [escaped(cell) for cell in cells]
+
+
+def _state(one: Filled, now: float, style: Style) -> str:
+    if one.run.ended is not None:
+        return f"ended {moment_text(one.run.ended, now, style)}"
+    return f"died after {moment_text(one.run.seen, now, style)}" if one.over else "runs"
+
+
+def run_lines(one: Filled, found: Inventory, style: Style) -> list[str]:
+    """One run in detail."""
+    facts = list(_facts(one, found, style))
+    width = max(len(name) for name, _ in facts) + 3
+    lines = [escaped(f"{name:<{width}}{text}") for name, text in facts]
+    amounts = {amount.controller: amount for amount in one.amounts}
+    header = ("CONTROLLER", "FOR", "ATTEMPTS", "ERRORS", "UNFINISHED", "WRITES", "LAST")
+    rows = [_played_cells(played, amounts.get(played.name), found.now, style) for played in one.run.controllers]
+    lines += ["", *table(rows, header=header).split("\n")]
+    return [cut(line, style.width, mark=style.mark) for line in lines]
+
+
+def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, str]]:
+    run = one.run
+    cluster = next(cluster for cluster in found.clusters if cluster.key == run.cluster)
+    yield "Run", run.id
+    yield "Cluster", f"{_cluster_name(cluster, ())} at {run.server}, {run.cluster}"
+    yield "Namespace", run.namespace or "all"
+    if run.labels:
+        yield "Selector", run.labels
+    yield "Process", f"{run.pid} on {run.host}, kubectl-ctrl {run.program}"
+    yield "Began", moment_text(run.began, found.now, style)
+    yield "State", _state(one, found.now, style)
+    yield "Gaps", f"{counted(run.gaps, 'row')} dropped" if run.gaps else "none"
+    for played in run.controllers:
+        if played.code:
+            yield "Code", f"{played.name}: {played.code}"
+        for name, value in played.settings:
+            yield "Setting", f"{played.name}: --{name.replace('_', '-')}={value}"
+
+
+def _played_cells(played: Played, amount: Amount | None, now: float, style: Style) -> list[str]:
+    primaries = ",".join(one.full_name for one in played.primaries)
+    if amount is None:
+        return [escaped(played.name), escaped(primaries), "0", "0", "0", "0", "-"]
+    counts = (amount.attempts, amount.failures, amount.unfinished, amount.writes)
+    return [escaped(played.name), escaped(primaries), *map(str, counts), moment_text(amount.last, now, style)]
+
+
+# For machines.
+
+
+def inventory_json(found: Inventory) -> dict[str, Any]:
+    return {
+        "schema": LIST_SCHEMA,
+        "file": found.path,
+        "bytes": found.size,
+        "clusters": [_cluster_json(cluster) for cluster in found.clusters],
+        "runs": [_run_json(one) for one in found.runs],
+    }
+
+
+def run_json(one: Filled, found: Inventory) -> dict[str, Any]:
+    cluster = next(cluster for cluster in found.clusters if cluster.key == one.run.cluster)
+    return {"schema": RUN_SCHEMA, "file": found.path, "cluster": _cluster_json(cluster), **_run_json(one)}
+
+
+def _cluster_json(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "uid": cluster.key,
+        "contexts": list(cluster.contexts),
+        "servers": [server for server, _ in cluster.servers],
+        "lastSeen": stamp(cluster.seen),
+    }
+
+
+def _run_json(one: Filled) -> dict[str, Any]:
+    run = one.run
+    amounts = {amount.controller: amount for amount in one.amounts}
+    return {
+        "run": run.id,
+        "clusterUid": run.cluster,
+        "context": run.context,
+        "server": run.server,
+        "namespace": run.namespace,
+        "selector": run.labels,
+        "process": {"pid": run.pid, "host": run.host, "version": run.program},
+        "began": stamp(run.began),
+        "lastSeen": stamp(run.seen),
+        "ended": None if run.ended is None else stamp(run.ended),
+        "state": _word(one, run),
+        "attempts": one.attempts,
+        "errors": one.failures,
+        "lostRows": run.gaps,
+        "controllers": [_played_json(played, amounts.get(played.name)) for played in run.controllers],
+    }
+
+
+def _word(one: Filled, run: Run) -> str:
+    if run.ended is not None:
+        return "ended"
+    return "died" if one.over else "runs"
+
+
+def _played_json(played: Played, amount: Amount | None) -> dict[str, Any]:
+    def named(resources: tuple[Resource, ...]) -> list[str]:
+        return [str(one) for one in resources]
+
+    return {
+        "name": played.name,
+        "code": played.code,
+        "settings": dict(played.settings),
+        "for": named(played.primaries),
+        "owns": named(played.owns),
+        "watches": named(played.watches),
+        "fieldManager": played.manager,
+        "attempts": amount.attempts if amount else 0,
+        "errors": amount.failures if amount else 0,
+        "unfinished": amount.unfinished if amount else 0,
+        "writes": amount.writes if amount else 0,
+        "first": stamp(amount.first) if amount else None,
+        "last": stamp(amount.last) if amount else None,
+    }
