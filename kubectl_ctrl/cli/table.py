@@ -40,6 +40,12 @@ class Entry:
 VERBS = (
     Entry("run", "kubectl_ctrl.cli.run:VERB", Effect.WRITE, "Run controllers here, against the current context."),
     Entry(
+        "trace",
+        "kubectl_ctrl.cli.trace:VERB",
+        Effect.READ,
+        "Show every reconcile of an object: why it ran, what it did, what comes next.",
+    ),
+    Entry(
         "plan",
         "kubectl_ctrl.cli.plan:VERB",
         Effect.DRY_RUN,
@@ -98,6 +104,12 @@ VERBS = (
         "kubectl_ctrl.cli.replay:VERB",
         Effect.READ,
         "Execute a recorded reconcile again with today's code, and compare.",
+    ),
+    Entry(
+        "record",
+        "kubectl_ctrl.cli.record:VERB",
+        Effect.READ,
+        "List, export and prune what runs have recorded.",
     ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),

@@ -1,0 +1,268 @@
+"""What `trace` does: finds what is meant in the recording, makes a story of it, and has it told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from kubectl_ctrl.cli import recordings
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.chronicle import Chronicle, Told
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.recordings import Meant
+from kubectl_ctrl.clock import SystemClock, parse_rfc3339
+from kubectl_ctrl.errors import NotRecorded, UsageError
+from kubectl_ctrl.history.documents import encoded
+from kubectl_ctrl.model.durations import parse_duration
+from kubectl_ctrl.model.record import Recorded, Story
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.trace import subject_lines, trace_lines
+from kubectl_ctrl.render.tracerows import Showing
+from kubectl_ctrl.render.waterfall import waterfall_lines
+
+_TEXTS = ("text", "wide")
+_EXPORTS = ("json", "jsonl", "yaml", "dot", "otlp", "perfetto", "html")
+# Opened by programs, and of no use on a screen.
+_FILES = ("otlp", "perfetto", "html")
+_ON_A_TERMINAL = 20
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    form = given.one_of("output", (*_TEXTS, *_EXPORTS))
+    words = _checked(app, given, form)
+    meant = recordings.meant_recording(app, given, words)
+    with meant.recording:
+        tracing = _Tracing(app, given, meant, form)
+        try:
+            return tracing.tell(words)
+        except KeyboardInterrupt:
+            if given["watch"]:
+                return 0
+            raise
+
+
+def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
+    """The words that name what is meant; N stands in --id from here on."""
+    words = given.arguments
+    most = 2 if words else 0
+    if not words or len(words) > most:
+        raise UsageError(
+            "trace takes TYPE/NAME [N], or a TYPE.", next_step="kubectl ctrl trace TYPE/NAME, like foo/example-foo"
+        )
+    if form in _FILES and app.terminal:
+        ending = {"html": "html", "otlp": "otlp.jsonl", "perfetto": "perfetto.json"}[form]
+        raise UsageError(
+            f"-o {form} makes a file for a program, and this is a terminal.",
+            next_step=f"{given.again('trace')} > trace.{ending}",
+        )
+    if given["watch"] and (form not in (*_TEXTS, "jsonl") or given["id"] or given["tree"]):
+        raise UsageError("-w goes with -o text, wide or jsonl, and with neither --id nor --tree.")
+    if given["last"] is not None and given["last"] < 0:
+        raise UsageError(f"Invalid value for --last: {given['last']}.", next_step="use a number, or 0 for all")
+    return words
+
+
+class _Tracing:
+    """One call of the verb."""
+
+    def __init__(self, app: App, given: Given, meant: Meant, form: str) -> None:
+        self._app = app
+        self._given = given
+        self._meant = meant
+        self._form = form
+        self._now = SystemClock().now()
+        zone = UTC if given["utc"] else None
+        self._style = Style(
+            width=app.width, color=app.color, unicode=app.unicode, zone=zone, full_times=not app.terminal
+        )
+        self._since = since(given["since"], self._now, utc=given["utc"])
+        self._chronicle = Chronicle(app, meant, self._now, controller=given["controller"], uid=given["uid"])
+
+    def tell(self, words: Sequence[str]) -> int:
+        """The object, the one reconcile, or the objects that the words name."""
+        kind, name = recordings.split_words(words)
+        number = self._given["id"] or (words[1] if "/" in words[0] and len(words) > 1 else "")
+        if not name and not number and recordings.is_attempt(kind):
+            return self._one(recordings.attempt_of(self._meant, kind), None)
+        if not name:
+            if number:
+                return self._one(recordings.attempt_of(self._meant, number), None)
+            return self._objects(kind)
+        resource, key = recordings.object_of(self._meant, words)
+        if number:
+            return self._one(self._chronicle.numbered(number, resource, key), resource)
+        if self._given["watch"]:
+            from kubectl_ctrl.cli.following import follow
+
+            self._note()
+            showing = self._showing(None)
+            return follow(self._app, self._chronicle.of(resource, key, self._since), showing, self._form, self._style)
+        told = self._chronicle.told(resource, key, last=self._last, since=self._since)
+        if told is None:
+            return self._unrecorded(words, resource, recordings.not_recorded(self._meant, resource, key))
+        self._show(told)
+        return 0
+
+    @property
+    def _last(self) -> int | None:
+        if self._given["last"] is not None:
+            return self._given["last"] or None
+        text = self._form in _TEXTS and not self._given["raw"]
+        return _ON_A_TERMINAL if self._app.terminal and text and not self._given["since"] else None
+
+    # An object.
+
+    def _show(self, told: Told) -> None:
+        if self._given["raw"]:
+            self._raw(told.story.attempts)
+            return
+        if self._form in _EXPORTS:
+            self._export(told.story)
+            return
+        self._note()
+        style = replace(self._style, primaries=told.primaries)
+        lines = trace_lines(told.story, told.scene, self._showing(told), style)
+        self._write(f"{line}\n" for line in lines)
+
+    def _showing(self, told: Told | None) -> Showing:
+        story = told.story if told is not None else None
+        about = (story.resource, story.key) if story and story.resource and story.key else None
+        return Showing(
+            now=self._now,
+            about=about,
+            calls=self._given["calls"],
+            diff=self._given["diff"],
+            wide=self._form == "wide",
+            body=self._chronicle.body,
+        )
+
+    # One reconcile.
+
+    def _one(self, attempt: Recorded, resource: Resource | None) -> int:
+        story = self._chronicle.story_of(attempt, resource)
+        if self._given["raw"]:
+            self._raw([attempt])
+        elif self._form in _EXPORTS:
+            self._export(story)
+        else:
+            self._note()
+            primaries = self._chronicle.primaries(story.runs, resource)
+            primary = primaries.get(attempt.controller)
+            showing = replace(self._showing(None), about=(primary, attempt.request) if primary else None)
+            where = recordings.name_of(self._meant.cluster)
+            style = replace(self._style, primaries=primaries)
+            self._write(f"{line}\n" for line in waterfall_lines(attempt, showing, style, where=where))
+        return 0
+
+    # Objects of a type.
+
+    def _objects(self, word: str) -> int:
+        try:
+            resource, controller = recordings.type_of(self._meant, word), ""
+        except NotRecorded:
+            # `trace scaler`: a controller by its name means all that it looks after.
+            if not self._chronicle.knows(word):
+                raise
+            resource, controller = None, word
+        namespace = "" if self._meant.everywhere else self._meant.namespace
+        subjects = self._chronicle.subjects(resource, controller, namespace)
+        if self._form in _EXPORTS or self._given["raw"]:
+            story = self._chronicle.story_of_all(resource, subjects, last=self._last, since=self._since)
+            if self._given["raw"]:
+                self._raw(story.attempts)
+            else:
+                self._export(story)
+            return 0
+        self._note()
+        if not subjects:
+            where = f"namespace {namespace} (-A for all)" if namespace else "any namespace"
+            what = resource.plural if resource else word
+            self._app.narrate(f"No {what} are recorded in {where} of {recordings.cluster_text(self._meant.cluster)}.")
+            return 0
+        lines = subject_lines(
+            subjects,
+            now=self._now,
+            namespaces=self._meant.everywhere,
+            wide=self._form == "wide",
+            style=replace(self._style, primaries=self._chronicle.primaries(self._chronicle.runs, resource)),
+        )
+        self._write(f"{line}\n" for line in lines)
+        return 0
+
+    # Nothing is recorded.
+
+    def _unrecorded(self, words: Sequence[str], resource: Resource, error: Exception) -> int:
+        raise error
+
+    # The answer.
+
+    def _note(self) -> None:
+        if self._meant.note:
+            self._app.answer(self._meant.note)
+
+    def _raw(self, attempts: Iterable[Recorded]) -> None:
+        self._write(encoded(attempt).decode() + "\n" for attempt in attempts)
+
+    def _export(self, story: Story) -> None:
+        from kubectl_ctrl.render.export import export
+
+        if self._meant.note:
+            self._app.narrate(self._meant.note)
+        self._write(export(self._form, story))
+
+    def _write(self, pieces: Iterable[str]) -> None:
+        out = self._app.out
+        out.writelines(pieces)
+        out.flush()
+
+
+def since(text: str, now: float, *, utc: bool) -> float | None:
+    """The moment that --since means."""
+    if not text:
+        return None
+    for reading in (_age, _date, _time_of_day):
+        moment = reading(text, now, utc)
+        if moment is not None:
+            return moment
+    raise UsageError(
+        f"Invalid value for --since: {text!r}.", next_step="write it like 90s, 1h30m, 10:04 or 2026-01-31T10:04:00Z"
+    )
+
+
+_Reading = Callable[[str, float, bool], float | None]
+
+
+def _age(text: str, now: float, utc: bool) -> float | None:
+    try:
+        return now - parse_duration(text)
+    except ValueError:
+        return None
+
+
+def _date(text: str, now: float, utc: bool) -> float | None:
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        pass
+    try:
+        plain = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (plain.replace(tzinfo=UTC) if utc else plain.astimezone()).timestamp()
+
+
+def _time_of_day(text: str, now: float, utc: bool) -> float | None:
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        return None
+    today = datetime.fromtimestamp(now, UTC) if utc else datetime.fromtimestamp(now, UTC).astimezone()
+    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    moment = today.replace(hour=hour, minute=minute, second=second, microsecond=0).timestamp()
+    return moment if moment <= now else moment - 86400
