@@ -81,12 +81,12 @@ def infer(
             (str(one["type"]), str(one.get("status")), _time(one.get("lastTransitionTime"))) for one in conditions
         ),
         deleting=is_deleting(obj),
-        signs=tuple(sorted(found, key=lambda sign: (sign.at, _ORDER[sign.evidence]))),
+        signs=tuple(sorted(found, key=lambda sign: (sign.at, _ORDER[sign.evidence], bool(sign.subresource)))),
         lacking=tuple(lacking),
     )
 
 
-# Within one second, writing comes before what is said of it.
+# Times are whole seconds. Within one, who wrote comes before what is said of it, and a spec before its status.
 _ORDER = {Evidence.FIELDS: 0, Evidence.CONDITION: 1, Evidence.EVENT: 2}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Any
 
@@ -79,7 +80,14 @@ def _fitted(line: str, style: Style) -> str:
 
 def _cells(sign: Sign, style: Style, now: float) -> Cells:
     # When it was asked for and how long it took, nothing tells.
-    return ("~", moment_text(sign.at, now, style), "?", "?", _why(sign), _calls(sign), _outcome(sign, style, now))
+    return ("~", _at(sign.at, now, style), "?", "?", _why(sign), _calls(sign), _outcome(sign, style, now))
+
+
+def _at(at: float, now: float, style: Style) -> str:
+    """The server tells whole seconds, and so does this."""
+    if not style.full_times:
+        return moment_text(at, now, style)
+    return datetime.fromtimestamp(at, UTC).astimezone(style.zone).isoformat(timespec="seconds")
 
 
 def _why(sign: Sign) -> str:
@@ -104,7 +112,7 @@ def _outcome(sign: Sign, style: Style, now: float) -> str:
     times = ""
     if sign.count > 1:
         times = f" x{sign.count}"
-        times += f" since {moment_text(sign.first, now, style)}" if sign.first is not None else ""
+        times += f" since {_at(sign.first, now, style)}" if sign.first is not None else ""
     # On a terminal what was said stands below, whole.
     message = f": {escaped(sign.message)}" if sign.message and style.width is None else ""
     return f"{'Warning ' if sign.warning else ''}{escaped(sign.came)}{times}{message}"
