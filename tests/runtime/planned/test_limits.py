@@ -79,9 +79,11 @@ def test_a_type_that_is_not_served_has_to_be_installed_first() -> None:
 
 
 async def keeps_a_box(ctx: Context, request: Request) -> Result | None:
-    """A reconciler that takes every refusal for an answer."""
+    """A reconciler that takes every refusal for an answer, and writes in every round."""
     bear = await ctx.read.get(TOYS, request.name)
     assert bear is not None
+    seen = (bear.get("status") or {}).get("seen") or 0
+    await ctx.write.status(bear, TOYS, {"seen": seen + 1})
     try:
         await ctx.write.ensure({"metadata": {"name": "box"}}, owner=bear, resource=CONFIGMAPS)
     except CtrlError as error:
@@ -389,5 +391,32 @@ def test_the_client_of_a_plan_can_send_nothing_that_changes_anything() -> None:
         with pytest.raises(Refused, match="would have changed the cluster"):
             await plan_client(world).raw("POST", "/api/v1/namespaces/default/configmaps", body=toy("bear"))
         assert world.server.writes == []
+
+    run_virtual(play)
+
+
+def test_a_write_that_changes_nothing_is_sent_and_is_no_change() -> None:
+    """A quantity in other words is not for us to judge; the server puts it into its normal form."""
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        web = await ctx.read.get(DEPLOYMENTS, "web")
+        assert web is not None
+        containers = [{"name": "c", "image": "c:1", "resources": {"limits": {"cpu": "1000m"}}}]
+        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+        after = await ctx.write.patch(web, DEPLOYMENTS, patch)
+        assert version_of(after) == version_of(web)
+        return None
+
+    async def play() -> None:
+        stage, labels = Stage(), {"app": "web"}
+        containers = [{"name": "c", "image": "c:1", "resources": {"limits": {"cpu": "1"}}}]
+        pod = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+        meta = {"name": "web", "namespace": "default"}
+        spec = {"selector": {"matchLabels": labels}, "template": pod}
+        made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
+        stage.server.create(made, manager="kubectl-ctrl-toy")
+        told = await planned(stage, controller("toy", body).for_(DEPLOYMENTS), Key("default", "web"))
+        assert told.writes == ["patch deployments default/web"]
+        assert told.plan.changed == ()
 
     run_virtual(play)
