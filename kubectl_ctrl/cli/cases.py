@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from kubectl_ctrl.cli import recordings, runlock
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.copying import Places
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.history.findings.case import Body, Case, Place, Version
@@ -43,13 +45,14 @@ class Asked:
 class Cases:
     """Makes cases out of one cluster's recording."""
 
-    def __init__(self, app: App, meant: Meant, now: float) -> None:
+    def __init__(self, app: App, given: Given, meant: Meant, now: float) -> None:
         self._meant = meant
         self._recording = meant.recording
         self._cluster = meant.cluster.key
         self._now = now
         self._runs = self._recording.runs(cluster=self._cluster)
         self._moments = self._recording.moments(cluster=self._cluster)
+        self._said = Places(app, given, meant.cluster)
         runners = runlock.runners(app.state_dir, cluster=self._cluster)
         traces = Traces(runs=self._runs, moments=self._moments, runners=runners)
         self._lives = {(one.run, one.controller): one.life for one in sightings(traces, now)}
@@ -73,7 +76,7 @@ class Cases:
             key=asked.key,
             uid=uid,
             word=asked.word,
-            flags=self.flags(asked.key.namespace, run),
+            **self._said.of(asked.key.namespace, run),
             now=self._now,
             controller=played,
             run=run,
@@ -116,7 +119,7 @@ class Cases:
             key=Key("", ""),
             uid="",
             word="",
-            flags=self.flags("", run),
+            **self._said.of("", run),
             now=self._now,
             controller=played,
             run=run,
@@ -127,13 +130,6 @@ class Cases:
         qualifier = standing(run, moment, self._now, alive=alive, stopped=stopped, worked=worked)
         unique = {one.id: one for one in attempts}
         return Work(controller=played, run=run, case=case, attempts=list(unique.values()), qualifier=qualifier)
-
-    def flags(self, namespace: str, run: Run | None) -> tuple[str, ...]:
-        """What makes a command that is copied mean the same cluster and namespace."""
-        contexts = self._meant.cluster.contexts
-        context = run.context if run is not None else contexts[0] if contexts else ""
-        found = [f"--namespace={namespace}"] if namespace else []
-        return (*found, f"--context={context}") if context else tuple(found)
 
     def runs_of(self, controller: str) -> list[Run]:
         """Newest first; a controller is meant by its name, or by what was typed for it."""

@@ -39,9 +39,59 @@ def run(app: App, given: Given) -> int:
     words = given.arguments
     if not words or len(words) > 2:
         raise UsageError("explain takes TYPE/NAME [N], or a CONTROLLER.", next_step="kubectl ctrl explain --help")
-    meant = recordings.meant_recording(app, given, words)
-    with meant.recording:
-        return _Explaining(app, given, meant, form).explain(words)
+    try:
+        meant = recordings.meant_recording(app, given, words)
+        with meant.recording:
+            return _Explaining(app, given, meant, form).explain(words)
+    except NotRecorded as error:
+        return _unrecorded(app, given, words, form, error)
+
+
+def _unrecorded(app: App, given: Given, words: Sequence[str], form: str, error: NotRecorded) -> int:
+    """Of an object that no recording knows, what the cluster tells; else the error."""
+    if given["from"] or given["recorded_cluster"] or not recordings.split_words(words)[1] or _is_number(words):
+        raise error
+    from kubectl_ctrl.cli.inferred import inferred
+    from kubectl_ctrl.history.findings.unrecorded import unrecorded
+
+    found, problem = inferred(app, given, words)
+    if found is None:
+        raise problem or error
+    typed = tuple(
+        flag for flag in given.typed if flag.partition("=")[0] in ("--context", "--namespace", "--kubeconfig")
+    )
+    _tell(app, given, unrecorded(found, recordings.split_words(words)[0], typed), form)
+    return 1 if given["exit_code"] else 0
+
+
+def _is_number(words: Sequence[str]) -> bool:
+    return "/" in words[0] and len(words) == 2
+
+
+def _tell(app: App, given: Given, account: Account, form: str) -> None:
+    if form == "text":
+        app.answer("\n".join(account_lines(account, style_of(app, given), all_evidence=given["all_evidence"])))
+    else:
+        _answer(app, account_json(account), form)
+
+
+def _answer(app: App, document: dict[str, Any], form: str) -> None:
+    if form == "json":
+        app.answer(json.dumps(document, indent=2))
+        return
+    import yaml
+
+    app.answer(yaml.safe_dump(document, sort_keys=False).rstrip("\n"))
+
+
+def style_of(app: App, given: Given) -> Style:
+    return Style(
+        width=app.width,
+        color=app.color,
+        unicode=app.unicode,
+        zone=UTC if given["utc"] else None,
+        full_times=not app.terminal,
+    )
 
 
 class _Explaining:
@@ -53,7 +103,7 @@ class _Explaining:
         self._meant = meant
         self._form = form
         self._now = SystemClock().now()
-        self._cases = Cases(app, meant, self._now)
+        self._cases = Cases(app, given, meant, self._now)
 
     def explain(self, words: Sequence[str]) -> int:
         first = words[0]
@@ -192,13 +242,7 @@ class _Explaining:
 
     @property
     def _style(self) -> Style:
-        return Style(
-            width=self._app.width,
-            color=self._app.color,
-            unicode=self._app.unicode,
-            zone=UTC if self._given["utc"] else None,
-            full_times=not self._app.terminal,
-        )
+        return style_of(self._app, self._given)
 
     def _tell(self, lines: Sequence[str]) -> None:
         if self._meant.note:
@@ -206,12 +250,7 @@ class _Explaining:
         self._app.answer("\n".join(lines))
 
     def _answer(self, document: dict[str, Any]) -> None:
-        if self._form == "json":
-            self._app.answer(json.dumps(document, indent=2))
-            return
-        import yaml
-
-        self._app.answer(yaml.safe_dump(document, sort_keys=False).rstrip("\n"))
+        _answer(self._app, document, self._form)
 
 
 def _is_told(accounts: Sequence[Account]) -> bool:

@@ -210,6 +210,7 @@ class Held:
     at: float  # wall time
     count: int  # changes in a row of this object that woke nobody
     changed: tuple[str, ...] = ()  # places that it changed, the first few
+    writers: tuple[str, ...] = ()  # who changed them: one is proven, several are candidates, none is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

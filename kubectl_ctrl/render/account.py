@@ -52,37 +52,43 @@ def account_lines(account: Account, style: Style, *, all_evidence: bool = False)
         ("EVIDENCE", _evidence(account.evidence, short, style)),
         ("NOTE", account.notes),
     ]
-    lines = [_headline(account, style), *_by(account, style), ""]
+    lines = [*_headline(account, style), *_by(account, style), ""]
     for label, texts in parts:
         lines += labelled(label, texts, style)
     return lines + commands(account.tries, style)
 
 
-def _headline(account: Account, style: Style) -> str:
-    verdict = account.finding.value
-    if account.since is not None and account.finding is not Finding.GONE:
-        verdict += f" for {format_duration(max(account.now - account.since, 0.0))}"
-    elif account.since is not None:
-        verdict += f" since {timestamp(account.since, style)}"
-    if account.qualifier is not None and account.finding is not Finding.GONE:
-        verdict += f" as of {timestamp(account.qualifier.since, style)}"
-        verdict += f"; controller {account.qualifier.standing.value}"
+def _headline(account: Account, style: Style) -> list[str]:
+    title = f"state of {escaped(f'{account.resource.kind} {account.key}')}"
+    return _beside(_verdict(account, style), title, f"({account.source})", _COLORS[account.finding], style)
+
+
+def _verdict(account: Account, style: Style) -> str:
+    """`WAITING for 12s`, `CONVERGED as of 10:03:12 (for 12s then); controller dead`, `GONE since 10:03:12`."""
+    name, since, qualifier = account.finding.value, account.since, account.qualifier
+    if account.finding is Finding.GONE:
+        return name if since is None else f"{name} since {timestamp(since, style)}"
+    if qualifier is None:
+        return name if since is None else f"{name} for {format_duration(max(account.now - since, 0.0))}"
+    lasted = (
+        "" if since is None or since > qualifier.since else f" (for {format_duration(qualifier.since - since)} then)"
+    )
+    return f"{name} as of {timestamp(qualifier.since, style)}{lasted}; controller {qualifier.standing}"
+
+
+def _beside(verdict: str, title: str, right: str, color: str, style: Style) -> list[str]:
+    """The verdict, what it is about, and at the right how it is known; on two lines where one is too short."""
     dash = "—" if style.unicode else "-"
-    title = f" {dash} state of {escaped(f'{account.resource.kind} {account.key}')}"
-    return _beside(verdict, title, f"({account.source})", _COLORS[account.finding], style)
-
-
-def _beside(verdict: str, title: str, right: str, color: str, style: Style) -> str:
-    """The verdict, what it is about, and at the right how it is known."""
-    text = verdict + title
-    if style.width is not None:
-        text = cut(text, style.width, mark=style.mark)
-        room = style.width - len(text) - len(right)
-        text = f"{text}{' ' * room}{right}" if room > 1 else text
-    else:
-        text = f"{text} {right}"
-    head, rest = text[: len(verdict)], text[len(verdict) :]
-    return f"{painted(head, color, style)}{rest}"
+    text = f"{verdict} {dash} {title}"
+    if style.width is None:
+        return [f"{painted(verdict, color, style)} {dash} {title} {right}"]
+    if len(text) + len(right) < style.width:
+        gap = " " * (style.width - len(text) - len(right))
+        return [f"{painted(verdict, color, style)} {dash} {title}{gap}{right}"]
+    if len(verdict) + len(right) < style.width:
+        gap = " " * (style.width - len(verdict) - len(right))
+        return [f"{painted(verdict, color, style)}{gap}{right}", title]
+    return [*(painted(line, color, style) for line in _folded(verdict, style.width)), right, title]
 
 
 def _by(account: Account, style: Style) -> Iterator[str]:
@@ -98,7 +104,7 @@ def _as_of(account: Account, style: Style) -> Iterator[str]:
     """Since when nobody keeps it so."""
     if account.qualifier is not None:
         one = account.qualifier
-        yield f"{timestamp(one.since, style)}: {account.controller} {one.standing.value}, {one.text}"
+        yield f"{timestamp(one.since, style)}: {account.controller} is {one.standing.value}: {one.text}"
 
 
 def fact_text(fact: Fact, style: Style) -> str:
@@ -231,7 +237,8 @@ def labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
     """Lines under one label, folded where the terminal is narrower."""
     lines: list[str] = []
     for text in texts:
-        plain = text if style.unicode else text.replace("→", "->").replace("—", "-")
+        safe = escaped(text)  # whatever was told, data from a cluster must not drive a terminal
+        plain = safe if style.unicode else safe.replace("→", "->").replace("—", "-")
         room = None if style.width is None else max(style.width - _LABEL, _LEAST)
         folded = [plain] if room is None or len(plain) <= room else _folded(plain, room)
         lines += folded
@@ -266,13 +273,12 @@ def single_lines(single: Single, style: Style, *, all_evidence: bool = False) ->
     verdict = attempt.verdict
     failing = verdict is None or verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL, Outcome.DROPPED)
     kind = f"{single.resource.kind} " if single.resource else ""
-    dash = "—" if style.unicode else "-"
-    title = f" {dash} reconcile {attempt.id} of {escaped(f'{kind}{attempt.request}')}"
+    title = f"reconcile {attempt.id} of {escaped(f'{kind}{attempt.request}')}"
     brief = _ended(attempt)
     began = f"{timestamp(attempt.started, style)}, waited {format_duration(max(attempt.waited, 0.0))}"
     tries = f", try {attempt.try_no}" if attempt.try_no > 1 else ""
     lines = [
-        _beside(brief, title, "(recorded)", "31" if failing else "32", style),
+        *_beside(brief, title, "(recorded)", "31" if failing else "32", style),
         painted(cut(f"by {attempt.controller}, {began}{tries}", style.width, mark=style.mark), "2", style),
         "",
     ]
@@ -323,7 +329,8 @@ def _did(attempt: Recorded, style: Style) -> Iterator[str]:
     for intent in attempt.intents:
         yield f"event {intent.type} {escaped(intent.reason)}: {escaped(intent.message)}"
     if attempt.echoes or attempt.heard:
-        yield f"{attempt.echoes + len(attempt.heard)} echoes of its writes were dropped"
+        count = attempt.echoes + len(attempt.heard)
+        yield "1 echo of its writes was dropped" if count == 1 else f"{count} echoes of its writes were dropped"
     if not (attempt.calls or attempt.skipped or attempt.intents):
         yield "no call, no write"
 

@@ -60,7 +60,7 @@ def _by(health: Health, style: Style) -> str:
 def _as_of(health: Health, style: Style) -> Iterator[str]:
     if health.qualifier is not None:
         one = health.qualifier
-        yield f"{timestamp(one.since, style)}: {one.standing}, {one.text}"
+        yield f"{timestamp(one.since, style)}: {one.standing}: {one.text}"
 
 
 def _pace(health: Health) -> str:

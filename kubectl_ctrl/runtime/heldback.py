@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from kubectl_ctrl.model.attempt import Held
 from kubectl_ctrl.model.change import Change, ChangeKind
 from kubectl_ctrl.model.diffs import diff
+from kubectl_ctrl.model.fields import writer
 from kubectl_ctrl.model.objects import Key, uid_of
 from kubectl_ctrl.model.resources import Resource
 
@@ -70,14 +71,18 @@ class HeldBack:
         for last in self._last:
             for place, noted in last.items():
                 if noted.change is not None:
-                    last[place] = _Noted(replace(noted.held, changed=_paths(noted.change)), None)
+                    last[place] = _Noted(_told(noted.held, noted.change), None)
         return tuple(sorted((noted.held for last in self._last for noted in last.values()), key=lambda held: held.at))
 
     def __repr__(self) -> str:
         return f"HeldBack(changes={self.counts.total()}, objects={sum(map(len, self._last))})"
 
 
-def _paths(change: Change) -> tuple[str, ...]:
-    if change.old is None or change.new is None:
-        return ()
-    return tuple(difference.path for difference in diff(change.old, change.new, keys_only=True)[:_MOST_PATHS])
+def _told(held: Held, change: Change) -> Held:
+    if change.new is None or change.relisted:
+        return held
+    if change.old is None:
+        return replace(held, writers=writer(None, change.new))
+    changed = diff(change.old, change.new, keys_only=True)
+    paths = tuple(one.path for one in changed[:_MOST_PATHS])
+    return replace(held, changed=paths, writers=writer(change.old, change.new, changed))

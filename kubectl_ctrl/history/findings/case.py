@@ -34,6 +34,8 @@ class Case:
     uid: str
     word: str  # its type as the user says it
     flags: tuple[str, ...] = ()  # that make a command mean the same cluster and namespace
+    context: str = ""  # said in commands that change something, also where it is the current one
+    source: tuple[str, ...] = ()  # flags that name the recording
     now: float
     controller: Played | None = None
     run: Run | None = None
@@ -93,15 +95,22 @@ class Case:
     # Commands to copy.
 
     def ctrl(self, risk: Risk, verb: str, *words: str) -> Try:
-        return Try(risk=risk, command=shlex.join(["kubectl", "ctrl", verb, *words, *self.flags]))
+        return Try(risk=risk, command=shlex.join(["kubectl", "ctrl", verb, *words, *self.place(risk), *self.source]))
 
     def kubectl(self, risk: Risk, *words: str) -> Try:
-        return Try(risk=risk, command=shlex.join(["kubectl", *words, *self.flags]))
+        return Try(risk=risk, command=shlex.join(["kubectl", *words, *self.place(risk)]))
+
+    def place(self, risk: Risk) -> tuple[str, ...]:
+        """What says where; a command that changes something must not follow a switch of the current context."""
+        pinned = f"--context={self.context}"
+        if risk is Risk.READ or not self.context or pinned in self.flags:
+            return self.flags
+        return (*self.flags, pinned)
 
     def rerun(self) -> Try:
         """Start the controller where it ran."""
         assert self.controller is not None
-        flags = [flag for flag in self.flags if flag.startswith("--context")]
+        flags = [flag for flag in self.place(Risk.WRITE) if not flag.startswith("--namespace")]
         scope = [] if self.run is None else ["-A"] if not self.run.namespace else [f"--namespace={self.run.namespace}"]
         labels = [f"--selector={self.run.labels}"] if self.run and self.run.labels else []
         words = ["kubectl", "ctrl", "run", self.controller.word, *scope, *labels, *flags]

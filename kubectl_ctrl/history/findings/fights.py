@@ -13,7 +13,7 @@ from typing import Any
 
 from kubectl_ctrl.history.findings.case import Case, short
 from kubectl_ctrl.history.findings.found import Found
-from kubectl_ctrl.model.account import Fact, Finding, Gap, Qualifier, Risk, Try, Turn
+from kubectl_ctrl.model.account import Coming, Fact, Finding, Gap, Qualifier, Risk, Try, Turn
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.diffs import HIDDEN
 from kubectl_ctrl.model.durations import format_duration
@@ -139,22 +139,30 @@ def _found(case: Case, series: _Series) -> Found:
         since=since,
         why=why,
         tries=_tries(case, resource, key, last.path),
-        about=last.attempt,
+        about=series[0][0].attempt,
         evidence=tuple(_evidence(series)),
         turns=tuple(_turns(series, ours))[-_SHOWN:],
         field=f"{resource.kind}/{key.name} {last.path}",
-        gap=(
-            Gap(
-                resource=resource,
-                key=key,
-                path=last.path,
-                want=last.ours,
-                live=last.theirs,
-                owners=(other,),
-                source=Source.RECORDED,
-                at=last.cause.at,
-            ),
-        ),
+        gap=() if series[-1][1].id else (_gap(last, resource, key, other),),
+        next=(Coming(text=f"the next turn of {other}, which came every {format_duration(_pause(series))}"),),
+    )
+
+
+def _pause(series: _Series) -> float:
+    return (series[-1][0].cause.at - series[0][0].cause.at) / max(len(series) - 1, 1)
+
+
+def _gap(last: _Theirs, resource: Resource, key: Key, other: str) -> Gap:
+    """Until our turn, theirs is what is there."""
+    return Gap(
+        resource=resource,
+        key=key,
+        path=last.path,
+        want=last.ours,
+        live=last.theirs,
+        owners=(other,),
+        source=Source.RECORDED,
+        at=last.cause.at,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubectl_ctrl.model.account import Fact, Finding, Gap, Try, Turn
+from kubectl_ctrl.model.account import Coming, Fact, Finding, Gap, Step, Try, Turn
 from kubectl_ctrl.model.record import Made, Recorded
 
 
@@ -23,3 +23,5 @@ class Found:
     field: str = ""
     where: str = ""
     call: Made | None = None
+    chain: tuple[Step, ...] = ()  # where `about` alone does not give it
+    next: tuple[Coming, ...] = ()  # before what comes anyway

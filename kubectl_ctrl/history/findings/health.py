@@ -174,15 +174,11 @@ def _queue(depth: Depth) -> tuple[tuple[str, int], ...]:
 
 def _tries(work: Work, failing: Sequence[Failing]) -> Iterator[Try]:
     kind = work.controller.primaries[0].kind.lower()
-    context = tuple(flag for flag in work.case.flags if flag.startswith("--context"))
     case = work.case
     for one in failing[:1]:
         place = (f"--namespace={one.objects[0].namespace}",) if one.objects[0].namespace else ()
-        yield Try(
-            risk=Risk.READ,
-            command=" ".join(("kubectl ctrl explain", f"{kind}/{one.objects[0].name}", *place, *context)),
-        )
+        yield case.ctrl(Risk.READ, "explain", f"{kind}/{one.objects[0].name}", *place)
     if work.qualifier is not None:
         yield case.rerun()
-    yield Try(risk=Risk.READ, command=" ".join(("kubectl ctrl queue", work.controller.name, *context)))
-    yield Try(risk=Risk.READ, command=" ".join(("kubectl ctrl trace", kind, *context)))
+    yield case.ctrl(Risk.READ, "queue", work.controller.name)
+    yield case.ctrl(Risk.READ, "trace", kind)

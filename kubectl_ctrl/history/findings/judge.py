@@ -39,7 +39,7 @@ def judge(case: Case) -> Account:
     worked = case.last.started if case.last is not None else 0.0
     qualifier = standing(case.run, case.moment, case.now, alive=case.alive, stopped=case.stopped, worked=worked)
     found = next((one for finder in FINDERS if (one := finder(case, qualifier))), None) or converged(case, qualifier)
-    steps = chain(case, found.about)
+    steps = found.chain or chain(case, found.about)
     return Account(
         finding=found.finding,
         resource=case.resource,
@@ -69,13 +69,18 @@ def judge(case: Case) -> Account:
 def _next(case: Case, found: Found, qualifier: Qualifier | None) -> tuple[Coming, ...]:
     if found.finding is Finding.GONE:
         return (Coming(text=f"nothing; a new {case.resource.kind} of that name would be reconciled"),)
-    return coming(case, qualifier)
+    return coming(case, qualifier) if qualifier is not None else (*found.next, *coming(case, qualifier))
 
 
 def proofs(steps: tuple[Step, ...]) -> tuple[Fact, ...]:
     """What shows that each step of a chain caused the next; the latest first."""
     return tuple(
-        Fact(text=step.proof, source=step.link or Source.RECORDED, at=step.cause.at, cause=step.cause)
+        Fact(
+            text=step.proof,
+            source=step.link or Source.RECORDED,
+            at=step.cause.at,
+            cause=step.cause if step.cause.uid else None,  # of a retry or a timer the text says it all
+        )
         for step in reversed(steps)
         if step.proof and step.cause is not None
     )
@@ -85,7 +90,7 @@ def _notes(case: Case) -> tuple[str, ...]:
     if not case.older:
         return ()
     objects = "one object" if case.older == 1 else f"{case.older} objects"
-    return (f"{objects} of that name before it: kubectl ctrl trace {case.target} --uid shows them",)
+    return (f"{objects} had this name before it: --uid=UID means one of them",)
 
 
 def foremost(accounts: list[Account]) -> Account:

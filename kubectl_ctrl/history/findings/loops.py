@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubectl_ctrl.history.findings.case import Case, end_of, short
-from kubectl_ctrl.history.findings.chain import leading
+from kubectl_ctrl.history.findings.chain import chain, leading
 from kubectl_ctrl.history.findings.found import Found
-from kubectl_ctrl.model.account import Fact, Finding, Qualifier, Risk
+from kubectl_ctrl.model.account import Fact, Finding, Qualifier, Risk, Step
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Recorded, Source, Why
@@ -129,5 +129,19 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
         case.kubectl(Risk.READ, "get", case.target, "--output=yaml", "--show-managed-fields"),
     )
     return Found(
-        finding=Finding.LOOPING, since=turns[0][1].at, why=why, tries=tries, about=last, evidence=evidence, gap=()
+        finding=Finding.LOOPING,
+        since=turns[0][1].at,
+        why=why,
+        tries=tries,
+        about=last,
+        evidence=evidence,
+        gap=(),
+        chain=_chain(case, turns, source),
     )
+
+
+def _chain(case: Case, turns: list[_Turn], source: Source) -> tuple[Step, ...]:
+    """What led to the first turn, and the turns, each of which led to the next."""
+    at = case.attempts.index(turns[0][0])
+    before = chain(case, case.attempts[at - 1]) if at else ()
+    return (*before, *(Step(attempt=one, cause=cause, link=source) for one, cause in turns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubectl_ctrl.history.findings.case import Case, end_of, short
 from kubectl_ctrl.model.account import Coming, Qualifier
 from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Played, Recorded
 
 
@@ -16,7 +17,7 @@ def coming(case: Case, qualifier: Qualifier | None) -> tuple[Coming, ...]:
         return (
             Coming(text=f"nothing while {case.controller.name} does not work; then every object is looked at anew"),
         )
-    return (_planned(case), Coming(text=f"{_sooner(case)} on {wakers(case.controller)}"))
+    return (_planned(case), Coming(text=_wakes(case, case.controller)))
 
 
 def wakers(controller: Played) -> str:
@@ -28,10 +29,10 @@ def wakers(controller: Played) -> str:
     return ", ".join(parts)
 
 
-def _sooner(case: Case) -> str:
+def _wakes(case: Case, controller: Played) -> str:
     last = case.last
     delayed = last is not None and last.verdict is not None and last.verdict.delay > 0
-    return "sooner" if delayed else "wakes"
+    return f"sooner if {wakers(controller)} changes" if delayed else f"wakes on {wakers(controller)}"
 
 
 def _planned(case: Case) -> Coming:
@@ -53,7 +54,7 @@ def _decided(last: Recorded) -> Coming:
         case _ if verdict.last:
             return Coming(text="nothing: with --once each object has one attempt")
         case Outcome.RETRY:
-            return Coming(text=f"retry {last.try_no}", at=at)
+            return Coming(text=f"retry {last.try_no} (backoff {format_duration(verdict.delay)})", at=at)
         case Outcome.TERMINAL:
             return Coming(text="no retry: only a change helps")
         case Outcome.AFTER:

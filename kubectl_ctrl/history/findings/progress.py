@@ -80,8 +80,11 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
     if verdict.outcome is Outcome.DROPPED:
         yield Fact(text=f"reconcile {short(last.id)} was cut: {verdict.message}", at=at)
         return
-    yield Fact(text=f"reconcile {short(last.id)} failed: {verdict.message}", at=at)
-    if denied := _DENIED.search(f"{verdict.message} {call.call.error if call else ''}"):
+    denied = _DENIED.search(f"{verdict.message} {call.call.error if call else ''}")
+    # A denied call says all that its long message does.
+    message = _call_text(call) if call is not None and denied is not None else verdict.message
+    yield Fact(text=f"reconcile {short(last.id)} failed: {message}", at=at)
+    if denied:
         group = f"{denied['group']}/" if denied["group"] else ""
         where = f" in {denied['namespace']}" if denied["namespace"] else ""
         yield Fact(text=f"{denied['user']} lacks {denied['verb']} {group}{denied['resource']}{where}", at=at)
@@ -91,9 +94,15 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
 
 def _call_evidence(last: Recorded, call: Made | None) -> Iterator[Fact]:
     if call is not None:
-        one = call.call
-        answer = f"{one.code} {one.reason}".strip() if one.code is not None else "no answer"
-        yield Fact(text=f"call {one.id}: {one.verb} {_place(one.resource, one.name)} {answer}", at=one.started)
+        error = f": {call.call.error}" if call.call.error else ""
+        yield Fact(text=f"call {call.call.id}: {_call_text(call)}{error}", at=call.call.started)
+
+
+def _call_text(made: Made) -> str:
+    call = made.call
+    sub = f"/{call.subresource}" if call.subresource else ""
+    answer = f"{call.code} {call.reason}".strip() if call.code is not None else "no answer"
+    return f"{call.verb} {_place(call.resource, call.name)}{sub}: {answer}"
 
 
 def _place(resource: Resource | None, name: str) -> str:
@@ -107,7 +116,7 @@ def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
         missing = case.ctrl(Risk.READ, "rbac", case.controller.word, "--missing", "--output=yaml")
         return (
             missing,
-            Try(risk=Risk.WRITE, command=f"{missing.command} | kubectl apply{_context(case)} -f -"),
+            Try(risk=Risk.WRITE, command=f"{missing.command} | kubectl apply{_pinned(case)} -f -"),
         )
     look = case.ctrl(Risk.READ, "trace", case.target, f"--id={last.id}")
     if verdict is None or verdict.outcome is Outcome.DROPPED:
@@ -117,8 +126,8 @@ def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
     return (look, case.kubectl(Risk.READ, "describe", case.target))
 
 
-def _context(case: Case) -> str:
-    return "".join(f" {flag}" for flag in case.flags if flag.startswith("--context"))
+def _pinned(case: Case) -> str:
+    return "".join(f" {flag}" for flag in case.place(Risk.WRITE) if not flag.startswith("--namespace"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +306,7 @@ def converged(case: Case, qualifier: Qualifier | None) -> Found:
         since=since,
         why=tuple(facts),
         tries=(case.ctrl(Risk.READ, "trace", case.target), *((case.rerun(),) if qualifier and case.controller else ())),
-        about=last,
+        about=wrote if wrote in settled else last,  # how it came to be so; what looked at it since changed nothing
         gap=(),
     )
 

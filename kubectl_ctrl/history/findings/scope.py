@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from kubectl_ctrl.history.findings.case import Case
 from kubectl_ctrl.history.findings.found import Found
-from kubectl_ctrl.model.account import Fact, Finding, Gap, Qualifier, Risk, Try
+from kubectl_ctrl.model.account import Fact, Finding, Qualifier, Risk, Try
 from kubectl_ctrl.model.attempt import Held
 from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.model.record import Source
@@ -39,11 +40,11 @@ def _by_namespace(case: Case) -> Found | None:
         return None
     why = Fact(text=f"run {run.id} watches namespace {run.namespace} alone, and this one is in {case.key.namespace}")
     assert case.controller is not None
-    context = [flag for flag in case.flags if flag.startswith("--context")]
-    words = ("kubectl", "ctrl", "run", case.controller.word, f"--namespace={case.key.namespace}", *context)
+    pinned = [flag for flag in case.place(Risk.WRITE) if not flag.startswith("--namespace")]
+    words = ["kubectl", "ctrl", "run", case.controller.word, f"--namespace={case.key.namespace}", *pinned]
     tries = (
-        Try(risk=Risk.READ, command=" ".join(("kubectl", "ctrl", "explain", case.controller.name, *context))),
-        Try(risk=Risk.WRITE, command=" ".join(words)),
+        case.ctrl(Risk.READ, "explain", case.controller.name),
+        Try(risk=Risk.WRITE, command=shlex.join(words)),
     )
     return _unseen(case, why, tries, run.began)
 
@@ -76,31 +77,27 @@ def _by_predicate(case: Case) -> Found | None:
     if held is None or not _matters(case, held):
         return None
     by = " and ".join(repr(name) for name in held.by)
-    what = f"changed {', '.join(held.changed[:3])}" if held.changed else f"was {held.kind}"
-    why = (
-        Fact(text=f"its last change was held back by {by}", at=held.at),
-        Fact(text=f"version {held.version} {what}; {held.count} in a row woke nobody", at=held.at),
-    )
+    what = ", ".join(held.changed[:3]) or f"that it was {held.kind}"
+    who = " or ".join(held.writers) or "?"
+    why = [Fact(text=f"its last change ({what} by {who}) was held back by {by}", at=held.at)]
+    if held.count > 1:
+        why.append(Fact(text=f"so were the {held.count - 1} before it", at=held.at))
     tries = [case.ctrl(Risk.READ, "trace", case.target)]
     if case.controller is not None:
         tries += [case.ctrl(Risk.READ, "explain", case.controller.name), case.rerun()]
     last = case.ended
     since = held.at
-    gap = tuple(
-        Gap(resource=held.resource, key=held.key, path=path, want="reconciled", live="not looked at", at=held.at)
-        for path in held.changed[:3]
-    )
     evidence = Fact(
         text=f"tally of {held.resource} {held.key}: version {held.version} (uid {held.uid}), by {by}", at=held.at
     )
     return Found(
         finding=Finding.NOT_SEEN,
         since=since,
-        why=why,
+        why=tuple(why),
         tries=tuple(tries),
         about=last,
         evidence=(evidence,),
-        gap=gap,
+        gap=(),
     )
 
 

@@ -27,7 +27,7 @@ def standing(
     if run.ended is not None:
         return Qualifier(standing=Standing.ENDED, since=run.ended, text=f"{who} was stopped")
     if alive is False:
-        return Qualifier(standing=Standing.DEAD, since=heard, text=f"{who} is gone and did not say goodbye")
+        return Qualifier(standing=Standing.DEAD, since=heard, text=f"{who} is gone without a word")
     if stopped:
         return Qualifier(standing=Standing.PAUSED, since=heard, text=f"{who} is stopped by a signal")
     if now - heard > _SILENCE:

@@ -121,7 +121,7 @@ def test_not_seen_outside_of_the_namespace_of_the_run() -> None:
     account = judge(replace(case(), key=Key("other", "web"), flags=("--namespace=other",)))
     assert account.finding is Finding.NOT_SEEN
     assert "run r7f3 watches namespace default alone, and this one is in other" in said(account)
-    assert "kubectl ctrl run foo --namespace=other" in commands(account)
+    assert "kubectl ctrl run foo --namespace=other --context=kind-dev" in commands(account)
 
 
 def test_not_seen_without_the_labels_of_the_run() -> None:
@@ -136,7 +136,7 @@ def test_not_seen_when_a_predicate_held_back_a_change_of_its_spec() -> None:
     account = judge(case(attempt(1), moment=moment(60, held("labels changed", at=30))))
     assert (account.finding, account.since) == (Finding.NOT_SEEN, NOON + 30)
     assert "held back by 'labels changed'" in said(account)
-    assert account.gap[0].path == "spec.replicas"
+    assert "its last change (spec.replicas by ?)" in said(account)
 
 
 def test_what_a_predicate_rightly_held_back_is_told_beside_the_verdict() -> None:
@@ -249,7 +249,9 @@ def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
         ("hpa-bot", 5, False),
         (OURS, 3, True),
     ]
-    [gap] = account.gap
+    assert account.gap == ()  # it is our turn that stands
+    assert account.next[0].text == "the next turn of hpa-bot, which came every 10s"
+    [gap] = judge(case(theirs(10), theirs(20), replace(theirs(30), calls=()))).gap
     assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
 
 
@@ -306,7 +308,7 @@ def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
     assert account.chain[0].cause.writers == ("kubectl-edit",)
     assert (account.where, account.call) == ("foo/reconciler.py:88", call)
     assert account.next[0].at == pytest.approx(NOON + 62.02)
-    rbac = "kubectl ctrl rbac foo --missing --output=yaml --context=kind-dev --namespace=default"
+    rbac = "kubectl ctrl rbac foo --missing --output=yaml"
     assert commands(account) == [rbac, f"{rbac} | kubectl apply --context=kind-dev -f -"]
 
 
@@ -433,8 +435,16 @@ def test_a_status_that_follows_a_write_is_linked_by_inference() -> None:
         uid="uid-deployment",
         changes=step("status.availableReplicas", 3, 4),
     )
-    account = judge(case(edit, attempt(4, rollout)))
+    status = wrote("4.1", at=4.01, resource=FOOS, uid="uid-web", subresource="status")
+    account = judge(case(edit, attempt(4, rollout, calls=(status,))))
     assert [one.link for one in account.chain] == [None, Source.INFERRED]
+
+
+def test_converged_is_told_by_how_it_came_to_be_so_and_not_by_who_looked_since() -> None:
+    edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),))
+    account = judge(case(edit, attempt(2, why(at=2, by="labeler", changes=step("metadata.labels.a", 1, 2)))))
+    assert [one.attempt.number for one in account.chain] == [1]
+    assert "reconcile #2 found nothing to change" in said(account)
 
 
 # --- always ---

@@ -1,0 +1,267 @@
+"""Every verdict as it is told: whole texts, at 80 and 120 columns, with colour and without, in ASCII and piped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.history.findings.case import Case
+from kubectl_ctrl.history.findings.health import Work, health
+from kubectl_ctrl.history.findings.judge import judge
+from kubectl_ctrl.history.findings.single import single
+from kubectl_ctrl.model.attempt import Intent, Outcome, Waiting
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.render.account import account_lines, single_lines
+from kubectl_ctrl.render.accountjson import account_json, single_json
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.health import health_json, health_lines
+from tests.history.findings.made import (
+    OURS,
+    WEB,
+    attempt,
+    body,
+    case,
+    held,
+    looked,
+    moment,
+    retry,
+    step,
+    why,
+    wish,
+    wrote,
+)
+from tests.history.made import FOO, FOOS, NOON, RUN
+
+GOLDEN = Path(__file__).parent / "golden"
+STYLES = {
+    "80": Style(width=80),
+    "120": Style(width=120),
+    "color": Style(width=80, color=True),
+    "ascii": Style(width=80, unicode=False),
+    "pipe": Style(full_times=True),
+}
+DENIED = (
+    'The server forbids patch deployments.apps default/web (403 Forbidden): deployments.apps "web" is forbidden: User '
+    '"system:serviceaccount:foo-system:kubectl-ctrl-foo" cannot patch resource "deployments" in API group "apps" in '
+    'the namespace "default".'
+)
+
+
+def denied() -> Case:
+    said: dict[str, Any] = {
+        "outcome": Outcome.RETRY,
+        "message": DENIED,
+        "error_id": "CTRL-FORBIDDEN",
+        "where": "foo/reconciler.py:62",
+        "wishes": (wish("ensure", {"spec": {"replicas": 7}}, how=""),),
+    }
+
+    def refused(number: int, at: float) -> Any:
+        return wrote(f"{number}.1", "patch", at=at, code=403, error=DENIED, reason="Forbidden", uid="")
+
+    scaled = why(at=18, changes=step("spec.replicas", 5, 7), new_version="88")
+    return case(
+        attempt(10, scaled, at=18, causes_total=4, delay=30.0, calls=(refused(10, 18.1),), **said),
+        attempt(11, retry(10, at=48), at=48, delay=30.0, try_no=2, calls=(refused(11, 48.1),), **said),
+        attempt(12, retry(11, at=78, count=2), at=78, delay=30.0, try_no=3, calls=(refused(12, 78.1),), **said),
+        now=92,
+        bodies={(DEPLOYMENTS, WEB): body({"spec": {"replicas": 5}}, at=78)},
+    )
+
+
+def fought() -> Case:
+    def turn(number: int) -> Any:
+        cause = why(
+            at=number,
+            by="hpa-bot",
+            resource=DEPLOYMENTS,
+            uid="uid-deployment",
+            new_version=f"{number}0",
+            changes=step("spec.replicas", 3, 5),
+        )
+        back = wrote(f"{number}.1", at=number + 0.1, new_version=f"{number}1")
+        return attempt(number, cause, at=number + 0.05, calls=(back,))
+
+    return case(turn(10), turn(20), turn(30), now=33)
+
+
+def blocked() -> Case:
+    obj = body(
+        at=31,
+        deletionTimestamp="2026-01-01T12:00:30Z",
+        finalizers=["backup.example.com/hold"],
+        resourceVersion="9",
+        managedFields=[
+            {
+                "manager": "backup-operator",
+                "operation": "Update",
+                "time": "2026-01-01T12:00:10Z",
+                "fieldsV1": {"f:metadata": {"f:finalizers": {'v:"backup.example.com/hold"': {}}}},
+            }
+        ],
+    )
+    return case(
+        attempt(7, why(at=31, changes=step("metadata.deletionTimestamp", None, "x"), by="")), bodies={(FOOS, WEB): obj}
+    )
+
+
+def waits() -> Case:
+    stuck = {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": "FailedCreate",
+        "message": 'pods "web-5d9" is forbidden: exceeded quota: none, requested: pods=1, limited: pods=0',
+    }
+    deployment = body({"spec": {"replicas": 3}, "status": {"availableReplicas": 1, "conditions": [stuck]}}, at=24)
+    return case(
+        attempt(1, why(CauseKind.ADDED, at=1), outcome=Outcome.WAITING, message="rollout 0/3"),
+        attempt(3, why(at=3), calls=(wrote("3.1", at=3.01),)),
+        attempt(20, why(at=20), outcome=Outcome.WAITING, message="rollout 1/3", calls=(wrote("20.1", at=20.01),)),
+        bodies={(DEPLOYMENTS, WEB): deployment},
+    )
+
+
+def loops() -> Case:
+    def turn(number: int) -> Any:
+        own = why(at=number - 0.99, by=OURS, new_version=str(number), changes=step("spec.count", number, number + 1))
+        return attempt(number, own)
+
+    return case(attempt(1), *map(turn, range(2, 12)), now=11.5)
+
+
+def converged() -> Case:
+    edit = attempt(7, why(at=7), calls=(wrote("7.1", at=7.01, new_version="70"),), outcome=Outcome.WAITING, message="x")
+    rollout = why(
+        at=9,
+        by="kube-controller-manager",
+        resource=DEPLOYMENTS,
+        uid="uid-deployment",
+        changes=step("status.availableReplicas", 4, 5),
+    )
+    status = {"conditions": [{"type": "Ready", "status": "True", "reason": "Available", "message": "5 replicas."}]}
+    done = attempt(
+        9,
+        rollout,
+        causes_total=4,
+        calls=(wrote("9.1", at=9.01, resource=FOOS, uid="uid-web", subresource="status"),),
+        wishes=(wish("ensure", {}), wish("status", status, resource=FOOS, how="answered")),
+    )
+    return case(edit, done, now=21)
+
+
+def dead() -> Case:
+    return replace(converged(), run=replace(RUN, seen=NOON + 14), alive=False, moment=moment(14))
+
+
+def unseen() -> Case:
+    return case(attempt(1), moment=moment(60, held("labels changed", at=30)))
+
+
+def queued() -> Case:
+    return case(moment=moment(60, entries=(Waiting(request=WEB, state="ready", since=NOON + 50, causes=2),)))
+
+
+def gone() -> Case:
+    return case(attempt(1), attempt(2, why(CauseKind.DELETED, at=2, old_version="7")), older=1)
+
+
+ACCOUNTS = {
+    "not-converged": denied,
+    "fighting": fought,
+    "blocked": blocked,
+    "waiting": waits,
+    "looping": loops,
+    "converged": converged,
+    "dead": dead,
+    "not-seen": unseen,
+    "never-ran": queued,
+    "gone": gone,
+}
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+def test_each_verdict_at_80_columns(name: str) -> None:
+    assert "\n".join(account_lines(judge(ACCOUNTS[name]()), STYLES["80"])) + "\n" == golden(f"explain-{name}-80")
+
+
+@pytest.mark.parametrize("style", [name for name in STYLES if name != "80"])
+def test_one_verdict_in_each_style(style: str) -> None:
+    assert "\n".join(account_lines(judge(denied()), STYLES[style])) + "\n" == golden(f"explain-{style}")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_one_reconcile(style: str) -> None:
+    shown = attempt(
+        12,
+        why(at=11.9),
+        retry(11, at=11.95),
+        why(at=11.97, resource=DEPLOYMENTS, key=WEB, relisted=True),
+        causes_total=5,
+        reads=(looked(("uid-web", "88")),),
+        calls=(
+            wrote("12.1", "patch", at=12.1, new_version="89", changes=step("spec.replicas", 5, 7)),
+            wrote("12.2", "create", at=12.2, code=409, error="It exists."),
+            wrote("12.3", "apply", at=12.3, code=None),
+        ),
+        intents=(Intent(type="Normal", reason="Synced", message="It is so.", about=WEB),),
+        echoes=1,
+        skipped=("apply foos default/web: nothing would change",),
+    )
+    later = attempt(13, retry(12, at=14))
+    told = single(case(attempt(11, outcome=Outcome.RETRY), shown, later), shown, {"r7f3-12.1": ("r7f3-12", "r7f3-14")})
+    assert "\n".join(single_lines(told, STYLES[style])) + "\n" == golden(f"explain-attempt-{style}")
+
+
+def work() -> Work:
+    beat = why(by="noisy", changes=step("status.beat", 1, 2))
+    busy = [attempt(number, beat, request=Key("default", "busy")) for number in range(10, 30)]
+    rollout = why(resource=DEPLOYMENTS, changes=step("status.ready", 1, 2), by="kube-controller-manager")
+    others = [
+        attempt(1, rollout, calls=(wrote("1.1", at=1),), request=Key("default", "a")),
+        attempt(2, rollout, request=Key("default", "a")),
+        attempt(
+            3, took=2.5, outcome=Outcome.RETRY, message="It failed.", where="foo/x.py:9", request=Key("default", "b")
+        ),
+        attempt(4, outcome=Outcome.TERMINAL, message="spec.size is -1.", request=Key("default", "c")),
+    ]
+    shown = case(moment=moment(60))
+    return Work(controller=FOO, run=RUN, case=shown, attempts=[*busy, *others], qualifier=None)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_controller(style: str) -> None:
+    assert "\n".join(health_lines(health(work()), STYLES[style])) + "\n" == golden(f"explain-controller-{style}")
+
+
+def test_json_says_of_every_fact_how_it_is_known_and_as_of_when() -> None:
+    for name, made in ACCOUNTS.items():
+        told = json.loads(json.dumps(account_json(judge(made()))))
+        assert (told["schema"], told["about"]) == ("kubectl-ctrl.explanation/v1", "object"), name
+        facts = [*told["why"], *told["evidence"], *told["gap"]]
+        assert facts, name
+        assert {fact["source"] for fact in facts} <= {"recorded", "live", "inferred"}
+        assert all("time" in fact for fact in facts)
+        assert {one["risk"] for one in told["try"]} <= {"read", "write", "destroy"}
+
+
+def test_one_reconcile_and_a_controller_have_the_same_schema() -> None:
+    shown = attempt(1)
+    for told in (single_json(single(case(shown), shown, {})), health_json(health(work()))):
+        assert json.loads(json.dumps(told))["schema"] == "kubectl-ctrl.explanation/v1"
+
+
+def test_text_of_a_cluster_cannot_drive_a_terminal() -> None:
+    evil = "\x1b[31mred\n\u202e"
+    known = case(attempt(1, why(by=evil), outcome=Outcome.RETRY, message=evil, where=evil))
+    lines = account_lines(judge(replace(known, key=Key("default", evil))), STYLES["80"])
+    assert all(line.isprintable() for line in lines)
