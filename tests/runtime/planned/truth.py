@@ -62,6 +62,7 @@ async def planned(
     written = len(stage.server.writes)
     plan = await planner.plan(requests or (BEAR,), given)
     assert len(stage.server.writes) == written, stage.server.writes[written:]
+    _check(plan)
     told = Told(plan, before, contents(stage))
     assert told.before == told.after
     return told
@@ -70,7 +71,14 @@ async def planned(
 async def play_of(stage: Stage, spec: ControllerSpec) -> Plan:
     """A plan that somebody interferes with."""
     options = PlanOptions(namespace="default")
-    return await Planner(spec, plan_client(stage), clock=stage.clock, rng=stage.rng, options=options).plan([BEAR])
+    plan = await Planner(spec, plan_client(stage), clock=stage.clock, rng=stage.rng, options=options).plan([BEAR])
+    _check(plan)
+    return plan
+
+
+def _check(plan: Plan) -> None:
+    """What a reconciler of a test asserts itself has to hold."""
+    assert [one.attempt.traceback for one in plan.passes if one.attempt.verdict.error_id == "AssertionError"] == []
 
 
 async def then_done(stage: Stage, spec: ControllerSpec, told: Told) -> Attempt:
