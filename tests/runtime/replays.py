@@ -7,11 +7,13 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.casefile import Case, dumps, loads
+from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.diffs import Difference
+from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import told
 from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
-from kubectl_ctrl.runtime.contract import Reconciler
+from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
 from kubectl_ctrl.runtime.replay import replay
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual
@@ -63,3 +65,18 @@ def fields(finding: Finding) -> list[tuple[str, Any, Any]]:
 
 def shown(one: Difference) -> tuple[str, Any, Any]:
     return one.path, one.old, one.new
+
+
+def config(name: str, **data: Any) -> Obj:
+    return {"metadata": {"name": name}, "data": {key: str(value) for key, value in data.items()}}
+
+
+async def dress(ctx: Context, request: Request) -> Result | None:
+    bear = await ctx.read.get(TOYS, request.name)
+    if bear is None:
+        return None
+    made = await ctx.write.ensure(config("coat", size=bear["spec"]["size"]), owner=bear, resource=CONFIGMAPS)
+    seen = await ctx.read.children(bear, CONFIGMAPS)
+    await ctx.write.status(bear, TOYS, {"seen": len(seen), "names": [made.obj["metadata"]["name"]]})
+    ctx.write.event(bear, reason="Dressed", message=f"Coat {made.how}.")
+    return Result(after=30 + ctx.random.random())
