@@ -150,7 +150,7 @@ def test_a_pipe_gets_a_snapshot_for_each_change(ctrl: Ctrl, kubectl: Kubectl, na
     for _ in range(2):  # heartbeats are no change
         before = seen(ctrl)["asOf"]
         wait_until(lambda before=before: seen(ctrl)["asOf"] > before)  # type: ignore[misc]
-    assert len([line for line in watching.out if line.startswith("-- ")]) <= 4
+    assert len([line for line in watching.out if line.startswith("-- ")]) <= 3
     watching.signal(signal.SIGINT)
     assert watching.wait() == 0
     assert not any("\x1b" in line for line in watching.out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from datetime import UTC
@@ -20,6 +20,7 @@ from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
+from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.sighting import Sighting
 from kubectl_ctrl.render.attempts import Style, timestamp
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
@@ -172,9 +173,14 @@ def _follow(source: _Source, form: str, show: Callable[[Look], None], *, drawing
                 break
 
 
-def _gist(found: Any) -> list[Sighting]:
-    """What is worth a new snapshot: all but the signs of life."""
-    return [replace(one, seen=0.0, state=one.state and replace(one.state, at=0.0)) for one in found]
+def _gist(found: Sequence[Sighting]) -> list[Sighting]:
+    """What is worth a new snapshot: all but the signs of life, and times that are worked out anew for each of them."""
+    return [replace(one, seen=0.0, state=one.state and _at_rest(one.state)) for one in found]
+
+
+def _at_rest(state: State) -> State:
+    # Who is to run at another time than before has other causes, or another number of failures.
+    return replace(state, at=0.0, entries=tuple(replace(entry, due=None) for entry in state.entries))
 
 
 def _frame(app: App, source: _Source, look: Look, style: Style) -> list[str]:
