@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from kubectl_ctrl.history.documents import Damaged, loaded
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.masking import is_secret, may_hold_secrets
@@ -110,12 +111,10 @@ def _dumped(obj: Obj) -> bytes:
 
 
 def unpacked(data: bytes) -> Obj:
-    text = zlib.decompress(data)
-    obj: Obj
     try:
-        obj = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        obj = json.loads(text)
+        obj: Obj = loaded(zlib.decompress(data))
+    except (zlib.error, ValueError) as error:
+        raise Damaged("an object cannot be understood") from error
     return obj
 
 

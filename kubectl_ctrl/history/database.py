@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history import sql
+from kubectl_ctrl.history.documents import Damaged
 from kubectl_ctrl.history.places import on_network
 
 VERSION = 1
@@ -27,13 +29,19 @@ _BUSY_MS = 1000
 def create(path: Path) -> None:
     """Make the file and its folder, if they are not there, readable by their owner alone."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_folder(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     except OSError as error:
         raise unusable(path, error) from error
     os.close(handle)
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True, mode=0o700)
 
 
 def check(path: Path) -> None:
@@ -133,7 +141,9 @@ def _run(connection: sqlite3.Connection, script: str) -> None:
 
 def readable(path: Path) -> sqlite3.Connection:
     """A connection that only reads; NotRecorded when there is no file."""
-    if not path.exists() and not path.is_symlink():
+    with mapped(path):  # a folder that may not be looked into does not say whether there is a file
+        there = path.is_symlink() or path.exists()
+    if not there:
         raise NotRecorded(
             f"Nothing is recorded yet: there is no {str(path)!r}.", next_step="kubectl ctrl run CONTROLLER records"
         )
@@ -161,11 +171,22 @@ def _opened(path: Path) -> sqlite3.Connection:
         try:
             return _tried(f"{path.absolute().as_uri()}?mode=ro")
         except sqlite3.OperationalError:
-            # Without the right to write beside the file its WAL cannot be used; what it holds must then be nothing.
+            # Without the right to write beside the file its WAL cannot be used.
             log = path.with_name(path.name + "-wal")
             if log.exists() and log.stat().st_size:
-                raise
+                return _copied(path, log)
             return _tried(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+
+
+def _copied(*files: Path) -> sqlite3.Connection:
+    """A connection to a copy, which is gone from its folder at once and from the disk with the connection."""
+    # Seldom needed, and what answers at once cannot wait for it.
+    import shutil  # noqa: PLC0415
+    from tempfile import TemporaryDirectory  # noqa: PLC0415
+
+    with TemporaryDirectory(prefix="kubectl-ctrl-") as folder:
+        copies = [Path(shutil.copyfile(one, Path(folder) / one.name)) for one in files]
+        return _tried(copies[0].as_uri())
 
 
 def _tried(uri: str) -> sqlite3.Connection:
@@ -178,12 +199,16 @@ def _tried(uri: str) -> sqlite3.Connection:
     return connection
 
 
+# SQLite quotes a damaged schema in its message, and Python then fails to read the message.
+_DAMAGED = (Damaged, UnicodeDecodeError)
+
+
 @contextmanager
 def mapped(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the system, as ours."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, *_DAMAGED) as error:
         raise unusable(path, error) from error
 
 
@@ -208,15 +233,16 @@ _ADVICE = {
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "make the file and its folder readable and writable"),
     sqlite3.SQLITE_BUSY: ("another process keeps it locked", "end whatever else has it open"),
     sqlite3.SQLITE_LOCKED: ("another process keeps it locked", "end whatever else has it open"),
-    sqlite3.SQLITE_NOTADB: ("it is not a recording, or it is damaged", "move it away: the next run begins a new one"),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged", "move it away: the next run begins a new one"),
+    sqlite3.SQLITE_NOTADB: ("it is not a recording, or it is damaged", ""),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", ""),
     sqlite3.SQLITE_IOERR: ("reading or writing it failed", "look at the disk that it is on"),
 }
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is not what SQLite left there."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+def is_damage(error: BaseException | None) -> bool:
+    """Whether the file is not as it was left there."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def unusable(path: Path, error: Exception) -> RecordingError:
@@ -227,6 +253,18 @@ def unusable(path: Path, error: Exception) -> RecordingError:
             f"The recording {str(path)!r} cannot be used: {error.strerror or error}.",
             next_step="make room on the disk" if full else "make the file and its folder readable and writable",
         )
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = sqlite3.SQLITE_CORRUPT if isinstance(error, _DAMAGED) else getattr(error, "sqlite_errorcode", 0) & 0xFF
     reason, advice = _ADVICE.get(code, (str(error), ""))
+    if is_damage(error):
+        advice = _rescue(path)
     return RecordingError(f"The recording {str(path)!r} cannot be used: {reason}.", next_step=advice)
+
+
+def _rescue(path: Path) -> str:
+    """How to move a damaged recording away, with what lies beside it, and save what can be read."""
+    folder = path.parent / "damaged"
+    away = f"mkdir {shlex.quote(str(folder))}; mv {shlex.quote(str(path))}* {shlex.quote(str(folder))}"
+    saved = shlex.join(
+        ["kubectl", "ctrl", "record", "export", "--all", f"--from={folder / path.name}", "--to=saved.db"]
+    )
+    return f"{away}   (the next run begins a new one); what can be read of it: {saved}"

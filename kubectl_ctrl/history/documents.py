@@ -40,14 +40,24 @@ def encoded(value: Any) -> bytes:
         return json.dumps(plain, separators=(",", ":")).encode()
 
 
+class Damaged(Exception):
+    """What was read is not what was written: the disk's doing, or somebody's."""
+
+
 def decoded(kind: type[T], document: bytes | str) -> T:
-    """The inverse."""
+    """The inverse; Damaged when it is none."""
     try:
-        plain = orjson.loads(document)
-    except orjson.JSONDecodeError:
-        plain = json.loads(document)
-    value: T = _reader(kind)(plain)
+        value: T = _reader(kind)(loaded(document))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise Damaged(f"a {kind.__name__} cannot be understood") from error
     return value
+
+
+def loaded(document: bytes | str) -> Any:
+    try:
+        return orjson.loads(document)
+    except orjson.JSONDecodeError:
+        return json.loads(document)  # it also takes what orjson could not write
 
 
 def _writer(kind: type[Any]) -> Turn:

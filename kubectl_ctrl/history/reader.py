@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import orjson
 
@@ -29,6 +29,9 @@ from kubectl_ctrl.model.record import Cluster, Known, Made, Moment, Recorded, Ru
 from kubectl_ctrl.model.resources import Resource
 
 EVER = float("inf")
+
+
+T = TypeVar("T")
 
 
 class Narrow(TypedDict, total=False):
@@ -72,6 +75,14 @@ class Recording:
         with database.mapped(self.path):
             return self._connection.execute(query(question), values).fetchall()
 
+    def _value(self, kind: type[T], document: bytes) -> T:
+        with database.mapped(self.path):
+            return decoded(kind, document)
+
+    def _object(self, data: bytes) -> Obj:
+        with database.mapped(self.path):
+            return unpacked(data)
+
     def changed(self) -> int:
         """A number that grows with every commit of others."""
         with database.mapped(self.path):
@@ -100,7 +111,7 @@ class Recording:
         """Newest first."""
         found = []
         for id_, _, _, seen, ended, gaps, document in self._rows("list_runs", cluster=cluster):
-            run = replace(decoded(Run, document), seen=seen, ended=ended, gaps=gaps)
+            run = replace(self._value(Run, document), seen=seen, ended=ended, gaps=gaps)
             self._runs[id_] = run
             if not controller or any(played.name == controller for played in run.controllers):
                 found.append(run)
@@ -223,7 +234,7 @@ class Recording:
         rows = self._rows("get_body", cluster=cluster, uid=uid, version=version)
         if not rows:
             return None
-        obj = unpacked(rows[0][0])
+        obj = self._object(rows[0][0])
         return {**obj, "metadata": {name: part for name, part in obj["metadata"].items() if name != "managedFields"}}
 
     def replayable(self, id: str, *, cluster: str = "") -> Recorded:  # noqa: A002
@@ -235,7 +246,7 @@ class Recording:
             return told
         reads, answers = orjson.loads(rows[0][0])
         wanted = {row for read in (*reads, answers) for row in read if row}
-        found = {row: unpacked(data) for row, data in self._rows("get_bodies", ids=json.dumps(sorted(wanted)))}
+        found = {row: self._object(data) for row, data in self._rows("get_bodies", ids=json.dumps(sorted(wanted)))}
         return replace(
             told,
             reads=tuple(
@@ -248,7 +259,7 @@ class Recording:
     def moments(self, *, cluster: str = "", run: str = "") -> tuple[Moment, ...]:
         """The last that was heard of each controller of each run, the newest run first."""
         return tuple(
-            Moment(run=name, state=decoded(State, state), tally=decoded(Tally, tally) if tally else None)
+            Moment(run=name, state=self._value(State, state), tally=self._value(Tally, tally) if tally else None)
             for name, state, tally in self._rows("list_moments", cluster=cluster, run=run)
         )
 
@@ -257,7 +268,7 @@ class Recording:
         self.runs()
         rows = [row for row, known in self._runs.items() if known.id == run]
         later = self._later(rows[0], 0, 0) if rows else []
-        return [decoded(Made, document) for _, kind, document in later if kind == BACKGROUND]
+        return [self._value(Made, document) for _, kind, document in later if kind == BACKGROUND]
 
     # From rows to values.
 
@@ -269,12 +280,12 @@ class Recording:
         for run, numbers in _spans(rows):
             for number, kind, document in self._later(run, numbers[0], numbers[-1]):
                 if kind == BACKGROUND:
-                    background[run, number].append(decoded(Made, document))
+                    background[run, number].append(self._value(Made, document))
                 else:
-                    heard[run, number].append(decoded(Echoed, document))
+                    heard[run, number].append(self._value(Echoed, document))
         attempts = []
         for id_, run, _, number, outcome, _, document, uid in rows:
-            told = decoded(Recorded, document)
+            told = self._value(Recorded, document)
             extra: dict[str, Any] = {"uid": uid or told.uid}
             if (run, number) in background:
                 extra["background"] = tuple(background[run, number])
@@ -289,7 +300,7 @@ class Recording:
         found: dict[int, list[Made]] = defaultdict(list)
         if ids:
             for attempt, document in self._rows("list_sent", ids=json.dumps(ids)):
-                found[attempt].append(decoded(Made, document))
+                found[attempt].append(self._value(Made, document))
         return found
 
     def _later(self, run: int, first: int, last: int) -> list[Any]:

@@ -138,7 +138,7 @@ class Recorder:
         known = list(self._known)
         try:
             self._session.commit(values, known, seen=self._clock.now(), gaps=self.gaps, ended=ended)
-        except (RecordingError, OSError, sqlite3.Error) as error:
+        except (RecordingError, OSError, sqlite3.Error, UnicodeDecodeError) as error:
             if not _is_of_the_data(error):
                 self._failed(error)
                 return values
@@ -214,6 +214,8 @@ class _Session:
     def commit(
         self, values: Sequence[Observed], known: Iterable[Known], *, seen: float, gaps: int, ended: float | None
     ) -> None:
+        if self._connection is None:
+            database.create(self._path)  # the lock lies beside it
         with self._lock:
             connection, store, _ = self._opened()
             try:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.history.writer import Recorder
 from kubectl_ctrl.model.attempt import Attempt, Call, Observed, Outcome, Read, Started, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
@@ -38,10 +39,14 @@ RUN = Run(
 )
 
 
+# What tests tell of happened at noon of a day long ago.
+FOR_EVER = Caps(age=1e12)
+
+
 def recording(folder: Path, *values: Observed, run: Run = RUN, known: Iterable[Known] = KNOWN) -> Path:
     """The path of a recording in which a run told this and ended; again with another run, it is in the same file."""
     path = folder / "history.db"
-    recorder = Recorder(path, run, clock=SystemClock())
+    recorder = Recorder(path, run, clock=SystemClock(), caps=FOR_EVER)
     recorder.know(known)
     for value in values:
         recorder.observe(value)

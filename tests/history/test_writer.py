@@ -1,0 +1,418 @@
+"""The recorder while things go wrong: a run is never harmed, what can be recorded is, and what cannot is counted."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.errors import CtrlError, NotRecorded, RecordingError
+from kubectl_ctrl.history import database, sql, writer
+from kubectl_ctrl.history.reader import Recording
+from kubectl_ctrl.history.writer import Recorder, prepare
+from kubectl_ctrl.model.attempt import Attempt, Outcome
+from kubectl_ctrl.model.record import told
+from tests.history.made import FOOS, FOR_EVER, RUN, begun, done, owned, read_of, recording
+
+_LONG = 20.0
+
+
+@contextmanager
+def recorder(path: Path) -> Iterator[Recorder]:
+    made = Recorder(path, RUN, clock=SystemClock(), caps=FOR_EVER)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    pause, clock = threading.Event(), SystemClock()
+    end = clock.elapsed() + _LONG
+    while not holds():
+        assert clock.elapsed() < end, "it did not come to hold"
+        pause.wait(0.01)
+
+
+def count(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        found: int = connection.execute("SELECT count(*) FROM attempt WHERE outcome IS NOT NULL").fetchone()[0]
+    return found
+
+
+def attempt(number: int) -> Attempt:
+    return done(begun(number))
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried again is tried again soon."""
+    monkeypatch.setattr(writer, "_TRY_AGAIN", 0.02)
+    monkeypatch.setattr(writer, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr("kubectl_ctrl.history.places._PATIENCE", 0.02)
+
+
+def test_what_is_observed_is_in_the_file_soon_and_while_the_run_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with recorder(path) as made:
+        made.observe(attempt(1))
+        until(lambda: path.exists() and _readable(path) and count(path) == 1)
+        with Recording.open(path) as read:
+            [run] = read.runs()
+            assert run.ended is None
+    with Recording.open(path) as read:
+        assert read.runs()[0].ended is not None
+
+
+def _readable(path: Path) -> bool:
+    try:
+        Recording.open(path).__exit__(None, None, None)
+    except CtrlError:
+        return False
+    return True
+
+
+def test_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "ctrl" / "history.db"
+    before = os.umask(0)
+    try:
+        with recorder(path) as made:
+            made.observe(attempt(1))
+            until(lambda: path.with_name("history.db-wal").exists())
+            files = [path, *(path.with_name(f"history.db{tail}") for tail in ("-wal", "-shm", ".lock"))]
+            assert {one.name: stat.S_IMODE(one.stat().st_mode) for one in files} == {one.name: 0o600 for one in files}
+            assert [stat.S_IMODE(one.stat().st_mode) for one in (path.parent, path.parent.parent)] == [0o700, 0o700]
+    finally:
+        os.umask(before)
+    assert prepare(path).too_open == ""
+
+
+@pytest.mark.parametrize(("mode", "folder"), [(0o644, 0o700), (0o600, 0o777)])
+def test_what_others_may_see_or_change_is_warned_about(tmp_path: Path, mode: int, folder: int) -> None:
+    path = tmp_path / "state" / "history.db"
+    assert prepare(path).too_open == ""
+    path.chmod(mode)
+    path.parent.chmod(folder)
+    assert "others may see or change" in prepare(path).too_open
+
+
+def _link(path: Path) -> None:
+    path.with_name("elsewhere").write_bytes(b"")
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def _of_something_else(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+        connection.commit()
+
+
+def _newer(path: Path) -> None:
+    recording(path.parent)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {database.VERSION + 1}")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda path: path.mkdir(), "is a folder"),
+        (_link, "is a symbolic link"),
+        (os.mkfifo, "is no regular file"),
+        (
+            lambda path: path.write_text("This is no database, and long enough to be told from one." * 20),
+            "not a recording",
+        ),
+        (_of_something_else, "a database of something else"),
+        (_newer, "made by a newer kubectl-ctrl"),
+    ],
+)
+def test_a_file_that_cannot_be_one_is_told_once_and_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, spoil: Callable[[Path], None], said: str
+) -> None:
+    path = tmp_path / "history.db"
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(RecordingError, match=said) as raised:
+        prepare(path)
+    assert raised.value.next_step
+    assert str(path) in raised.value.message
+    with recorder(path) as made:
+        for number in range(1, 50):
+            made.observe(attempt(number))
+        until(lambda: bool(warnings(caplog)))
+    assert [said in text for text in warnings(caplog)] == [True]
+    if path.is_file():
+        assert path.read_bytes() == before
+    with pytest.raises(RecordingError):
+        Recording.open(path)
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "history.db"
+    with recorder(path) as made:
+        made.observe(attempt(1))
+    assert len(warnings(caplog)) == 1
+    assert "Not a directory" in warnings(caplog)[0] or "File exists" in warnings(caplog)[0]
+
+
+def test_without_a_file_nothing_is_recorded(tmp_path: Path) -> None:
+    with pytest.raises(NotRecorded):
+        Recording.open(tmp_path / "history.db")
+    assert not (tmp_path / "history.db").exists()
+
+
+def test_a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, pages = tmp_path / "history.db", [60]
+    really = database.writable
+
+    def limited(where: Path) -> sqlite3.Connection:
+        connection = really(where)
+        connection.execute(f"PRAGMA max_page_count = {pages[0]}")
+        return connection
+
+    monkeypatch.setattr(database, "writable", limited)
+    sent = []
+    with recorder(path) as made:
+        for number in range(1, 100):
+            sent.append(replace(attempt(number), traceback="x" * 2000))
+            made.observe(sent[-1])
+        until(lambda: bool(warnings(caplog)))
+        assert ["the disk is full" in text for text in warnings(caplog)] == [True]
+        pages[0] = 100_000
+        until(lambda: count(path) == 99)
+    assert warnings(caplog)[1:] == ["Recording again."]
+    with Recording.open(path) as read:
+        assert [one.id for one in read.attempts(cluster="c1", resource=FOOS, key=sent[0].start.request)] == [
+            one.id for one in sent
+        ]
+        assert read.runs()[0].gaps == 0
+
+
+def test_what_comes_while_nothing_can_be_written_is_bounded_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_MOST_WAITING", 10)
+    path = tmp_path / "history.db"
+    path.mkdir()
+    with recorder(path) as made:
+        until(lambda: bool(warnings(caplog)))
+        for number in range(1, 31):
+            made.observe(attempt(number))
+        until(lambda: made.gaps == 20)
+        path.rmdir()
+        until(lambda: path.is_file() and _readable(path) and count(path) == 10)
+        made.observe(attempt(31))
+    assert warnings(caplog)[1:] == ["Recording again; 20 values are missing."]
+    with Recording.open(path) as read:
+        assert read.runs()[0].gaps == 20
+        assert read.attempt("r7f3-31").verdict is not None
+
+
+def test_whoever_holds_the_lock_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None
+) -> None:
+    path = recording(tmp_path)
+    with path.with_name("history.db.lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with recorder(path) as made:
+            made.observe(attempt(1))
+            until(lambda: bool(warnings(caplog)))
+            assert "another process keeps it locked" in warnings(caplog)[0]
+            fcntl.flock(held, fcntl.LOCK_UN)
+            until(lambda: count(path) == 1)
+    assert warnings(caplog)[1:] == ["Recording again."]
+
+
+def test_a_database_that_another_program_locks_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_BUSY_MS", 20)
+    path = recording(tmp_path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with recorder(path) as made:
+            made.observe(attempt(1))
+            until(lambda: bool(warnings(caplog)))
+            assert "another process keeps it locked" in warnings(caplog)[0]
+            other.execute("COMMIT")
+            until(lambda: count(path) == 1)
+
+
+def test_a_file_that_was_deleted_is_made_again(tmp_path: Path, impatient: None) -> None:
+    path = tmp_path / "history.db"
+    with recorder(path) as made:
+        made.observe(attempt(1))
+        until(lambda: path.exists() and _readable(path) and count(path) == 1)
+        for one in tmp_path.glob("history.db*"):
+            one.unlink()
+
+        def again() -> bool:
+            made.observe(attempt(2))
+            return path.exists() and _readable(path) and count(path) >= 1
+
+        until(again)
+    with Recording.open(path) as read:
+        assert read.attempt("r7f3-2").verdict is not None
+
+
+def test_one_value_that_cannot_be_written_costs_itself_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bad = replace(attempt(2), took={"no": "number"})  # type: ignore[arg-type]
+    path = recording_of(tmp_path, attempt(1), bad, attempt(3))
+    assert warnings(caplog) == ["Something could not be recorded, and is left out."]
+    with Recording.open(path) as read:
+        assert [one.id for one in read.attempts(cluster="c1", resource=FOOS, key=bad.start.request)] == [
+            "r7f3-1",
+            "r7f3-3",
+        ]
+        assert read.runs()[0].gaps == 1
+
+
+def recording_of(folder: Path, *values: Attempt) -> Path:
+    path = folder / "history.db"
+    with recorder(path) as made:
+        for value in values:
+            made.observe(value)
+    return path
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_file_that_is_damaged_harms_neither_run_nor_reader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, seed: int
+) -> None:
+    rng, folder = Random(seed), tmp_path / "whole"
+    folder.mkdir()
+    objects = [owned("Foo", "web", "u-web", str(version), text="x" * 200) for version in range(60)]
+    values = [done(begun(number), reads=(read_of(objects[number]),)) for number in range(1, 60)]
+    whole = recording_of(folder, *values)
+    content = whole.read_bytes()
+    assert not whole.with_name("history.db-wal").exists()
+    refused = 0
+    for page in range(0, len(content), 4096):
+        path = tmp_path / f"{page}.db"
+        path.write_bytes(content[:page] + rng.randbytes(4096) + content[page + 4096 :])
+        try:
+            with Recording.open(path) as read:
+                read.clusters(), read.known(), read.moments()
+                for one in read.attempts(cluster="c1", resource=FOOS, key=values[0].start.request):
+                    read.replayable(one.id)
+                read.subjects(cluster="c1")
+        except (RecordingError, NotRecorded):
+            refused += 1
+        with recorder(path) as made:
+            made.observe(done(begun(61), outcome=Outcome.RETRY))
+        assert path.exists()
+        path.unlink()
+    assert refused > 3, "the test damages nothing"
+    assert not [
+        record for record in caplog.records if record.levelno >= logging.ERROR and "left out" not in record.message
+    ]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_a_disk_garbled_is_told_as_damage(tmp_path: Path, seed: int) -> None:
+    """Single bytes, which SQLite itself does not notice when they lie inside a value."""
+    rng = Random(seed)
+    objects = [owned("Foo", "web", "u-web", str(version), text="x" * 200) for version in range(20)]
+    whole = recording_of(tmp_path, *(done(begun(at), reads=(read_of(objects[at]),)) for at in range(1, 20)))
+    content = bytearray(whole.read_bytes())
+    for _ in range(20):
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    whole.write_bytes(content)
+    with suppress(RecordingError, NotRecorded), Recording.open(whole) as read:
+        for one in read.attempts(cluster="c1", resource=FOOS, key=begun(1).request):
+            read.replayable(one.id)
+
+
+def test_an_older_recording_is_brought_up_to_date_and_an_empty_one_is_filled(tmp_path: Path) -> None:
+    """Every version that ever was leads to the same schema."""
+    fresh = _schema_of(tmp_path / "fresh.db", 0)
+    for version in sql.migrations():
+        assert _schema_of(tmp_path / f"{version}.db", version) == fresh
+    (tmp_path / "empty.db").touch(0o600)
+    prepare(tmp_path / "empty.db")
+    assert _schema_of(tmp_path / "empty.db", 0) == fresh
+
+
+def _schema_of(path: Path, version: int) -> tuple[object, ...]:
+    with closing(sqlite3.connect(path)) as connection:
+        if not path.stat().st_size:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        for number, script in sql.migrations().items():
+            if number <= version:
+                connection.executescript(script)
+    prepare(path)
+    with closing(sqlite3.connect(path)) as connection:
+        pragmas = [
+            connection.execute(f"PRAGMA {name}").fetchone()
+            for name in ("application_id", "user_version", "auto_vacuum", "journal_mode")
+        ]
+        tables = connection.execute(
+            "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+        )
+        return (*pragmas, *tables)
+
+
+def test_the_names_of_runs_that_are_there_are_not_given_again(tmp_path: Path) -> None:
+    recording(tmp_path)
+    recording(tmp_path, run=replace(RUN, id="rabc"))
+    assert prepare(tmp_path / "history.db").runs == {"r7f3", "rabc"}
+
+
+def test_a_recording_beside_which_nothing_can_be_written_can_be_read(tmp_path: Path) -> None:
+    """As on a medium that is read-only: without its WAL, and with one that a killed process left."""
+    path = recording_of(tmp_path, attempt(1))
+    with closing(database.writable(path)) as connection:
+        connection.execute("UPDATE about SET uid = 'u-9'")
+        copies = tmp_path / "left"
+        copies.mkdir()
+        for one in tmp_path.glob("history.db*"):
+            (copies / one.name).write_bytes(one.read_bytes())
+    (copies / "history.db-shm").unlink()
+    assert (copies / "history.db-wal").stat().st_size
+    for folder in (tmp_path, copies):
+        with _without_rights(folder), Recording.open(folder / "history.db") as read:
+            assert read.attempt("r7f3-1").uid == "u-9"
+
+
+@contextmanager
+def _without_rights(folder: Path) -> Iterator[None]:
+    """As somebody who may read there and not write."""
+    for one in (folder, *folder.glob("history.db*")):
+        one.chmod(0o555 if one.is_dir() else 0o444)
+    for parent in folder.parents[:-2]:
+        parent.chmod(0o755)
+    is_root = os.getuid() == 0
+    if is_root:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+def test_told_is_what_is_recorded(tmp_path: Path) -> None:
+    path = recording_of(tmp_path, attempt(1))
+    with Recording.open(path) as read:
+        assert read.attempt("r7f3-1") == told(attempt(1))
