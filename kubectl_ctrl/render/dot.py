@@ -1,8 +1,8 @@
 """A story as a graph of causes for Graphviz: who wrote what, what that woke, and what it wrote in turn.
 
 An attempt is a rounded box; a change of an object is a note. Arrows lead from cause to effect: from a change to what it
-woke, from an attempt to what it changed, and from an attempt to its retry or timer. So each chain of causes becomes a
-row, to be read from left to right.
+woke, from an attempt to what it changed, from a change to the next one of that object, and from an attempt to its retry
+or timer. So each chain of causes becomes a row, to be read from left to right.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class _Graph:
     wrote: Writers
     changes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # node -> lines of its label
     edges: list[str] = field(default_factory=list)
+    steps: set[tuple[str, str]] = field(default_factory=set)
     names: dict[tuple[str, str], str] = field(default_factory=dict)  # (UID, version) -> node
 
     def change(self, uid: str, version: str, *lines: str) -> str:
@@ -44,6 +45,13 @@ class _Graph:
             self.names[uid, version] = node
         return node
 
+    def follows(self, uid: str, version: str, node: str) -> None:
+        """A change of a version that is known: an arrow, where there is none yet."""
+        before = self.names.get((uid, version))
+        if before not in (None, node) and (before, node) not in self.steps:
+            self.steps.add((before, node))
+            self.edge(before, node, "then", "dotted")
+
     def edge(self, source: str, target: str, label: str = "", style: str = "solid") -> None:
         shown = f"label={quoted(label)}, " if label else ""
         self.edges.append(f"{source} -> {target} [{shown}style={style}]")
@@ -55,11 +63,12 @@ def document(story: Story) -> Iterator[str]:
     yield 'digraph "kubectl-ctrl" {\n'
     yield '  graph [rankdir=LR, fontname="sans-serif", fontsize=11]\n'
     yield '  node [fontname="sans-serif", fontsize=10]\n  edge [fontname="sans-serif", fontsize=9]\n'
+    for attempt in story.attempts:
+        _causes(attempt, nodes, graph)
+        _writes(attempt, nodes[attempt.id], graph)
     # Graphviz puts what it meets first lowest.
     for attempt in reversed(story.attempts):
         yield f"  {nodes[attempt.id]} [{_looks(attempt)}, label={quoted(*_label(attempt))}]\n"
-        _causes(attempt, nodes, graph)
-        _writes(attempt, nodes[attempt.id], graph)
     for node, label in graph.changes.items():
         yield f"  {node} [shape=note, label={quoted(*label)}]\n"
     yield from (f"  {edge}\n" for edge in graph.edges)
@@ -92,6 +101,8 @@ def _causes(attempt: Recorded, nodes: dict[str, str], graph: _Graph) -> None:
             about = _object(cause.resource, cause.key) if cause.key else ""
             node = graph.change(cause.uid, cause.new_version, about, cause_text(cause, _STYLE, cause.resource))
             graph.edge(node, nodes[attempt.id])
+            if cause.old_version and not cause.relisted:
+                graph.follows(cause.uid, cause.old_version, node)
 
 
 def _writes(attempt: Recorded, node: str, graph: _Graph) -> None:

@@ -12,7 +12,9 @@ from kubectl_ctrl.model.record import Made, Recorded, Why
 class Link:
     """One attempt, or one call of it, that is a cause of another attempt."""
 
-    kind: str  # wrote: the call made the version that woke it; else retry, timer, again
+    # wrote: the call made the version that woke it; followed: what woke it was a change of the very version that the
+    # call had made of another object than its own; else retry, timer, again.
+    kind: str
     source: str  # id of the attempt
     call: str = ""  # id of the call
     target: str  # id of the attempt that it woke
@@ -46,10 +48,16 @@ def all_calls(attempt: Recorded) -> tuple[Made, ...]:
 def _of(attempt: Recorded, names: set[str], wrote: Writers) -> Iterator[Link]:
     for place, cause in enumerate(attempt.causes):
         if cause.attempt in names:
-            yield Link(kind=_kind(cause), source=cause.attempt, target=attempt.id, cause=place)
-        elif (made := wrote.get((cause.uid, cause.new_version))) is not None:
-            yield Link(kind="wrote", source=made[0], call=made[1], target=attempt.id, cause=place)
+            yield Link(kind=cause.kind.value, source=cause.attempt, target=attempt.id, cause=place)
+        elif (found := _by_version(cause, attempt.uid, wrote)) is not None:
+            kind, (source, call) = found
+            yield Link(kind=kind, source=source, call=call, target=attempt.id, cause=place)
 
 
-def _kind(cause: Why) -> str:
-    return cause.kind.value
+def _by_version(cause: Why, own: str, wrote: Writers) -> tuple[str, tuple[str, str]] | None:
+    if (made := wrote.get((cause.uid, cause.new_version))) is not None:
+        return "wrote", made
+    # Over a relist there may be versions between. And who edits the object itself seldom answers to its last status.
+    if cause.relisted or cause.uid == own or (made := wrote.get((cause.uid, cause.old_version))) is None:
+        return None
+    return "followed", made

@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.record import Story
+from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.dot import quoted
 from kubectl_ctrl.render.export import export
-from tests.render.stories import hostile, story
+from tests.render.samples import NOON
+from tests.render.stories import hostile, story, woken
 
 # As far as these documents go: a string, a name, a number, or a mark.
 TOKEN = re.compile(
@@ -58,6 +61,17 @@ def test_a_write_leads_to_what_it_woke() -> None:
     woke = {source for source, target in edges if source.startswith("c") and target.startswith("a")}
     assert made & woke
     assert any(source.startswith("a") and target.startswith("a") for source, target in edges)  # retries and timers
+
+
+def test_a_change_of_what_was_written_follows_it() -> None:
+    shown = story(60)
+    writer = next(one for one in shown.attempts if one.writes and one.writes[0].call.new_version)
+    write = writer.writes[0].call
+    cause = woken(CauseKind.MODIFIED, NOON, resource=DEPLOYMENTS, key=writer.request, uid=write.uid, new_version="9")
+    after = replace(writer, id="r7f3-99", causes=(replace(cause, old_version=write.new_version),), calls=())
+    text = "".join(export("dot", replace(shown, attempts=(writer, after))))
+    made, followed = re.findall(r"a1 -> (c\d+) .*patch|(?<=  )(c\d+) -> a2", text)
+    assert f'{made[0]} -> {followed[1]} [label="then", style=dotted]' in text
 
 
 def test_labels_are_text_and_nothing_else() -> None:

@@ -26,14 +26,23 @@ def test_the_call_that_made_a_version_woke_who_saw_it() -> None:
 
 def test_what_made_no_version_woke_nobody() -> None:
     for other in (
-        replace(WRITE, old_version="5"),
+        replace(WRITE, old_version="5", new_version="5"),
         replace(WRITE, dry_run=True),
         replace(WRITE, verb="get"),
         replace(WRITE, uid="v"),
-        replace(WRITE, new_version="6"),
+        replace(WRITE, old_version="5", new_version="6"),
         replace(WRITE, uid="", new_version=""),
     ):
         assert links(wrote(Made(call=other))) == ()
+
+
+def test_a_change_of_what_was_written_follows_the_write() -> None:
+    before = Made(call=replace(WRITE, old_version="3", new_version="4"))
+    link = Link(kind="followed", source="r7f3-1", call="r7f3-1.1", target="r7f3-2", cause=0)
+    assert links(wrote(before)) == (link,)
+    first, second = wrote(before)
+    assert links((first, replace(second, uid="u"))) == ()
+    assert links((first, replace(second, causes=(replace(CHANGED, relisted=True),)))) == ()
 
 
 def test_a_retry_follows_what_failed_and_only_what_is_told() -> None:

@@ -33,17 +33,20 @@ def _id(key: str, text: str) -> str:
     return base64.b64encode(bytes.fromhex(text)).decode()
 
 
+def parsed_line(line: str) -> TracesData:
+    return json_format.ParseDict(as_protobuf(json.loads(line)), TracesData())
+
+
 def parsed(shown: Story) -> list[TracesData]:
-    lines = "".join(export("otlp", shown)).splitlines()
-    return [json_format.ParseDict(as_protobuf(json.loads(line)), TracesData()) for line in lines]
+    return list(map(parsed_line, "".join(export("otlp", shown)).splitlines()))
+
+
+def spans_of(data: TracesData) -> list[Span]:
+    return [span for resource in data.resource_spans for scope in resource.scope_spans for span in scope.spans]
 
 
 def spans(shown: Story) -> list[Span]:
-    found = []
-    for data in parsed(shown):
-        for resource in data.resource_spans:
-            found += [span for scope in resource.scope_spans for span in scope.spans]
-    return found
+    return [span for data in parsed(shown) for span in spans_of(data)]
 
 
 def told(span: Span) -> dict[str, Any]:

@@ -56,7 +56,7 @@ function causeItem(attempt, cause, place, go) {
   const changed = diffs(cause);
   if (changed) item.append(changed);
   if (link) {
-    const how = link.kind === "wrote" ? "written by " : `${link.kind} of `;
+    const how = { wrote: "written by ", followed: "a change of what was written by " }[link.kind] || `${link.kind} of `;
     item.append(el("p", { class: "facts" }, how, jump(link.from, go, link.call || link.from.id), ` (${link.from.result})`));
   }
   return item;
@@ -83,7 +83,7 @@ function callItem(attempt, call, go) {
   const changed = diffs(call);
   if (changed) item.append(changed);
   for (const link of attempt.to.filter((one) => one.call === call.id)) {
-    item.append(el("p", { class: "facts" }, "woke ", jump(link.to, go), ` after ${duration(link.to.start - call.end)}`));
+    item.append(el("p", { class: "facts" }, link.kind === "wrote" ? "woke " : "was changed further, which woke ", jump(link.to, go), ` after ${duration(link.to.start - call.end)}`));
   }
   return item;
 }
@@ -138,7 +138,7 @@ function nextOf(attempt, go) {
   const parts = attempt.to.length ? [] : [el("p", {}, el("bdi", {}, attempt.result))];
   if (attempt.where || attempt.errorId) parts.push(el("p", { class: "facts" }, [attempt.errorId, attempt.where].filter(Boolean).join(" · ")));
   for (const link of attempt.to) {
-    const how = link.kind === "wrote" ? `${link.call} woke ` : `${link.kind}: `;
+    const how = { wrote: `${link.call} woke `, followed: `${link.call} was followed by ` }[link.kind] || `${link.kind}: `;
     parts.push(el("p", { class: "facts" }, how, jump(link.to, go), ` after ${duration(link.to.start - attempt.end)}`));
   }
   return parts;

@@ -7,7 +7,7 @@ const CALL = 12;
 const LEAST = 2.5; // pixels that even the shortest attempt has
 const FONT = '11px ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const MARKS = {
-  "initial list": "◇", added: "＋", modified: "●", deleted: "－", resync: "○", retry: "↻", timer: "◷", again: "↺",
+  "initial list": "◇", added: "+", modified: "●", deleted: "−", resync: "○", retry: "↻", timer: "◷", again: "↺",
   manual: "◆", "code reloaded": "◆",
 };
 
@@ -387,7 +387,7 @@ class Timeline {
     const drop = link.from.lane === link.to.lane ? Math.min(16, this.lane / 3) : 0;
     pen.strokeStyle = pen.fillStyle = this.color(color);
     pen.lineWidth = width;
-    pen.setLineDash(link.kind === "wrote" ? [] : [4, 3]);
+    pen.setLineDash({ wrote: [], followed: [1.5, 2.5] }[link.kind] || [5, 3]);
     pen.beginPath();
     pen.moveTo(x1, y1);
     pen.bezierCurveTo(x1 + bend, y1 + drop, x2 - bend, y2 + drop, x2 - 1, y2);

@@ -285,7 +285,7 @@ document.addEventListener("keydown", (event) => {
 
 // The window.
 
-for (const [mark, text] of [["●", "change"], ["◇", "first seen"], ["↻", "retry"], ["◷", "timer"], ["✓", "done"], ["…", "waiting"], ["✕", "failed (striped)"], ["→", "solid: its write woke it; dashed: retry or timer"]]) {
+for (const [mark, text] of [["●", "change"], ["◇", "first seen"], ["↻", "retry"], ["◷", "timer"], ["✓", "done"], ["…", "waiting"], ["✕", "failed (striped)"], ["→", "solid: its write woke it; dotted: a change of what it wrote did; dashed: retry or timer"]]) {
   find("legend").append(el("span", {}, el("b", {}, mark), ` ${text}`));
 }
 new ResizeObserver(() => timeline.measure()).observe(canvas.parentElement);
