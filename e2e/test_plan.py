@@ -61,7 +61,12 @@ class Truth:
         self._kubectl = kubectl
         self._audit = audit
         self._namespace = namespace
+        self._customs: list[str] = []
         self.plans: dict[str, dict[str, Any]] = {}  # by the name of what was planned for
+
+    def install(self, name: str, plural: str) -> None:
+        install(self._kubectl, name, plural)
+        self._customs.append(plural)
 
     def plan(self, target: str, *flags: str, code: int) -> dict[str, Any]:
         """A plan that leaves no trace: only reads and dry runs arrived, and every object is as it was."""
@@ -78,9 +83,8 @@ class Truth:
 
     def versions(self) -> dict[str, str]:
         """Of everything that plans here have to do with, but for autoscalers: their own controller never rests."""
-        types = "deployments,replicasets,pods,configmaps,secrets,leases"
-        customs = [name for name in ("foos", "memcacheds") if self._kubectl.try_("get", name).code == 0]
-        found = self._kubectl.json("get", ",".join([types, *customs]))["items"]
+        types = ["deployments", "replicasets", "pods", "configmaps", "secrets", "leases", *self._customs]
+        found = self._kubectl.json("get", ",".join(types))["items"]
         return {f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["resourceVersion"] for one in found}
 
     def then_run(self, controller: str) -> None:
@@ -143,7 +147,7 @@ def at_rest(ctrl: Ctrl, controller: str) -> None:
 
 
 def test_foo_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
-    install(kubectl, "foo", "foos.samplecontroller.k8s.io")
+    truth.install("foo", "foos.samplecontroller.k8s.io")
     kubectl.create(*(foo(name, replicas=2) for name in ("rests", "grows", "moves", "scaled", "reverts")))
     at_rest(ctrl, "foo")
     for name, spec in (("grows", {"replicas": 3}), ("moves", {"deploymentName": "moved"})):
@@ -170,7 +174,7 @@ def test_foo_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -
 
 
 def test_memcached_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
-    install(kubectl, "memcached", "memcacheds.cache.example.com")
+    truth.install("memcached", "memcacheds.cache.example.com")
     kubectl.create(memcached("rests", 1), memcached("grows", 1))
     at_rest(ctrl, "memcached")
     kubectl("patch", "memcached", "grows", "--type=merge", '--patch={"spec":{"size":3}}')
