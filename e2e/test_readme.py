@@ -84,6 +84,26 @@ def test_the_controllers(reader: Reader) -> None:
     reader.start(installed)
 
 
+def test_what_they_did_and_why(reader: Reader, kubectl: Kubectl) -> None:
+    reader.type("kubectl ctrl install foo")
+    reader.type("kubectl ctrl example foo | kubectl apply -f -")
+    begins, *steps = commands("What they did, and why")
+    reader.start(begins)
+    kubectl("wait", "--for=condition=Available", "deployment/example-foo")
+    wait_until(lambda: "CONVERGED" in reader.type("kubectl ctrl explain foo/example-foo"), what="it is at rest")
+    told = {step: reader.type(step) for step in steps}
+    assert all(text for step, text in told.items() if ">" not in step)
+    (trace, one, *_) = told.values()
+    assert re.search(r"initial list.*create Deployment/example-foo 201", trace)
+    assert "WOKEN BY" in one
+    reader.end()
+    attempt = re.search(r"\br[0-9a-f]{3}-1\b", trace)
+    assert attempt
+    assert "SAME" in reader.type(f"kubectl ctrl replay {attempt[0]}")
+    reader.type(f"kubectl ctrl record export {attempt[0]} > case.json && kubectl ctrl replay case.json")
+    assert Path("trace.html").read_text().startswith("<!doctype html>")
+
+
 def test_ones_own(reader: Reader, kubectl: Kubectl) -> None:
     *steps, last = commands("Your own")
     assert last == "kubectl ctrl run ./greeter --reload"

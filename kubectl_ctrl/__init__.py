@@ -9,7 +9,8 @@ workqueue    one entry for each request, its causes beside it, in a fair order
 runtime      controller: a worker takes a request, gives it an attempt's name, and calls the reconciler
 controllers  the reconcilers, behind two doors: `ctx.read` and `ctx.write`
 runtime      verdict: what follows; observers: what was done, as frozen values
-render       those values as text or JSON
+history      those values in one file, and back; findings: from what was recorded to why
+render       live or recorded, as text, JSON and pictures
 cli          the verbs that put it all together
 
 Under them all: model (pure data), clock (time), exec (subprocesses), errors (one tree). Beside them: testing, the kit
