@@ -227,9 +227,13 @@ NASTY = "</script><!--<b>\"'`\\ &amp; {{x}} \x00\x1b[2J\r\n\u2028\u202egpj.exe\u
 
 
 def hostile() -> Story:
-    """One attempt whose every text is an attack, one that was interrupted, and one about a Secret."""
+    """An attempt whose every text is an attack, and one about a Secret that was interrupted."""
+    return Story(cluster=CLUSTER, runs=(RUN,), resource=FOOS, attempts=(_attacking(), _secretive()), at=NOON + 60)
+
+
+def _attacking() -> Recorded:
     place = Request("default", NASTY)
-    first = Recorded(
+    return Recorded(
         id="r7f3-1",
         controller="foo",
         request=place,
@@ -260,7 +264,10 @@ def hostile() -> Story:
         skipped=(NASTY,),
         traceback="Traceback\n  " + NASTY,
     )
-    secret = Recorded(
+
+
+def _secretive() -> Recorded:
+    return Recorded(
         id="r7f3-2",
         controller="foo",
         request=Request("default", "web"),
@@ -295,4 +302,3 @@ def hostile() -> Story:
             ),
         ),
     )
-    return Story(cluster=CLUSTER, runs=(RUN,), resource=FOOS, attempts=(first, secret), at=NOON + 60)
