@@ -10,7 +10,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Copied:
 
 def copy(source: Path, target: Path, chosen: Chosen) -> Copied:
     """Make the file `target`, which must not be there, readable by its owner alone."""
-    with closing(database.readable(source)) as reading:
+    with closing(_opened(source)) as reading:
         made_anew(target)
         try:
             with database.mapped(target), closing(database.writable(target)) as writing:
@@ -62,6 +62,25 @@ def copy(source: Path, target: Path, chosen: Chosen) -> Copied:
         size=target.stat().st_size,
         damaged=tuple(found.damaged),
     )
+
+
+def _opened(source: Path) -> sqlite3.Connection:
+    with _hopeless(source):
+        return database.readable(source)
+
+
+@contextmanager
+def _hopeless(source: Path) -> Iterator[None]:
+    """Where not even the runs can be read there is nothing to save: do not advise to try it this way."""
+    try:
+        yield
+    except RecordingError as error:
+        cause = error.__cause__
+        if not database.is_damage(cause):
+            raise
+        raise RecordingError(
+            f"Nothing can be read of {str(source)!r}: {cause}.", next_step="there is nothing to save in it"
+        ) from cause
 
 
 def made_anew(path: Path) -> None:
@@ -93,7 +112,7 @@ class _Copy:
         # One look at all tables, while others write on.
         self._reading.execute("BEGIN")
         try:
-            with database.mapped(self._source):
+            with _hopeless(self._source), database.mapped(self._source):
                 self._choose(chosen)
             with database.transaction(self._writing):
                 objects: set[int] = set()
