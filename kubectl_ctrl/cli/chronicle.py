@@ -182,6 +182,7 @@ class Chronicle:
             gone=_gone(story.uid, attempts),
             coming=self._coming(story, run, attempts),
             hint=_hint(meant),
+            related=_is_related(story, attempts, self.primaries(self.runs, story.resource)),
         )
 
     def over(self, runs: Sequence[Run]) -> dict[str, str]:
@@ -329,4 +330,14 @@ def _hint(attempts: Sequence[Recorded]) -> str:
     noops = [one for one in attempts if one.verdict is not None and not one.writes]
     if len(noops) < 2:
         return ""
-    return f"{len(noops)} of {len(attempts)} reconciles changed nothing"
+    more = f"kubectl ctrl explain {noops[-1].controller} tells what a filter would save"
+    return f"{len(noops)} of {len(attempts)} reconciles changed nothing: {more}"
+
+
+def _is_related(story: Story, attempts: Sequence[Recorded], primaries: Mapping[str, Resource]) -> bool:
+    """Whether the attempts are about other objects: they were caused by this one, or wrote it."""
+    return story.resource is not None and not any(
+        one.request == story.key and same_type(primaries[one.controller], story.resource)
+        for one in attempts
+        if one.controller in primaries
+    )

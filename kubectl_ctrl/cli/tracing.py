@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -33,17 +34,32 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
+    # Thousands of values are made, kept and forgotten with the process: looking for garbage among them finds none.
+    gc.disable()
     form = given.one_of("output", (*_TEXTS, *_EXPORTS))
     words = _checked(app, given, form)
-    meant = recordings.meant_recording(app, given, words)
-    with meant.recording:
-        tracing = _Tracing(app, given, meant, form)
-        try:
-            return tracing.tell(words)
-        except KeyboardInterrupt:
-            if given["watch"]:
-                return 0
-            raise
+    try:
+        meant = recordings.meant_recording(app, given, words)
+        with meant.recording:
+            return _Tracing(app, given, meant, form).tell(words)
+    except NotRecorded as error:
+        from kubectl_ctrl.cli.instead import instead  # it starts an event loop, which the rest does without
+
+        return instead(app, given, words, error, form=form, style=_style(app, given))
+    except KeyboardInterrupt:
+        if given["watch"]:
+            return 0
+        raise
+
+
+def _style(app: App, given: Given) -> Style:
+    return Style(
+        width=app.width,
+        color=app.color,
+        unicode=app.unicode,
+        zone=UTC if given["utc"] else None,
+        full_times=not app.terminal,
+    )
 
 
 def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
@@ -76,10 +92,7 @@ class _Tracing:
         self._meant = meant
         self._form = form
         self._now = SystemClock().now()
-        zone = UTC if given["utc"] else None
-        self._style = Style(
-            width=app.width, color=app.color, unicode=app.unicode, zone=zone, full_times=not app.terminal
-        )
+        self._style = _style(app, given)
         self._since = since(given["since"], self._now, utc=given["utc"])
         self._chronicle = Chronicle(app, meant, self._now, controller=given["controller"], uid=given["uid"])
 
@@ -104,8 +117,8 @@ class _Tracing:
             return follow(self._app, self._chronicle.of(resource, key, self._since), showing, self._form, self._style)
         told = self._chronicle.told(resource, key, last=self._last, since=self._since)
         if told is None:
-            return self._unrecorded(words, resource, recordings.not_recorded(self._meant, resource, key))
-        self._show(told)
+            raise recordings.not_recorded(self._meant, resource, key)
+        self._show(self._with_tree(told) if self._given["tree"] else told)
         return 0
 
     @property
@@ -128,10 +141,37 @@ class _Tracing:
         style = replace(self._style, primaries=told.primaries)
         lines = trace_lines(told.story, told.scene, self._showing(told), style)
         self._write(f"{line}\n" for line in lines)
+        if told.story.tree is not None:
+            from kubectl_ctrl.render.tree import tree_lines
+
+            self._write(f"{line}\n" for line in ["", *tree_lines(told.story.tree, style, now=self._now)])
+
+    def _with_tree(self, told: Told) -> Told:
+        """With what it owns, as the cluster tells it now or as it was recorded."""
+        from kubectl_ctrl.cli.tree import Asked, grown
+
+        story = told.story
+        if story.resource is None or story.key is None:
+            return told
+        owns = [one for run in story.runs for played in run.controllers for one in played.owns]
+        asked = Asked(
+            cluster=story.cluster,
+            resource=story.resource,
+            key=story.key,
+            uid=story.uid,
+            owns=tuple(dict.fromkeys(owns)),
+            attempts=story.attempts,
+        )
+        found = grown(self._app, self._given, asked)
+        if found.note:
+            self._app.narrate(found.note)
+        return replace(told, story=replace(story, tree=found.tree))
 
     def _showing(self, told: Told | None) -> Showing:
         story = told.story if told is not None else None
-        about = (story.resource, story.key) if story and story.resource and story.key else None
+        # Rows of an object that is no request are of others, and say of which.
+        about = (story.resource, story.key) if story and told and not told.scene.related else None
+        about = (about[0], about[1]) if about and about[0] and about[1] else None
         return Showing(
             now=self._now,
             about=about,
@@ -193,11 +233,6 @@ class _Tracing:
         )
         self._write(f"{line}\n" for line in lines)
         return 0
-
-    # Nothing is recorded.
-
-    def _unrecorded(self, words: Sequence[str], resource: Resource, error: Exception) -> int:
-        raise error
 
     # The answer.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -13,7 +14,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.model.record import Recorded, Why
+from kubectl_ctrl.model.record import Changes, Recorded, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.text import cut, escaped
 
@@ -22,6 +23,7 @@ _VALUE_WIDTH = 24
 # What an object's name and a reason may lose on a narrow terminal: no more than down to this.
 _LEAST = 24
 _INDENT = "    "
+_CONDITION = re.compile(r"status\.conditions\[type=(?P<type>[^\]]+)\](?:\.(?P<field>\w+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,15 +132,51 @@ def _change_text(cause: Why, style: Style) -> str:
         return cause.kind.value + (_by(cause) if cause.kind is CauseKind.ADDED else "")
     if not cause.changes.total:
         return "metadata" + _by(cause)
-    shown = ", ".join(difference_text(difference, style) for difference in cause.changes.shown[:_SHOWN_DIFFERENCES])
-    rest = cause.changes.total - _SHOWN_DIFFERENCES
-    return shown + (f", {rest} more" if rest > 0 else "") + _by(cause)
+    return changes_text(cause.changes, style, _SHOWN_DIFFERENCES) + _by(cause)
 
 
 def _by(cause: Why) -> str:
     if cause.relisted:
         return " over several unseen versions"
     return f" by {' or '.join(map(escaped, cause.writers))}" if cause.writers else " by ?"
+
+
+def changes_text(changes: Changes, style: Style, most: int) -> str:
+    """The most telling differences, and how many more there are: first what is wanted, then conditions."""
+    found = [difference for difference in changes.shown if not _is_stamp(difference, changes)]
+    found.sort(key=_rank)
+    rest = changes.total - (len(changes.shown) - len(found)) - most
+    shown = ", ".join(_brief(difference, style) for difference in found[:most])
+    return shown + (f", {rest} more" if rest > 0 else "")
+
+
+def _is_stamp(difference: Difference, changes: Changes) -> bool:
+    """The time of a condition, where the same condition has something better to say."""
+    match = _CONDITION.fullmatch(difference.path)
+    if match is None or match["field"] not in ("lastTransitionTime", "lastUpdateTime"):
+        return False
+    whole = difference.path.removesuffix(match["field"])
+    return any(one.path.startswith(whole) and not one.path.endswith("Time") for one in changes.shown)
+
+
+def _rank(difference: Difference) -> int:
+    if not difference.path.startswith("status"):
+        return 0
+    match = _CONDITION.fullmatch(difference.path)
+    if match is None:
+        return 2
+    return 1 if match["field"] in ("status", None) else 3
+
+
+def _brief(difference: Difference, style: Style) -> str:
+    """`Ready False→True` for a condition's status; all else by its path."""
+    match = _CONDITION.fullmatch(difference.path)
+    if match is None:
+        return difference_text(difference, style)
+    sides = (difference.old, difference.new)
+    old, new = (side.get("status") if isinstance(side, dict) else side for side in sides)
+    field = "" if match["field"] in ("status", None) else f" {match['field']}"
+    return difference_text(Difference(path=f"{match['type']}{field}", old=old, new=new), style)
 
 
 def difference_text(difference: Difference, style: Style) -> str:

@@ -49,6 +49,7 @@ class Scene:
     gone: float | None = None  # when it was seen deleted
     coming: tuple[str, ...] = ()  # what will make it run again
     hint: str = ""
+    related: bool = False  # the attempts are about other objects: it caused them, or they wrote it
 
 
 def totals(attempts: Sequence[Recorded]) -> Totals:
@@ -121,6 +122,8 @@ def head_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
     dot = " · " if style.unicode else " | "
     yield from _joined(_about(story, scene, style), dot, style)
     yield from _joined(_recorded(story, scene, style), dot, style)
+    if scene.related:
+        yield "These reconciles are of other objects: it caused them, or they wrote it."
     yield from (_older(lived, story, style) for lived in story.older)
     if scene.hidden:
         yield f"{_count(scene.hidden, 'older reconcile')} not shown (--last 0 shows all)"

@@ -17,7 +17,7 @@ from kubectl_ctrl.render.unified import Side, unified_lines
 
 # So many further causes are told one by one without --calls.
 _FEW = 2
-_LEAST = 24
+_LEAST = 40
 _MARGIN = 6
 _ROOMY_LABEL = 44
 
@@ -54,7 +54,10 @@ def _drawn(item: _Item, last: bool, style: Style) -> Iterator[str]:
 def _folded(text: str, room: int | None, hang: int) -> list[str]:
     if room is None or len(text) <= room:
         return [text]
-    hang = hang if room - hang >= _LEAST else 2
+    if room - hang < _LEAST and hang < len(text):
+        # Beside its head there is no room for the rest: that begins on a line of its own.
+        rest = wrap(text[hang:], room - 4, break_on_hyphens=False)
+        return [text[:hang].rstrip(), *(f"    {line}" for line in rest)]
     # Columns inside the first line are kept: only what goes beyond it is set anew.
     return wrap(text, room, subsequent_indent=" " * hang, break_on_hyphens=False, replace_whitespace=False)
 

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Made, Recorded
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempts import Style, call_text, cause_text, difference_text, timestamp, verdict_text, why
+from kubectl_ctrl.render.attempts import Style, call_text, cause_text, changes_text, timestamp, verdict_text, why
 from kubectl_ctrl.render.queue import moment_text
 from kubectl_ctrl.render.text import escaped
 
@@ -20,6 +20,8 @@ from kubectl_ctrl.render.text import escaped
 ROOMY = 100
 # No column is narrower: on so small a terminal the terminal itself breaks the line.
 _LEAST = 16
+# WHY and OUTCOME need so much to stand side by side.
+_BOTH = 60
 _INDENT = " " * 6
 _ENDLESS = 1_000_000
 _SHOWN_CHANGES = 4
@@ -87,13 +89,13 @@ def columns(attempts: Sequence[Recorded], showing: Showing, style: Style) -> Col
         wait=widest(5, lambda one: format_duration(one.waited)),
         took=widest(5, _took),
         controller=widest(10, lambda one: one.controller) if several else 0,
-        request=widest(6, lambda one: escaped(str(one.request))) if others else 0,
+        request=widest(6, lambda one: _request(one, style)) if others else 0,
         calls=widest(5, _counts),
     )
     if style.width is None:
         return fixed
     room = style.width - fixed.left - fixed.calls - len(_GAP)
-    if style.width < ROOMY:
+    if style.width < ROOMY or room < _BOTH:
         return replace(fixed, outcome=max(room, _LEAST))
     room -= len(_GAP)
     spare = room - widest(_LEAST, lambda one: _why(one, style))
@@ -119,7 +121,7 @@ def row(attempt: Recorded, widths: Columns, showing: Showing, style: Style) -> I
             format_duration(attempt.waited).rjust(widths.wait),
             _took(attempt).rjust(widths.took),
             escaped(attempt.controller),
-            escaped(str(attempt.request)),
+            _request(attempt, style),
         ),
         widths,
     )
@@ -151,6 +153,11 @@ def _left(cells: tuple[str, ...], widths: Columns) -> str:
 def _number(attempt: Recorded, showing: Showing, style: Style) -> str:
     """Without the run where a separator names it."""
     return attempt.id if showing.wide or style.width is None else str(attempt.number)
+
+
+def _request(attempt: Recorded, style: Style) -> str:
+    primary = style.primaries.get(attempt.controller)
+    return escaped(f"{primary.kind} {attempt.request}" if primary else str(attempt.request))
 
 
 def _took(attempt: Recorded) -> str:
@@ -197,9 +204,7 @@ def changed_text(made: Made, style: Style) -> str:
     """What a write changed, in a few words."""
     call, changes = made.call, made.changes
     if changes.total:
-        shown = ", ".join(difference_text(one, style) for one in changes.shown[:_SHOWN_CHANGES])
-        rest = changes.total - min(len(changes.shown), _SHOWN_CHANGES)
-        return shown + (f", {rest} more" if rest > 0 else "")
+        return changes_text(changes, style, _SHOWN_CHANGES)
     if call.write and call.new_version and call.new_version == call.old_version:
         return "changed nothing"
     return "created" if call.verb == "create" and call.code == 201 else ""

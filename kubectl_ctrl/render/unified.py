@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from difflib import unified_diff
 from typing import Any, NamedTuple
 
 import yaml
 
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
+from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Changes
-from kubectl_ctrl.render.attempts import Style, difference_text
+from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.text import escaped
 
 _COLORS = {"+": "32", "-": "31"}
@@ -38,11 +41,23 @@ def unified_lines(
 
 
 def _noted(old: Side, new: str, changes: Changes, style: Style) -> list[str]:
+    """Field by field: of most steps the differences are kept longer than the objects."""
     step = f"{old.version} to {new}" if old.version else new
-    why = f"(version {escaped(step)} is not kept; what was noted of it:)"
-    told = [difference_text(one, style) for one in changes.shown]
-    rest = changes.total - len(told)
-    return [why, *told, *([f"{rest} more"] if rest else [])] if told else [why.replace("; what was noted of it:", "")]
+    head = f"(the object in version {escaped(step)} is not kept; "
+    if not changes.shown:
+        return [head.rstrip("; ") + ", and no difference was noted)"]
+    lines = [head + "its differences are:)"]
+    for one in changes.shown:
+        sides = (("-", one.old), ("+", one.new))
+        lines += [
+            _painted(f"{sign}{escaped(one.path)}: {_value(side)}", style) for sign, side in sides if side is not ABSENT
+        ]
+    rest = changes.total - len(changes.shown)
+    return [*lines, *([f"and {rest} more differences"] if rest > 0 else [])]
+
+
+def _value(side: Any) -> str:
+    return MASK if side is HIDDEN else escaped(json.dumps(side, ensure_ascii=False))
 
 
 def _lines(obj: Obj | None) -> list[str]:

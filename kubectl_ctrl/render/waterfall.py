@@ -183,7 +183,7 @@ class _Scale:
 
 
 def _wish(wish: Wish) -> str:
-    place = f"{wish.resource.kind}/{escaped(str(wish.key))}"
+    place = f"{wish.resource.kind} {escaped(str(wish.key))}"
     if wish.raised is not None:
         answer = f"raised {wish.raised.error}: {escaped(wish.raised.message)}"
     else:
