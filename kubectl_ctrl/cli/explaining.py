@@ -68,8 +68,10 @@ def _is_number(words: Sequence[str]) -> bool:
     return "/" in words[0] and len(words) == 2
 
 
-def _tell(app: App, given: Given, account: Account, form: str) -> None:
+def _tell(app: App, given: Given, account: Account, form: str, note: str = "") -> None:
     if form == "text":
+        if note:
+            app.answer(note)
         app.answer("\n".join(account_lines(account, style_of(app, given), all_evidence=given["all_evidence"])))
     else:
         _answer(app, account_json(account), form)
@@ -126,31 +128,27 @@ class _Explaining:
     # An object.
 
     def _object(self, asked: Asked) -> int:
+        if not self._cases.controllers(asked):
+            woken = self._through(asked)
+            if woken is None:
+                raise recordings.not_recorded(self._meant, asked.resource, asked.key)
+            return self._object(woken)
         live = self._live([(asked.resource, asked.key)]) if self._given["live"] else {}
         accounts = self._accounts(asked, live)
-        if not any(one.attempts for one in accounts) and not live and not _is_told(accounts):
-            if (woken := self._through(asked)) is not None:
-                return self._object(woken)
+        if not live and not any(one.attempts for one in accounts) and not _is_told(accounts):
             if not self._given["offline"]:
                 live = self._live([(asked.resource, asked.key)])
-            body = live.get((asked.resource, asked.key))
-            if body is None or body.obj is None:
-                raise recordings.not_recorded(self._meant, asked.resource, asked.key)
             accounts = self._accounts(asked, live)
+        body = live.get((asked.resource, asked.key))
+        if not any(one.attempts for one in accounts) and not _is_told(accounts) and (body is None or body.obj is None):
+            raise recordings.not_recorded(self._meant, asked.resource, asked.key)
         account = foremost(accounts)
-        if self._form == "text":
-            self._tell(account_lines(account, self._style, all_evidence=self._given["all_evidence"]))
-        else:
-            self._answer(account_json(account))
+        _tell(self._app, self._given, account, self._form, self._meant.note)
         return 1 if self._given["exit_code"] and not account.good else 0
 
     def _accounts(self, asked: Asked, live: dict[Place, Body]) -> list[Account]:
         names = self._cases.controllers(asked)
-        if not names and asked.controller:
-            raise NotRecorded(
-                f"No controller {asked.controller!r} for {asked.resource} is recorded.", next_step="kubectl ctrl list"
-            )
-        cases = [self._cases.case(asked, name, live) for name in names or [""]]
+        cases = [self._cases.case(asked, name, live) for name in names]
         if live and cases[0].attempts:
             cases = [self._with_children(case, live) for case in cases]
         met = [case for case in cases if case.attempts]
