@@ -43,7 +43,7 @@ VERBS = (
         "trace",
         "kubectl_ctrl.cli.trace:VERB",
         Effect.READ,
-        "Show every reconcile of an object: why it ran, what it did, what comes next.",
+        "Show every reconcile of an object: why it ran, and what it did.",
     ),
     Entry(
         "plan",

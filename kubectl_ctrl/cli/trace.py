@@ -9,7 +9,7 @@ from kubectl_ctrl.cli.grammar import Flag
 VERB = Verb(
     name="trace",
     usage="trace TYPE[/NAME] [N] [flags]",
-    summary="Show every reconcile of an object: why it ran, what it did, what comes next.",
+    summary="Show every reconcile of an object: why it ran, and what it did.",
     details=(
         "Each row is one reconcile. WHY names what woke it, the fields that changed and\n"
         "who changed them ('by ?' where the server keeps no note of it); CALLS counts its\n"

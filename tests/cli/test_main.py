@@ -21,6 +21,7 @@ Usage:
 
 Verbs:
   run        Run controllers here, against the current context.
+  trace      Show every reconcile of an object: why it ran, and what it did.
   plan       Print what a controller would do with an object now, without doing it.
   list       List the bundled controllers, and where they are installed and run.
   install    Put what controllers need into the cluster: CRDs, a namespace, rights.
@@ -29,6 +30,9 @@ Verbs:
   simulate   Print what the scaler will do with a workload, and when.
   explain    Say why an object is in the state that it is in, and what comes next.
   queue      Show what waits, runs and backs off in the controllers that run here.
+  rbac       Print the rights that a controller is granted, used, lacked or never used.
+  replay     Execute a recorded reconcile again with today's code, and compare.
+  record     List, export and prune what runs have recorded.
   new        Write the folder of a new controller, small and working.
   options    List the flags that every verb takes.
   version    Print the version of this tool.
@@ -97,7 +101,8 @@ def test_the_options_fit_80_columns(capsys: Captured) -> None:
             ["zzz"],
             (
                 "error[CTRL-USAGE]: Unknown verb: 'zzz'.\n"
-                "next: the verbs are: run, list, install, uninstall, example, simulate, new, options, version\n"
+                "next: the verbs are: run, trace, plan, list, install, uninstall, example, "
+                "simulate, explain, queue, rbac, replay, record, new, options, version\n"
             ),
         ),
         (
