@@ -22,15 +22,15 @@ from kubectl_ctrl.render.tracks import Span, grouped, laid, micros, span_of
 
 Event = dict[str, Any]
 
-# Between the threads of one controller and the next; a track's own threads stand beside it.
-_CONTROLLER = 1000
-_BESIDE = 500
+# Numbers of threads: of workers from 1 on, and far above them of those that stand beside one.
+_BESIDE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slice:
     """Where an attempt was drawn."""
 
+    number: int
     pid: int
     tid: int
     span: Span
@@ -51,21 +51,23 @@ def _events(story: Story) -> Iterator[Event]:
     drawn: dict[str, _Slice] = {}
     style = Style(unicode=True)
     runs = {run.id: run for run in story.runs}
-    for place, ((run, controller), attempts) in enumerate(grouped(story.attempts).items()):
+    first = 1  # thread of a controller's first worker
+    beside: dict[tuple[int, int], int] = {}
+    for (run, controller), attempts in grouped(story.attempts).items():
         if run not in pids:
             pids[run] = len(pids) + 1
             yield from _process(pids[run], run, runs.get(run))
         lanes = laid([span_of(attempt) for attempt in attempts])
-        first = place * _CONTROLLER + 1
-        for lane in range(max(lane for lane, _ in lanes) + 1):
+        workers = max(lane for lane, _ in lanes) + 1
+        for lane in range(workers):
             yield _meta("thread_name", pids[run], first + lane, name=f"{escaped(controller)} worker {lane + 1}")
-            yield _meta("thread_sort_index", pids[run], first + lane, sort_index=first + 2 * lane)
+            yield _meta("thread_sort_index", pids[run], first + lane, sort_index=2 * (first + lane))
         primary = _primary(runs.get(run), controller)
-        beside: set[int] = set()
         for attempt, (lane, span) in zip(attempts, lanes, strict=True):
-            drawn[attempt.id] = slice_ = _Slice(pid=pids[run], tid=first + lane, span=span)
+            drawn[attempt.id] = slice_ = _Slice(number=len(drawn) + 1, pid=pids[run], tid=first + lane, span=span)
             yield from _attempt(attempt, slice_, style, primary)
             yield from _calls(attempt, slice_, style, beside)
+        first += workers
     calls = {made.call.id: made for attempt in story.attempts for made in attempt.calls}
     for number, link in enumerate(links(story.attempts), 1):
         yield from _flow(number, link, drawn, calls)
@@ -91,7 +93,8 @@ def _attempt(attempt: Recorded, slice_: _Slice, style: Style, primary: Resource 
     begin, end = slice_.span
     at = {"pid": slice_.pid, "tid": slice_.tid}
     ready = min(micros(attempt.started - attempt.waited), begin)
-    queued = {"cat": "queue", "name": "queued", "id": attempt.id, **at}
+    # Viewers read it as a hexadecimal number.
+    queued = {"cat": "queue", "name": "queued", "id": f"0x{slice_.number:x}", **at}
     reason = why(attempt.causes, attempt.causes_total, style, primary)
     if ready < begin:
         yield {
@@ -123,16 +126,18 @@ def _category(attempt: Recorded) -> str:
     return f"reconcile,{attempt.verdict.outcome.value}" if attempt.verdict else f"reconcile,{outcome_text(attempt)}"
 
 
-def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: set[int]) -> Iterator[Event]:
+def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[int, int], int]) -> Iterator[Event]:
     """Calls lie within their attempt's slice; those made at the same time on threads beside it."""
     lanes = laid([_within(made, slice_.span) for made in attempt.calls])
     for made, (lane, span) in zip(attempt.calls, lanes, strict=True):
-        # Each worker has as many threads beside it as its busiest attempt needs; they are shared by all of them.
-        tid = slice_.tid + (_BESIDE + lane * (_BESIDE // 10) if lane else 0)
-        if lane and tid not in beside:
-            beside.add(tid)
-            yield _meta("thread_name", slice_.pid, tid, name="calls beside")
-            yield _meta("thread_sort_index", slice_.pid, tid, sort_index=slice_.tid * 2)
+        tid = slice_.tid
+        if lane:
+            # Each worker has as many threads beside it as its busiest attempt needs; all its attempts share them.
+            known = len(beside)
+            tid = beside.setdefault((slice_.tid, lane), _BESIDE + known)
+            if len(beside) > known:
+                yield _meta("thread_name", slice_.pid, tid, name="calls beside")
+                yield _meta("thread_sort_index", slice_.pid, tid, sort_index=2 * slice_.tid + 1)
         call = made.call
         args = {
             "call": call.id,

@@ -79,8 +79,11 @@ def test_waits_are_pairs_that_end_where_the_attempt_begins() -> None:
     found = events(shown)
     begins, ends = ({event["id"]: event for event in of(found, phase)} for phase in "be")
     starts = {slice_["args"]["attempt"]: slice_["ts"] for slice_ in of(found, "X") if "attempt" in slice_["args"]}
-    assert begins.keys() == ends.keys() == starts.keys()
-    assert all(begins[id_]["ts"] < ends[id_]["ts"] == start for id_, start in starts.items())
+    assert begins.keys() == ends.keys()
+    assert len(begins) == len(starts) == 60
+    for id_, begin in begins.items():
+        assert int(id_, 16) > 0
+        assert begin["ts"] < ends[id_]["ts"] == starts[begin["args"]["attempt"]]
 
 
 def test_processes_and_threads_have_names() -> None:
@@ -110,7 +113,10 @@ def test_calls_made_at_once_get_threads_of_their_own() -> None:
     tids = [slice_["tid"] for slice_ in of(found, "X")]
     assert len(tids) == 3
     assert len(set(tids)) == 2
-    assert sum(event["args"].get("name") == "calls beside" for event in of(found, "M")) == 1
+    beside = [event["tid"] for event in of(found, "M") if event["args"].get("name") == "calls beside"]
+    assert beside == [max(tids)]
+    order = {event["tid"]: event["args"]["sort_index"] for event in of(found, "M") if "sort_index" in event["args"]}
+    assert order[beside[0]] == order[1] + 1
 
 
 def test_an_empty_story_is_a_trace_too() -> None:
