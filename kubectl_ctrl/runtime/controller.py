@@ -294,8 +294,8 @@ class Controller:
         return self._watching.back.told()
 
     def state(self, *, leading: bool, synced: bool, message: str) -> State:
-        lanes = self._queue.lanes()
-        crowds = (Crowd(namespace=str(one.name), ready=one.ready, since=one.since) for one in lanes[:_MOST_CROWDS])
+        lanes, namespaces = self._queue.lanes(_MOST_CROWDS)
+        crowds = (Crowd(namespace=str(one.name), ready=one.ready, since=one.since) for one in lanes)
         return State(
             controller=self.spec.name,
             at=self._clock.now(),
@@ -306,7 +306,7 @@ class Controller:
             workers=self._run.options.workers,
             depth=self.depth,
             crowds=tuple(crowds),
-            namespaces=len(lanes),
+            namespaces=namespaces,
         )
 
     @property

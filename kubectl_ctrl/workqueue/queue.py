@@ -7,6 +7,7 @@ dirty and not running; only ready keys are in `Ready`. One that becomes dirty wh
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -231,15 +232,15 @@ class Queue(Generic[K, C]):
         waiting = [timer for timer in timers if timer.item.work is None and timer.item.queued is None]
         return entries + [self._delayed_entry(timer, wall - now) for timer in waiting[:room]]
 
-    def lanes(self) -> list[Lane]:
-        """The lanes that have ready keys, the fullest first; a look at each lane, and none at its keys."""
+    def lanes(self, most: int) -> tuple[list[Lane], int]:
+        """The fullest lanes that have ready keys, and how many have any; a look at each lane, and none at its keys."""
         self._catch_up()
-        found: dict[object, Lane] = {}
+        found: dict[object, tuple[int, float]] = {}
         for count, item in self._ready.lanes():
-            known = found.get(item.lane)
-            since = item.pile.first_at if known is None else min(known.since, item.pile.first_at)
-            found[item.lane] = Lane(name=item.lane, ready=count + (known.ready if known else 0), since=since)
-        return sorted(found.values(), key=lambda lane: (-lane.ready, lane.since))
+            known, since = found.get(item.lane, (0, item.pile.first_at))
+            found[item.lane] = known + count, min(since, item.pile.first_at)
+        fullest = heapq.nsmallest(most, found.items(), key=lambda entry: (-entry[1][0], entry[1][1]))
+        return [Lane(name=name, ready=ready, since=since) for name, (ready, since) in fullest], len(found)
 
     @property
     def counts(self) -> Counts:

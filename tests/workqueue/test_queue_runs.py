@@ -220,11 +220,13 @@ async def test_lanes_tell_how_many_wait_where_and_since_when(queue: Q, clock: Fa
     queue.add_after("d/1", "x", 60)
     work = take(queue)
     assert work.key == "a/1"
-    assert queue.lanes() == [
+    fullest = [
         Lane(name="b", ready=3, since=began),
         Lane(name="c", ready=1, since=began),
         Lane(name="a", ready=1, since=began),
     ]
+    assert queue.lanes(9) == (fullest, 3)
+    assert queue.lanes(1) == (fullest[:1], 3)
 
 
 @virtual
