@@ -62,7 +62,7 @@ def run(app: App, given: Given) -> int:
         raise UsageError(f"{flags} cannot be asked for together.", next_step="ask for one after the other")
     [word] = given.arguments
     if not asked:
-        parts = _bundled_or_code(word)
+        parts = _parts(app, given, word)
         _show(app, list(parts.rbac), form or "yaml", f"{parts.name} brings no rbac.yaml.")
         return 0
     meant = recordings.meant_recording(app, given)
@@ -129,9 +129,16 @@ def _account(recording: Recording, cluster: str, about: _About) -> Account:
     return account(about.name, about.plays, calls, states=moments[:1], granted=granted, beside=beside, user=about.user)
 
 
-def _bundled_or_code(word: str) -> Parts:
+def _parts(app: App, given: Given, word: str) -> Parts:
+    """The manifests of a controller that may never have run; one that ran is known by its name, too."""
     if word in BUNDLED:
         return read_parts(bundled.folder(word), word)
+    try:
+        meant = recordings.meant_recording(app, given)
+        with meant.recording as recording:
+            return _about(recording, meant.cluster.key, word).parts
+    except NotRecorded:
+        pass
     from kubectl_ctrl.cli import sources
 
     [sourced] = sources.resolve([word])

@@ -52,6 +52,9 @@ def queue_lines(look: Look, style: Style) -> list[str]:
 def _block(sighting: Sighting, look: Look, style: Style) -> list[str]:
     lines = [_painted(line, sighting.life, style) for line in _head(sighting, look.now, style)]
     state = sighting.state
+    if sighting.gaps:
+        lost = "1 row" if sighting.gaps == 1 else f"{sighting.gaps} rows"
+        lines.append(f"  {lost} of its recording were lost, so this may be old")
     if state is None or sighting.life is Life.ENDED:
         return lines
     # Of one that is gone its last word is told: what was so then, and for how long it had been so.

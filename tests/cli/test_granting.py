@@ -130,6 +130,13 @@ def test_a_controller_of_ones_own_is_known_by_its_word_and_by_its_path(
     for word in ("foo", "./mine.py", "mine.py", str(tmp_path)):
         assert main(["rbac", word, "--from-trace"]) == 0
         assert "configmaps" in capsys.readouterr().out
+    (tmp_path / "rbac.yaml").write_text(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: mine}\n"
+        "rules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]\n"
+    )
+    assert main(["rbac", "mine.py"]) == 0
+    assert "resources: [secrets]" in capsys.readouterr().out
+    (tmp_path / "rbac.yaml").unlink()
     assert main(["rbac", "foo", "--unused"]) == 1
     assert "brings no rbac.yaml" in capsys.readouterr().err
 

@@ -82,7 +82,7 @@ ALL = (
     ),
     replace(FOO, controller="mine", run="r0ab", pid=78, recorded=False, state=None),
     replace(FOO, controller="idle", run="r0ac", pid=79, life=Life.STOPPED, seen=NOON - 42, state=IDLE),
-    replace(FOO, controller="busy", run="r0ad", pid=80, life=Life.SILENT, seen=NOON - 42, state=IDLE),
+    replace(FOO, controller="busy", run="r0ad", pid=80, gaps=3, life=Life.SILENT, seen=NOON - 42, state=IDLE),
     replace(FOO, controller="away", run="r0ae", pid=81, life=Life.ELSEWHERE, seen=NOON - 3, state=None),
     replace(FOO, controller="over", run="r0af", pid=82, life=Life.ENDED, seen=NOON - 60, state=IDLE),
 )
