@@ -65,6 +65,7 @@ class Cases:
 
     def case(self, asked: Asked, controller: str, live: Mapping[Place, Body]) -> Case:
         attempts = self._attempts(asked, controller, _ATTEMPTS)
+        cut = len(attempts) >= _ATTEMPTS
         uids = [uid for uid, *_ in self._recording.uids(self._cluster, asked.resource, asked.key)]
         body = live.get((asked.resource, asked.key))
         uid = asked.uid or _uid(body) or next(iter(uids), "")
@@ -84,6 +85,7 @@ class Cases:
             stopped=run is not None and self.stopped(run, controller),
             moment=self.moment(run, controller),
             attempts=tuple(attempts),
+            cut=cut,
             others=self._others(attempts, {attempt for attempt, _ in writers.values()}),
             writers=writers,
             bodies={**self._bodies(asked, uid, attempts), **live},

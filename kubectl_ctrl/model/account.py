@@ -127,7 +127,8 @@ class Account:
     context: str
     now: float
     since: float | None
-    attempts: int
+    attempts: int  # that were looked at
+    cut: bool = False  # there are more, before these
     why: tuple[Fact, ...]
     qualifier: Qualifier | None = None
     chain: tuple[Step, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
-from kubectl_ctrl.model.account import Account, Coming, Fact, Finding, Gap, Risk, Single, Step, Try, Turn
+from kubectl_ctrl.model.account import Account, Coming, Fact, Finding, Gap, Risk, Single, Standing, Step, Try, Turn
 from kubectl_ctrl.model.attempt import Call, Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
@@ -96,7 +96,8 @@ def _by(account: Account, style: Style) -> Iterator[str]:
         who = f"by {account.controller}, run {account.run}" if account.run else f"by {account.controller}"
         where = f", context {account.context}" if account.context else ""
         reconciles = "1 reconcile" if account.attempts == 1 else f"{account.attempts} reconciles"
-        text = f"{who}{where}; {reconciles} recorded"
+        looked = f"the last {reconciles} looked at" if account.cut else f"{reconciles} recorded"
+        text = f"{who}{where}; {looked}"
         yield painted(cut(escaped(text), style.width, mark=style.mark), "2", style)
 
 
@@ -104,7 +105,8 @@ def _as_of(account: Account, style: Style) -> Iterator[str]:
     """Since when nobody keeps it so."""
     if account.qualifier is not None:
         one = account.qualifier
-        yield f"{timestamp(one.since, style)}: {account.controller} is {one.standing.value}: {one.text}"
+        verb = "has" if one.standing is Standing.ENDED else "is"
+        yield f"{timestamp(one.since, style)}: {account.controller} {verb} {one.standing.value}: {one.text}"
 
 
 def fact_text(fact: Fact, style: Style) -> str:

@@ -43,6 +43,7 @@ class Case:
     stopped: bool = False  # it is there and is stopped, by SIGSTOP or a debugger
     moment: Moment | None = None
     attempts: tuple[Recorded, ...] = ()  # oldest first
+    cut: bool = False  # there are more before these
     others: Mapping[str, Recorded] = field(default_factory=dict)  # attempts of other objects that had to do with it
     writers: Mapping[Version, tuple[str, str]] = field(default_factory=dict)  # which attempt's which call wrote it
     bodies: Mapping[Place, Body] = field(default_factory=dict)

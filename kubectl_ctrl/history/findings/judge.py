@@ -51,6 +51,7 @@ def judge(case: Case) -> Account:
         now=case.now,
         since=found.since,
         attempts=len(case.attempts),
+        cut=case.cut,
         why=found.why,
         qualifier=qualifier,
         chain=steps,

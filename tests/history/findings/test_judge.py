@@ -264,6 +264,7 @@ def test_twice_is_no_fight_and_neither_is_a_field_that_grows() -> None:
 def test_several_strangers_are_no_fight() -> None:
     by_many = [theirs(number, by=f"manager-{number}") for number in (10, 20, 30)]
     assert judge(case(*by_many)).finding is Finding.CONVERGED
+    assert judge(case(*by_many, theirs(40, by=""))).finding is Finding.CONVERGED
 
 
 def test_a_step_that_is_noted_for_nobody_is_shown_so_and_not_counted() -> None:
