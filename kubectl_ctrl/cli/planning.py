@@ -34,7 +34,7 @@ from kubectl_ctrl.model.plan import Plan
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.plan import plan_json, plan_lines
-from kubectl_ctrl.render.sides import sides_of
+from kubectl_ctrl.render.sides import secrecy_of, sides_of
 from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.runtime.planned.client import PlanClient
 from kubectl_ctrl.runtime.planned.planning import Planner, PlanOptions
@@ -71,11 +71,13 @@ def run(app: App, given: Given) -> int:
     with logging_to(app.err, form="text", verbosity=app.verbosity):
         plan = asyncio.run(_planned(app, given, wanted, resolved))
         _answer(app, plan, form, whole=given["diff"])
+        secrecy = secrecy_of(plan)
         if given["diff"] and form in ("", "text"):
-            sides = [sides_of(fate) for fate in (*plan.given, *plan.fates) if fate.effect is not Becomes.FOREIGN]
-            compare(app, sides)
-    if plan.error is not None:
-        raise plan.error
+            fates = [fate for fate in (*plan.given, *plan.fates) if fate.effect is not Becomes.FOREIGN]
+            compare(app, [sides_of(fate, secrecy) for fate in fates])
+    if (error := plan.error) is not None:
+        error.message = secrecy.text(error.message)
+        raise error
     return 1 if plan.changed else 0
 
 

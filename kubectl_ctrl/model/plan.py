@@ -82,6 +82,7 @@ class Plan:
     fates: tuple[Fate, ...] = ()  # in the order in which they were first touched
     to_fixpoint: bool = False
     settled: bool = True  # False: it would still write after the last round
+    secrets: tuple[Obj, ...] = field(default=(), repr=False)  # that it saw: whoever shows it hides what they hold
 
     @property
     def rounds(self) -> int:

@@ -111,10 +111,11 @@ class Secrecy:
         return replace(why, changes=changes, detail=self.text(why.detail))
 
     def _changes(self, changes: Changes) -> Changes:
-        shown = _mapped(self._difference, changes.shown)
+        shown = _mapped(self.difference, changes.shown)
         return changes if shown is changes.shown else replace(changes, shown=shown)
 
-    def _difference(self, one: Difference) -> Difference:
+    def difference(self, one: Difference) -> Difference:
+        """A difference as it may be shown."""
         shown = masked_difference(one)
         if not self._values:
             return shown

@@ -13,15 +13,16 @@ from dataclasses import replace
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from kubectl_ctrl.model.attempt import Intent, Outcome, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Intent, Outcome, Verdict
 from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, HIDDEN, Difference, Marker, diff
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.masking import MASK, is_secret, masked_difference
+from kubectl_ctrl.model.masking import MASK, is_secret
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.render.attempts import Style
-from kubectl_ctrl.render.sides import shown_sides
+from kubectl_ctrl.render.sides import secrecy_of, shown_sides
 from kubectl_ctrl.render.text import cut, escaped
 
 _MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.UNCHANGED: "=", Effect.FOREIGN: "="}
@@ -46,23 +47,24 @@ class Row(NamedTuple):
 
 def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
     """The whole plan."""
+    plan, secrecy = _quiet(plan), secrecy_of(plan)
     dot = " · " if style.unicode else ", "
     rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds} rounds"
     still = f"{dot}all other controllers stand still" if plan.to_fixpoint else ""
     yield _fit(f"reads live{dot}writes dry-run on server{dot}{rounds}{still}", style)
     if plan.given:
         yield "once the file is applied:"
-        yield from _rows(plan, plan.given, style)
+        yield from _rows(plan, plan.given, style, secrecy)
         yield f"{plan.controller} then:"
-    yield from _rows(plan, plan.fates, style)
+    yield from _rows(plan, plan.fates, style, secrecy)
     for line in (*_writes(plan), *_unsent(plan)):
         yield from _folded(line, style)
     yield from _ending(plan, style)
 
 
-def _rows(plan: Plan, fates: Iterable[Fate], style: Style) -> Iterator[str]:
+def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> Iterator[str]:
     """In columns: as wide as they need to be, and none wider than is good for the others."""
-    rows = [row for fate in fates for row in _rows_of(fate, plan.requests[0].namespace)]
+    rows = [row for fate in fates for row in _rows_of(fate, plan.requests[0].namespace, secrecy)]
     who = max((len(row.who) for row in rows if len(row.who) <= _WIDEST), default=0)
     path = max((len(row.path) for row in rows if len(row.path) <= _WIDEST), default=0)
     for row in rows:
@@ -80,10 +82,10 @@ def _rows(plan: Plan, fates: Iterable[Fate], style: Style) -> Iterator[str]:
         yield _INDENT + _change(row.change, style, width - len(_INDENT))
 
 
-def _rows_of(fate: Fate, namespace: str) -> Iterator[Row]:
+def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy) -> Iterator[Row]:
     mark, who = _MARKS[fate.effect], object_name(fate.resource, fate.key, namespace)
     lines = _told(fate)
-    differences = differences_of(fate) if fate.effect is Effect.CHANGED else ()
+    differences = differences_of(fate, secrecy) if fate.effect is Effect.CHANGED else ()
     if not lines and not differences:
         lines = ["changed in nothing but who owns which field"]
     for line in lines:
@@ -113,10 +115,26 @@ def _told(fate: Fate) -> list[str]:
     return [", ".join([told, *aside])]
 
 
-def differences_of(fate: Fate) -> tuple[Difference, ...]:
+def differences_of(fate: Fate, secrecy: Secrecy) -> tuple[Difference, ...]:
     """What differs, without what says nothing, and with what may not be shown hidden."""
     found = diff(fate.before, fate.after, ignore=BOOKKEEPING, keys_only=is_secret(fate.resource))
-    return tuple(map(masked_difference, (part for one in found for part in _opened(one))))
+    return tuple(secrecy.difference(part) for one in found for part in _opened(one))
+
+
+def _quiet(plan: Plan) -> Plan:
+    """The plan with its messages as they may be shown."""
+    secrecy = secrecy_of(plan)
+
+    def quiet(attempt: Attempt) -> Attempt:
+        verdict = replace(attempt.verdict, message=secrecy.text(attempt.verdict.message))
+        intents = tuple(replace(it, message=secrecy.text(it.message)) for it in attempt.intents)
+        return replace(attempt, verdict=verdict, intents=intents, skipped=tuple(map(secrecy.text, attempt.skipped)))
+
+    return replace(
+        plan,
+        passes=tuple(replace(one, attempt=quiet(one.attempt)) for one in plan.passes),
+        fates=tuple(replace(one, note=secrecy.text(one.note)) for one in plan.fates),
+    )
 
 
 def _opened(one: Difference) -> list[Difference]:
@@ -262,6 +280,7 @@ def _fit(line: str, style: Style) -> str:
 
 def plan_json(plan: Plan, *, objects: bool = False) -> dict[str, Any]:
     """The plan for machines; the schema's name says which version of it this is. `objects`: also both states whole."""
+    plan, secrecy = _quiet(plan), secrecy_of(plan)
     return {
         "schema": "kubectl-ctrl.plan/v1",
         "controller": plan.controller,
@@ -269,26 +288,26 @@ def plan_json(plan: Plan, *, objects: bool = False) -> dict[str, Any]:
         "toFixpoint": plan.to_fixpoint,
         "settled": plan.settled,
         "changes": len(plan.changed),
-        "given": [_fate_json(fate, objects=objects) for fate in plan.given],
-        "objects": [_fate_json(fate, objects=objects) for fate in plan.fates],
+        "given": [_fate_json(fate, secrecy, objects=objects) for fate in plan.given],
+        "objects": [_fate_json(fate, secrecy, objects=objects) for fate in plan.fates],
         "reconciles": [_pass_json(one) for one in plan.passes],
     }
 
 
-def _fate_json(fate: Fate, *, objects: bool) -> dict[str, Any]:
+def _fate_json(fate: Fate, secrecy: Secrecy, *, objects: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {
         **_place_json(fate.resource, fate.key),
         "effect": fate.effect.value,
         "checkedByServer": fate.checked,
         "note": fate.note,
-        "changed": _changed_json(fate),
+        "changed": _changed_json(fate, secrecy),
     }
     if objects and fate.effect not in (Effect.UNCHANGED, Effect.FOREIGN):
-        shown["live"], shown["planned"] = shown_sides(fate)
+        shown["live"], shown["planned"] = shown_sides(fate, secrecy)
     return shown
 
 
-def _changed_json(fate: Fate) -> list[dict[str, Any]]:
+def _changed_json(fate: Fate, secrecy: Secrecy) -> list[dict[str, Any]]:
     if fate.effect is not Effect.CHANGED:
         return []
     return [
@@ -300,7 +319,7 @@ def _changed_json(fate: Fate) -> list[dict[str, Any]]:
                 if side is not ABSENT
             },
         }
-        for one in differences_of(fate)
+        for one in differences_of(fate, secrecy)
     ]
 
 

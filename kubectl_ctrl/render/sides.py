@@ -11,11 +11,12 @@ from difflib import unified_diff
 from typing import Any
 
 from kubectl_ctrl.model import manifests
-from kubectl_ctrl.model.masking import MASK, masked
+from kubectl_ctrl.model.masking import MASKED, is_secret, masked
 from kubectl_ctrl.model.objects import Obj, version_of
 from kubectl_ctrl.model.patches import same
-from kubectl_ctrl.model.plan import Fate
+from kubectl_ctrl.model.plan import Fate, Plan
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.render.text import escaped
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
@@ -30,15 +31,22 @@ class Sides:
     merged: str = field(repr=False)
 
 
-def sides_of(fate: Fate) -> Sides:
-    live, merged = shown_sides(fate)
+def secrecy_of(plan: Plan) -> Secrecy:
+    """What is to be hidden in everything that is shown of a plan."""
+    secrecy = Secrecy()
+    secrecy.learn(plan.secrets)
+    return secrecy
+
+
+def sides_of(fate: Fate, secrecy: Secrecy) -> Sides:
+    live, merged = shown_sides(fate, secrecy)
     resource, key = fate.resource, fate.key
     group = f"{resource.group}." if resource.group else ""
     name = f"{group}{resource.version}.{resource.kind}.{key.namespace}.{key.name}"
     return Sides(name=name.replace(":", "-"), live=_yaml(live), merged=_yaml(merged))
 
 
-def shown_sides(fate: Fate) -> tuple[Obj | None, Obj | None]:
+def shown_sides(fate: Fate, secrecy: Secrecy) -> tuple[Obj | None, Obj | None]:
     """Both states without what says nothing here, and without what may not be shown."""
     live, merged = _bare(fate.before), _bare(fate.after)
     if merged is not None:
@@ -47,7 +55,9 @@ def shown_sides(fate: Fate) -> tuple[Obj | None, Obj | None]:
         if live is not None and version_of(live):
             meta["resourceVersion"] = version_of(live)
         merged = {**merged, "metadata": meta}
-    return _hidden(live, merged, fate.resource, "before"), _hidden(merged, live, fate.resource, "after")
+    pairs = ((live, merged, "before"), (merged, live, "after"))
+    before, after = (_hidden(one, other, fate.resource, secrecy, which) for one, other, which in pairs)
+    return before, after
 
 
 def unified(sides: Sides, *, color: bool = False) -> Iterator[str]:
@@ -70,21 +80,23 @@ def _bare(obj: Obj | None) -> Obj | None:
     return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
 
 
-def _hidden(obj: Obj | None, other: Obj | None, resource: Resource, which: str) -> Obj | None:
+def _hidden(obj: Obj | None, other: Obj | None, resource: Resource, secrecy: Secrecy, which: str) -> Obj | None:
     if obj is None:
         return None
-    shown: Obj = _marked(masked(obj, resource)[0], obj, other, which)
+    kept = masked(obj, resource)[0] if is_secret(resource) else secrecy.kept(obj)
+    meta = {key: value for key, value in kept["metadata"].items() if key != MASKED}
+    shown: Obj = _marked({**kept, "metadata": meta}, obj, other, which)
     return shown
 
 
 def _marked(shown: Any, value: Any, other: Any, which: str) -> Any:
-    """Each mask that stands for a value which the other side has another of says so."""
+    """Each text in which something is hidden says so where the other side has another one."""
     if isinstance(shown, dict) and isinstance(value, dict):
         others = other if isinstance(other, dict) else {}
         return {key: _marked(part, value.get(key), others.get(key), which) for key, part in shown.items()}
     if isinstance(shown, list) and isinstance(value, list):
         peers = other if isinstance(other, list) and len(other) == len(shown) else [None] * len(shown)
         return [_marked(part, was, peer, which) for part, was, peer in zip(shown, value, peers, strict=True)]
-    if shown != MASK or value == MASK or other is None or same(value, other):
+    if shown == value or other is None or same(value, other):
         return shown
-    return f"{MASK} ({which})"
+    return f"{shown} ({which})"

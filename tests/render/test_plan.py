@@ -10,9 +10,10 @@ import pytest
 
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.plan import Effect, Fate, Plan
+from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.plan import plan_json, plan_lines, then
-from kubectl_ctrl.render.sides import sides_of, unified
+from kubectl_ctrl.render.sides import secrecy_of, sides_of, unified
 from tests.render import plans
 from tests.render.plans import FAILED, GROWN, KEPT, MADE, MIXED, NOTHING, OF_A_FILE, RESTLESS
 
@@ -54,7 +55,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_nothing_that_steers_a_terminal_gets_out() -> None:
     assert "\x1b" not in text(MIXED, PIPE)
-    assert "\x1b" not in "\n".join(unified(sides_of(plans.GONE)))
+    assert "\x1b" not in "\n".join(unified(sides_of(plans.GONE, secrecy_of(NOTHING))))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_what_follows_in_words(verdict: Verdict, words: str) -> None:
 
 
 def diffed(fate: Fate, *, color: bool = False) -> str:
-    return "\n".join(unified(sides_of(fate), color=color)) + "\n"
+    return "\n".join(unified(sides_of(fate, secrecy_of(NOTHING)), color=color)) + "\n"
 
 
 def test_a_diff_looks_like_this() -> None:
@@ -87,8 +88,8 @@ def test_a_diff_looks_like_this() -> None:
 
 
 def test_files_are_named_as_kubectl_diff_names_them() -> None:
-    assert sides_of(GROWN).name == "apps.v1.Deployment.default.web"
-    assert sides_of(KEPT).name == "v1.Secret.default.key"
+    assert sides_of(GROWN, secrecy_of(NOTHING)).name == "apps.v1.Deployment.default.web"
+    assert sides_of(KEPT, secrecy_of(NOTHING)).name == "v1.Secret.default.key"
 
 
 def test_a_secret_shows_which_values_change_and_none_of_them() -> None:
@@ -109,11 +110,27 @@ def test_what_looks_like_a_secret_is_hidden_in_any_object() -> None:
     assert "spec.password   *** → ***" in shown
 
 
+def test_what_a_secret_holds_is_hidden_wherever_it_turns_up() -> None:
+    before = plans.obj(plans.FOOS, "web", spec={"url": "postgres://first-canary-7@db", "size": 1})
+    after = plans.next_of(before, spec={"url": "postgres://second-canary-7@db", "size": 1})
+    said = {"spec": {"old": "first-canary-7", "new": "second-canary-7"}}
+    found = plans.fate(plans.FOOS, "web", Effect.CHANGED, before, after)
+    secret = plans.obj(SECRETS, "key", stringData=said["spec"])
+    failed = Verdict(outcome=Outcome.RETRY, message="Nobody logs in with second-canary-7.")
+    left = replace(plans.LEFT, note="ensure refused: 'first-canary-7' is no word.")
+    passes = (plans.made_pass(failed, plans.step("patch", found)),)
+    plan = replace(NOTHING, fates=(found, left), passes=passes, secrets=(secret,))
+    shown = text(plan, PIPE) + "\n".join(unified(sides_of(found, secrecy_of(plan))))
+    assert "canary" not in shown + json.dumps(plan_json(plan, objects=True))
+    assert "spec.url   postgres://***@db → postgres://***@db" in shown
+    assert "-  url: 'postgres://***@db (before)'" in shown or "-  url: postgres://***@db (before)" in shown
+
+
 def test_the_plans_own_versions_are_not_shown() -> None:
-    live, merged = sides_of(GROWN).live, sides_of(GROWN).merged
+    live, merged = sides_of(GROWN, secrecy_of(NOTHING)).live, sides_of(GROWN, secrecy_of(NOTHING)).merged
     assert "resourceVersion: '7'" in live
     assert "resourceVersion: '7'" in merged
-    assert "resourceVersion" not in sides_of(MADE).merged
+    assert "resourceVersion" not in sides_of(MADE, secrecy_of(NOTHING)).merged
 
 
 # For machines.

@@ -14,6 +14,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, NotInstalled, NotServed, TimedOut
 from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Wish
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
+from kubectl_ctrl.model.masking import is_secret
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step, alike
@@ -88,6 +89,7 @@ class Planner:
             fates=tuple(_all_fates(passes)),
             to_fixpoint=self._options.to_fixpoint,
             settled=settled,
+            secrets=tuple(_secrets(passes, applied)),
         )
 
     async def _snapshot(self) -> Snapshot:
@@ -184,6 +186,17 @@ def _all_fates(passes: Sequence[Pass]) -> Iterator[Fate]:
     for attempt, wish in wishes:
         written.setdefault((wish.resource, wish.key), _left(attempt, wish))
     yield from written.values()
+
+
+def _secrets(passes: Iterable[Pass], given: Iterable[Fate]) -> Iterator[Obj]:
+    """Every state of a Secret that was seen or planned."""
+    for one in passes:
+        for read in one.attempt.reads:
+            yield from read.objects if is_secret(read.resource) else ()
+        for step in one.steps:
+            yield from filter(None, (step.before, step.after) if is_secret(step.resource) else ())
+    for fate in given:
+        yield from filter(None, (fate.before, fate.after) if is_secret(fate.resource) else ())
 
 
 def fates(steps: Sequence[Step]) -> Iterator[Fate]:
