@@ -15,9 +15,10 @@ VERB = Verb(
         "each write is answered as it was, and what it asks for is compared field by\n"
         "field, then its events and its outcome. FILE is what `record export` makes.\n"
         "\n"
-        "Not replayed is what code does outside ctx: files, the network, a clock of its\n"
+        "Not replayed is what code does beside ctx: files, the network, a clock of its\n"
         "own, and what it keeps in memory from one reconcile to the next. It happens\n"
-        "for real, or starts empty, and can make a replay differ.\n"
+        "for real, or starts empty, and can make a replay differ. What it asks for with\n"
+        '`await ctx.outside("price", look)` is recorded, and told again without looking.\n'
         "\n"
         "Not compared, because it says when and not what: metadata that is the server's\n"
         "own, times under keys such as lastTransitionTime, the delay of a retry, and\n"

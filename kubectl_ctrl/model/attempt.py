@@ -96,6 +96,15 @@ class Wish:
     calls: tuple[str, ...] = ()  # ids of the calls made for it
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """One answer from outside the doors that a reconciler let be recorded."""
+
+    name: str
+    value: bytes = field(default=b"", repr=False)  # JSON
+    raised: Raised | None = None  # instead
+
+
 class Outcome(StrEnum):
     DONE = "done"
     AFTER = "after"  # done, and the reconciler asked to be called again after a delay
@@ -165,6 +174,7 @@ class Attempt:
     echoes: int = 0  # events of this attempt's own writes that were dropped while it ran
     skipped: tuple[str, ...] = ()  # writes that were asked for and not needed
     wishes: tuple[Wish, ...] = ()  # what was asked of the writing door, in order
+    outside: tuple[Outside, ...] = ()  # what `ctx.outside` answered, in order
     seed: int = 0  # what `ctx.random` was made from
     times: tuple[float, ...] = ()  # what `ctx.now` answered, in order
     traceback: str = field(default="", repr=False)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
-from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Read, Verdict, Wish
+from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, Wish
 from kubectl_ctrl.model.casetext import Part, read_difference, shown_difference
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.masking import masked
@@ -133,6 +133,7 @@ class _Shelf:
             "seed": str(attempt.seed),
             "times": list(attempt.times),
             "reads": [self._read(one) for one in attempt.reads],
+            "outside": [_outside(one) for one in attempt.outside],
             "wishes": [self._wish(one) for one in attempt.wishes],
             "events": [
                 {"type": one.type, "reason": one.reason, "message": one.message, "about": list(one.about)}
@@ -228,6 +229,15 @@ def _resource(one: Resource) -> dict[str, Any]:
     }
 
 
+def _outside(one: Outside) -> dict[str, Any]:
+    if one.raised is not None:
+        return {"name": one.name, "error": _error(one.raised)}
+    if not one.value:
+        return {"name": one.name}
+    value = json.loads(one.value)
+    return {"name": one.name, "value": masked(value)[0] if isinstance(value, dict) else value}
+
+
 def _error(raised: Raised) -> dict[str, Any]:
     causes = [_full({"reason": one.reason, "message": one.message, "field": one.field}) for one in raised.causes]
     return _full(
@@ -302,6 +312,7 @@ class _Taken:
             seed=of.seed("seed"),
             times=tuple(part.a_moment() for part in of.parts("times")),
             reads=tuple(self._read(part) for part in of.parts("reads")),
+            outside=tuple(_taken_outside(part) for part in of.parts("outside")),
             wishes=tuple(self._wish(part) for part in of.parts("wishes")),
             intents=tuple(_taken_event(part) for part in of.parts("events")),
             verdict=_taken_outcome(of.part("outcome")) if of.has("outcome") else None,
@@ -380,6 +391,12 @@ def _taken_event(part: Part) -> Intent:
         message=part.text("message"),
         about=_taken_key(part.part("about")),
     )
+
+
+def _taken_outside(part: Part) -> Outside:
+    if part.has("error"):
+        return Outside(name=part.text("name"), raised=_taken_error(part.part("error")))
+    return Outside(name=part.text("name"), value=part.part("value").as_json() if part.has("value") else b"")
 
 
 def _taken_error(part: Part) -> Raised:

@@ -10,7 +10,19 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from kubectl_ctrl.model.attempt import Attempt, Call, Echoed, Intent, Read, Started, State, Tally, Verdict, Wish
+from kubectl_ctrl.model.attempt import (
+    Attempt,
+    Call,
+    Echoed,
+    Intent,
+    Outside,
+    Read,
+    Started,
+    State,
+    Tally,
+    Verdict,
+    Wish,
+)
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.diffs import Difference, diff
 from kubectl_ctrl.model.fields import writer
@@ -86,6 +98,7 @@ class Recorded:
     echoes: int = 0  # dropped while it ran
     heard: tuple[Echoed, ...] = ()  # dropped after it had ended
     skipped: tuple[str, ...] = ()
+    outside: tuple[Outside, ...] = ()
     seed: int = 0
     times: tuple[float, ...] = ()
     traceback: str = field(default="", repr=False)
@@ -261,6 +274,7 @@ def told(what: Attempt | Started, *, steps: bool = True) -> Recorded:
         intents=what.intents,
         echoes=what.echoes,
         skipped=what.skipped,
+        outside=what.outside,
         seed=what.seed,
         times=what.times,
         traceback=what.traceback,

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from kubectl_ctrl.model.attempt import Intent, Raised, Read, Wish
+from kubectl_ctrl.model.attempt import Intent, Outside, Raised, Read, Wish
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.masking import (
     LAST_APPLIED,
@@ -89,6 +89,7 @@ class Secrecy:
             "wishes": _mapped(self._wish, recorded.wishes),
             "intents": _mapped(self._intent, recorded.intents),
             "skipped": _mapped(self.text, recorded.skipped),
+            "outside": _mapped(self._outside, recorded.outside),
         }
         # Most attempts have nothing to hide, and there are many of them.
         changed = {name: values for name, values in changed.items() if values is not getattr(recorded, name)}
@@ -138,6 +139,15 @@ class Secrecy:
         shown, hidden = masked(body, wish.resource)
         found = self._searched(shown) if self._values else shown
         return json.dumps(found, separators=(",", ":")).encode() if hidden or found is not body else wish.body
+
+    def _outside(self, one: Outside) -> Outside:
+        raised = one.raised and self._raised(one.raised)
+        if not (one.value and (self._values or may_hold_secrets(one.value))):
+            return one if raised is one.raised else replace(one, raised=raised)
+        value = json.loads(one.value)
+        shown = masked(value)[0] if isinstance(value, dict) else value
+        found = self._searched(shown) if self._values else shown
+        return one if found is value else replace(one, value=json.dumps(found, separators=(",", ":")).encode())
 
     def _raised(self, raised: Raised) -> Raised:
         causes = tuple(replace(cause, message=self.text(cause.message)) for cause in raised.causes)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from kubectl_ctrl.errors import ApiError, CallError, CtrlError
+from kubectl_ctrl.errors import ApiError, CallError, ControllerError, CtrlError
 from kubectl_ctrl.model.attempt import Raised
 from kubectl_ctrl.model.objects import Key, Obj, uid_of
 from kubectl_ctrl.model.resources import Resource
@@ -124,6 +124,21 @@ def as_json(value: Any) -> bytes:
         return json.dumps(value, default=repr).encode()
     except (TypeError, ValueError, RecursionError):
         return json.dumps(f"<{type(value).__name__}>").encode()
+
+
+def plain_json(name: str, value: Any) -> bytes:
+    """Of a value that a replay is to be told again; refuses what would not come back as it was."""
+    try:
+        text = orjson.dumps(value)
+        same = orjson.loads(text) == value
+    except (TypeError, ValueError, RecursionError):
+        same = False
+    if not same:
+        raise ControllerError(
+            f"ctx.outside({name!r}, ...) found a {type(value).__name__} that is no JSON.",
+            next_step="Let it return text, numbers, true, false, None, and lists and dicts of these.",
+        )
+    return text
 
 
 # --- either

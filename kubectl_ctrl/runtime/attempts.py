@@ -143,6 +143,7 @@ class Attempts:
             attempt=notes.attempt,
             read=LiveReader(self._equipment.caches, client, notes),
             write=LiveWriter(self._equipment, client, notes),
+            outside=notes.outside,
             now=lambda: notes.time(self._equipment.clock.now()),
             random=Random(notes.seed),  # noqa: S311  # for spreading and jitter; a replay makes the same one
             log=attempt_log(self._spec.name, notes.attempt, notes.start.request),

@@ -138,6 +138,16 @@ class Writer(Protocol):
         """Say something about an object to whoever describes it. Queued: it never waits and never fails an attempt."""
 
 
+class Outside(Protocol):
+    """Asks what the doors do not tell: a file, another system, what the code remembers from reconciles before.
+
+    What `look()` comes to has to be JSON: it is recorded, and a replay is told the same again without looking. For
+    blocking code: `await ctx.outside("price", lambda: ctx.in_thread(read_price))`.
+    """
+
+    async def __call__(self, name: str, look: Callable[[], Awaitable[T]]) -> T: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What a reconciler is given for one attempt. The doors close when the attempt ends."""
@@ -146,6 +156,7 @@ class Context:
     attempt: str  # `r7f3-12`
     read: Reader
     write: Writer
+    outside: Outside
     now: Callable[[], float]  # wall time
     random: Random
     log: LoggerAdapter[Logger]  # writes the attempt id beside every line

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
+from typing import TypeVar
 
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.attempt import Attempt, Call, Called, Intent, Raised, Read, Started, Told, Verdict, Wish
+from kubectl_ctrl.model.attempt import (
+    Attempt,
+    Call,
+    Called,
+    Intent,
+    Outside,
+    Raised,
+    Read,
+    Started,
+    Told,
+    Verdict,
+    Wish,
+)
 from kubectl_ctrl.model.objects import Obj, uid_of, version_of
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.runtime.asking import Question, raised
+from kubectl_ctrl.runtime.asking import Question, plain_json, raised
 from kubectl_ctrl.runtime.observers import Observers
+
+T = TypeVar("T")
 
 
 class Asked:
@@ -82,6 +97,7 @@ class Notes:
         self._asked: list[Asked] = []
         self._intents: list[Intent] = []
         self._skipped: list[str] = []
+        self._outside: list[Outside] = []
         self._times: list[float] = []
         self._open = True
 
@@ -137,6 +153,19 @@ class Notes:
     def intend(self, intent: Intent) -> None:
         self._intents.append(intent)
 
+    async def outside(self, name: str, look: Callable[[], Awaitable[T]]) -> T:
+        """See contract.Outside."""
+        self.check_open()
+        place = len(self._outside)
+        self._outside.append(Outside(name=name))  # others may ask while this one waits
+        try:
+            value = await look()
+        except Exception as error:
+            self._outside[place] = Outside(name=name, raised=raised(error))
+            raise
+        self._outside[place] = Outside(name=name, value=plain_json(name, value))
+        return value
+
     def time(self, now: float) -> float:
         """What the reconciler was told when it asked for the time."""
         self._times.append(now)
@@ -164,6 +193,7 @@ class Notes:
             echoes=echoes,
             skipped=tuple(self._skipped),
             wishes=tuple(asked.wish() for asked in self._asked),
+            outside=tuple(self._outside),
             seed=self.seed,
             times=tuple(self._times),
             traceback=traceback,

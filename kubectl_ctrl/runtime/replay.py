@@ -1,7 +1,7 @@
 """One recorded attempt executed again, by whatever the reconciler's code is now.
 
-It sees what was recorded: the request, what its reads found, the time, and the same chance. Nothing else is held still:
-what code does outside `ctx` (files, network, a clock of its own, the process's environment) happens for real.
+It sees what was recorded: the request, what its reads and `ctx.outside` found, the time, and the same chance. Nothing
+else is held still: what code does outside `ctx` (files, network, a clock of its own, memory) happens for real.
 
 | recorded attempt                         | replay                                                            |
 |------------------------------------------|-------------------------------------------------------------------|
@@ -15,16 +15,18 @@ what code does outside `ctx` (files, network, a clock of its own, the process's 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import json
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from random import Random
+from typing import TypeVar
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, NotRecorded
 from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Told, Verdict, Wish
 from kubectl_ctrl.model.casefile import Case
 from kubectl_ctrl.model.diffs import Difference
-from kubectl_ctrl.model.masking import MASKED, is_secret
+from kubectl_ctrl.model.masking import MASK, MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.replayed import Finding, Replayed
@@ -34,10 +36,13 @@ from kubectl_ctrl.runtime.attempts import Cut, Ended, Running, reconciled
 from kubectl_ctrl.runtime.contract import Context, Reconciler
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.observers import Observers
+from kubectl_ctrl.runtime.raising import raised_again
 from kubectl_ctrl.runtime.replaydoors import ReplayReader, ReplayWriter, where_in
 from kubectl_ctrl.runtime.runs import attempt_log
 from kubectl_ctrl.runtime.script import Script
 from kubectl_ctrl.runtime.verdict import code_of
+
+T = TypeVar("T")
 
 # As long as a run gives an attempt.
 TIMEOUT = 60.0
@@ -112,11 +117,21 @@ def _start(case: Case, reconcile: Reconciler, clock: Clock, *, cut: bool) -> tup
     script = Script(attempt, clock, cut=cut, stop=lambda: running.cut(Cut.UNKNOWN))
     where = where_in(code_of(reconcile))
     times = _times(attempt)
+
+    async def outside(name: str, look: Callable[[], Awaitable[T]]) -> T:
+        notes.check_open()
+        told = await script.outside(name, where())
+        if told.raised is not None:
+            raise raised_again(told.raised)
+        value: T = json.loads(told.value)
+        return value
+
     ctx = Context(
         request=attempt.request,
         attempt=attempt.id,
         read=ReplayReader(script, notes, where),
         write=ReplayWriter(script, notes, where),
+        outside=outside,
         now=lambda: notes.time(next(times)),
         random=Random(attempt.seed),  # noqa: S311  # the same as it had then
         log=attempt_log(attempt.controller, attempt.id, attempt.request),
@@ -172,6 +187,7 @@ def _hidden(attempt: Recorded) -> Iterator[str]:
     """Objects that were not told whole."""
     for read in attempt.reads:
         yield from (_named(obj, read.resource) for obj in read.objects if MASKED in obj["metadata"])
+    yield from (f"outside {one.name}" for one in attempt.outside if MASK.encode() in one.value)
 
 
 def _named(obj: Obj, resource: Resource) -> str:

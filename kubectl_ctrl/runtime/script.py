@@ -9,13 +9,13 @@ question in its place was, so that what follows can be compared too.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.model.attempt import Read, Wish
+from kubectl_ctrl.model.attempt import Outside, Read, Wish
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.replayed import Fate, Finding
 from kubectl_ctrl.model.resources import Resource
@@ -59,6 +59,9 @@ class Script:
         self._stop = stop
         self._left = dict.fromkeys(range(len(recorded.wishes)))  # not asked again so far
         self._ended = False
+        self._outside: dict[str, deque[Outside]] = defaultdict(deque)
+        for one in recorded.outside:
+            self._outside[one.name].append(one)
         self._queries: dict[_Query, _Queried] = defaultdict(_Queried)
         for read in recorded.reads:
             self._queries[read.verb, read.resource, read.query].answers.append(read)
@@ -87,6 +90,16 @@ class Script:
 
     def _wrote(self, resource: Resource, since: int) -> bool:
         return any(pair.question.resource == resource for pair in self.pairs[since:])
+
+    async def outside(self, name: str, where: str) -> Outside:
+        """The next answer from outside that was recorded under that name."""
+        left = self._outside[name]
+        if not left:
+            await self._end(Finding(fate=Fate.UNKNOWN, verb="outside", text=name, where=where))
+        told = left.popleft()
+        if told.raised is None and not told.value:  # it was cut before it was answered
+            await self._end(None)
+        return told
 
     # Writes.
 

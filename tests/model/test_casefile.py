@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
-from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Read, Verdict, Wish
+from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, Wish
 from kubectl_ctrl.model.casefile import SCHEMA, Case, case_of, dumps, loads
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
@@ -95,6 +95,11 @@ ATTEMPT = Recorded(
         Wish(verb="create", resource=DEPLOYMENTS, key=Key("default", "cut"), body=b'{"a":"\xc3\xa4"}'),
     ),
     intents=(Intent(type="Normal", reason="Synced", message="ok", about=BEAR),),
+    outside=(
+        Outside(name="price", value=b'{"of":["gold",1.5,null]}'),
+        Outside(name="stock", raised=INVALID),
+        Outside(name="cut"),
+    ),
     seed=2**64 - 1,
     times=(10.5, 10.500001),
 )
@@ -181,7 +186,8 @@ EVERY_PLACE = [
     "reads.0", "reads.0.verb", "reads.0.of", "reads.0.found", "reads.0.found.0", "reads.0.wishes", "wishes",
     "wishes.0.options", "wishes.0.answer", "wishes.0.answer.object", "wishes.2.error", "wishes.2.error.code",
     "wishes.2.error.causes", "events", "events.0.about", "outcome", "outcome.outcome", "outcome.delay", "types",
-    "types.deployments\\.v1\\.apps", "objects", "objects.Foo default/bear @7",
+    "outside", "outside.0.name",
+    "outside.0", "outside.1.error", "types.deployments\\.v1\\.apps", "objects", "objects.Foo default/bear @7",
 ]  # fmt: skip
 
 

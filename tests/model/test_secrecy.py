@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.errors import StatusCause
-from kubectl_ctrl.model.attempt import Call, Intent, Outcome, Raised, Read, Verdict, Wish
+from kubectl_ctrl.model.attempt import Call, Intent, Outcome, Outside, Raised, Read, Verdict, Wish
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, MASKED
@@ -102,9 +102,11 @@ def test_nothing_of_an_attempt_holds_it() -> None:
         wishes=(wish, replace(wish, resource=CONFIGMAPS, body=json.dumps({"data": {"z": CANARY}}).encode())),
         intents=(Intent(type="Normal", reason="R", message=CANARY, about=Key("a", "b")),),
         skipped=(CANARY,),
+        outside=(Outside(name="vault", value=json.dumps({"a": [CANARY]}).encode()),),
         traceback=f"ValueError: {CANARY!r}",
     )
     shown = secrecy().told(recorded)
-    everything = [repr(shown), *(wish.body.decode() for wish in shown.wishes), shown.traceback]
+    bodies = [wish.body for wish in shown.wishes] + [one.value for one in shown.outside]
+    everything = [repr(shown), *map(bytes.decode, bodies), shown.traceback]
     assert not [text for text in everything if "4711" in text]
     assert (shown.id, shown.request, len(shown.calls)) == (recorded.id, recorded.request, 1)

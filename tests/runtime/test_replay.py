@@ -6,7 +6,9 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -334,6 +336,54 @@ def test_who_asks_for_the_time_more_often_is_told_the_last_of_it() -> None:
     assert ("data.times", ABSENT, "True") in fields(finding)
 
 
+# --- what is outside
+
+
+def shopper(prices: list[Any], name: str = "price") -> Reconciler:
+    async def look() -> Any:
+        price = prices.pop(0)
+        if isinstance(price, Exception):
+            raise price
+        return price
+
+    async def stock() -> Any:
+        return {"left": [1, None, "ä"]}
+
+    async def shop(ctx: Context, request: Request) -> None:
+        first = await ctx.outside(name, look)
+        second = await ctx.outside("stock", stock)
+        await ctx.write.create(config("ticket", first=first, second=second), CONFIGMAPS)
+
+    return shop
+
+
+def test_what_is_outside_is_told_again_without_looking() -> None:
+    case = recorded(shopper([7, *[8] * 9]))[0]
+    assert [(one.name, one.value) for one in case.attempt.outside[:1]] == [("price", b"7")]
+    assert again(case, shopper([])).same
+
+
+def test_an_error_from_outside_is_raised_again() -> None:
+    case = recorded(shopper([ValueError("closed"), *[8] * 9]))[0]
+    replayed = again(case, shopper([]))
+    assert replayed.same
+    assert replayed.today.verdict.message == "ValueError: closed"
+
+
+def test_what_was_not_asked_for_outside_is_named_and_ends_the_replay() -> None:
+    replayed = again(recorded(shopper([7] * 9))[0], shopper([], "colour"))
+    assert replayed.unknown is not None
+    assert (replayed.unknown.verb, replayed.unknown.text) == ("outside", "colour")
+    assert replayed.unknown.where.startswith("runtime/test_replay.py:")
+
+
+@pytest.mark.parametrize("value", [{1, 2}, (1, 2), {1: 2}, float("nan"), 2**70, object()])
+def test_what_would_not_come_back_as_it_was_is_refused(value: Any) -> None:
+    verdict = recorded(shopper([value] * 9))[0].attempt.verdict
+    assert verdict is not None
+    assert "that is no JSON" in verdict.message
+
+
 # --- whatever a reconciler does
 
 
@@ -366,6 +416,10 @@ def test_whatever_a_reconciler_asks_of_the_doors_is_the_same_again(seed: int) ->
 
 async def _wild_step(ctx: Context, chance: Random, bear: Obj | None, known: list[Obj]) -> list[Obj]:
     name = chance.choice("abc")
+
+    async def counted() -> int:
+        return len(known)
+
     made = config(name, n=chance.randrange(3), at=ctx.now())
     try:
         match chance.randrange(9):
@@ -381,6 +435,9 @@ async def _wild_step(ctx: Context, chance: Random, bear: Obj | None, known: list
                 await ctx.write.status(bear, TOYS, {"seen": chance.randrange(3)})
             case 5 if bear is not None:
                 await ctx.write.add_finalizer(bear, TOYS, f"{name}.example.com/x")
+            case 6 if chance.random() < 0.3:
+                known.append(made | {"size": await ctx.outside("size", counted)})
+                return []
             case 6:
                 found = await ctx.read.live(CONFIGMAPS, name)
                 return [found] if found is not None else []

@@ -62,6 +62,20 @@ def test_a_timeout_is_the_same_as_a_timeout() -> None:
     assert again(case, quick).outcome
 
 
+def test_a_look_outside_that_was_cut_is_where_the_replay_ends() -> None:
+    async def never() -> bool:
+        return await asyncio.Event().wait()
+
+    async def stuck(ctx: Context, request: Request) -> None:
+        await ctx.outside("price", never)
+        raise AssertionError("it was never answered")
+
+    async def scene(world: World) -> None:
+        await world.rest(10)
+
+    assert again(recorded(stuck, scene, attempt_timeout=5.0)[0], stuck).same
+
+
 def test_a_write_that_was_cut_is_where_the_replay_ends() -> None:
     async def slow(ctx: Context, request: Request) -> None:
         await ctx.write.create(config("one"), CONFIGMAPS)

@@ -161,7 +161,7 @@ class Scaler:
 
     async def _settle(self, ctx: Context, seen: _Seen) -> float | None:
         """Do what is to be done about one workload; when to look at it again."""
-        settings = self._settings(ctx, seen) if seen.namespace is not None else None
+        settings = await self._settings(ctx, seen) if seen.namespace is not None else None
         if settings is None:  # also while it is not known what the namespace says: it may be all that there is
             return None
         planned = plan(seen.target, seen.hpa, settings, self._names, ctx.now())
@@ -170,28 +170,36 @@ class Scaler:
             return planned.look
         # From here on a cache that is behind would do harm: a count is lowered on what the API server has.
         live = await self._live(ctx, seen)
-        settings = self._settings(ctx, live) if live is not None else None
+        settings = await self._settings(ctx, live) if live is not None else None
         if live is None or settings is None:
             return None
         planned = plan(live.target, live.hpa, settings, self._names, ctx.now())
         if problem := gitops_problem(live.target, live.hpa, planned, settings):
-            self._complain(ctx, live.target, "OwnedByGitOps", problem)
+            await self._complain(ctx, live.target, "OwnedByGitOps", problem)
             return planned.look
-        if planned.reverts and (resumes := self._memory.resumes(uid_of(live.target), ctx.now())):
+        if planned.reverts and (resumes := await self._resumes(ctx, uid_of(live.target))):
             problem = "Somebody keeps changing the replicas that enforce reverts; it gives way for some minutes."
-            self._complain(ctx, live.target, "Fighting", problem)
+            await self._complain(ctx, live.target, "Fighting", problem)
             return resumes
         await self._write(ctx, live, planned)
         return planned.look
 
-    def _settings(self, ctx: Context, seen: _Seen) -> Settings | None:
+    async def _resumes(self, ctx: Context, uid: str) -> float | None:
+        now = ctx.now()
+
+        async def recall() -> float | None:
+            return self._memory.resumes(uid, now)
+
+        return await ctx.outside("resumes", recall)
+
+    async def _settings(self, ctx: Context, seen: _Seen) -> Settings | None:
         """What is asked for; None when it cannot be meant, which is told, or the workload is not ours to touch."""
         target, names = seen.target, self._names
         try:
             settings = read_settings(names.said(target), names.said(seen.namespace))
         except BadAnnotation as bad:
             about = seen.namespace if bad.inherited and seen.namespace is not None else target
-            self._complain(ctx, about, "BadAnnotation", f"{bad} Nothing is changed until this is mended.")
+            await self._complain(ctx, about, "BadAnnotation", f"{bad} Nothing is changed until this is mended.")
             return None
         if seen.namespace is not None and self._memory.knows(uid_of(seen.namespace)):
             self._memory.forget(uid_of(seen.namespace))
@@ -199,7 +207,7 @@ class Scaler:
             return None
         if problem := owner_problem(target, settings, names):
             if names.on(target):
-                self._complain(ctx, target, "OwnedByController", problem)
+                await self._complain(ctx, target, "OwnedByController", problem)
             return None
         return settings
 
@@ -213,7 +221,7 @@ class Scaler:
         except NotFound:
             return  # gone meanwhile
         except (Forbidden, Invalid) as error:
-            self._complain(ctx, live.target, "ScaleFailed", f"The API server refused it: {error.message}")
+            await self._complain(ctx, live.target, "ScaleFailed", f"The API server refused it: {error.message}")
             raise
         self._memory.forget(uid_of(live.target))
         for note in planned.notes:
@@ -221,8 +229,11 @@ class Scaler:
                 live.target, type="Warning" if note.warning else "Normal", reason=note.reason, message=note.message
             )
 
-    def _complain(self, ctx: Context, about: Obj, reason: str, problem: str) -> None:
-        if self._memory.is_news(uid_of(about), f"{reason} {problem}"):
+    async def _complain(self, ctx: Context, about: Obj, reason: str, problem: str) -> None:
+        async def recall() -> bool:
+            return self._memory.is_news(uid_of(about), f"{reason} {problem}")
+
+        if await ctx.outside("is news", recall):
             ctx.write.event(about, type="Warning", reason=reason, message=problem)
 
 
