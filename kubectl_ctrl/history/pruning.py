@@ -106,7 +106,7 @@ class Pruner:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def step(self, doomed: Doomed, now: float, *, sweep: bool) -> int:
+    def step(self, doomed: Doomed, now: float, *, sweep: bool, most: int = _AT_ONCE) -> int:
         """One transaction; how many attempts it removed. `sweep`: also what nobody refers to any more."""
         with database.transaction(self._connection):
             values = {
@@ -116,14 +116,14 @@ class Pruner:
                 # What a run that is over has not ended will not end any more.
                 "lost": EVERYTHING if doomed.runs else now - _LOST_AFTER,
                 "lately": now - _LATELY,
-                "most": _AT_ONCE,
+                "most": most,
                 "runs": json.dumps(doomed.runs),
             }
             ids = [row for (row,) in self._connection.execute(query("doomed_attempts"), values)]
             self._remove(ids)
             if doomed.runs:
                 self._connection.execute(query("drop_empty_runs"), {"runs": values["runs"]})
-            if sweep or 0 < len(ids) < _AT_ONCE:
+            if sweep or 0 < len(ids) < most:
                 self._sweep(now, now - (_JUST_NOW if doomed.before == EVERYTHING else _LATELY))
         return len(ids)
 
@@ -150,9 +150,15 @@ class Pruner:
         count: int = (pages - free) * size
         return count
 
+    def count(self) -> int:
+        """Attempts that are there."""
+        count: int = self._connection.execute(query("count_attempts")).fetchone()[0]
+        return count
+
     def shrink(self) -> None:
         """Give free pages back to the file system."""
-        self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+        # A page with each step of the statement, and `execute` takes only one.
+        self._connection.executescript("PRAGMA incremental_vacuum")
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def __repr__(self) -> str:
@@ -170,16 +176,21 @@ class Keeper:
     def step(self, now: float) -> bool:
         """At most one short transaction, while the lock is held; whether there is more to do."""
         removed = self._pruner.step(Doomed(before=now - self._caps.age), now, sweep=False)
-        most = self._caps.size * (_DOWN_TO if self._pruning else 1)
-        if not removed and self._pruner.used() > most:
-            # Of the newest run only when there is nothing else.
-            removed = self._pruner.step(Doomed(before=now), now, sweep=True) or self._pruner.step(
-                Doomed(before=now, newest=False), now, sweep=True
-            )
+        if not removed and self._pruner.used() > self._caps.size * (_DOWN_TO if self._pruning else 1):
+            removed = self._shortened(now)
         if not removed and self._pruning:
             self._pruner.shrink()
         self._pruning = removed > 0
         return self._pruning
+
+    def _shortened(self, now: float) -> int:
+        """Take as many of the oldest attempts as are too much; of the newest run only when there are no others."""
+        share = 1 - self._caps.size * _DOWN_TO / self._pruner.used()
+        most = min(_AT_ONCE, 1 + int(self._pruner.count() * share))
+        for newest in (True, False):
+            if removed := self._pruner.step(Doomed(before=now, newest=newest), now, sweep=True, most=most):
+                return removed
+        return 0
 
     def __repr__(self) -> str:
         return f"Keeper({self._caps.size} bytes, {self._pruner!r})"

@@ -219,6 +219,9 @@ ORDER BY run, controller;
 -- name: count_runs
 SELECT count(*) FROM run;
 
+-- name: count_attempts
+SELECT count(*) FROM attempt;
+
 -- name: doomed_attempts
 -- The oldest first, run by run. What still runs stays, and so does the newest run unless that is at work now.
 SELECT a.id FROM run r JOIN attempt a ON a.run = r.id
