@@ -22,6 +22,7 @@ _FAILED = (Outcome.RETRY, Outcome.TERMINAL)
 _TELLING = ("Ready", "Available", "Progressing")
 _LABEL = 6  # `NEXT`, `HINT` and what separates them from their text
 _LEAST = 24
+_ENDLESS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +98,12 @@ class Rows:
         """With a line before each run where there is more than one; `told` is the run told of before."""
         for attempt in attempts:
             if attempt.run != told and (told or len(self.runs) > 1) and self.style.width is not None:
-                yield self.separator(attempt.run)
+                yield from self.separator(attempt.run)
             told = attempt.run
             yield from row(attempt, self.widths, self.showing, self.style)
             yield from below(attempt, self.showing, self.style)
 
-    def separator(self, name: str) -> str:
+    def separator(self, name: str) -> Iterator[str]:
         run = next((run for run in self.runs if run.id == name), None)
         text = f"run {name}"
         if run is not None:
@@ -112,7 +113,9 @@ class Rows:
             since = f"since {moment_text(run.began, self.showing.now, self.style)}"
             text = ", ".join([f"{text}: {who}", f"pid {run.pid} on {run.host}", since, *over, *lost])
         rule = ("─" if self.style.unicode else "-") * 2
-        return painted(cut(f"{rule} {escaped(text)}", self.style.width, mark=self.style.mark), "2", self.style)
+        room = _ENDLESS if self.style.width is None else self.style.width
+        for line in wrap(f"{rule} {escaped(text)}", room, subsequent_indent="   ", break_on_hyphens=False):
+            yield painted(line, "2", self.style)
 
 
 # Above the rows.
@@ -122,11 +125,14 @@ def head_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
     dot = " · " if style.unicode else " | "
     yield from _joined(_about(story, scene, style), dot, style)
     yield from _joined(_recorded(story, scene, style), dot, style)
+    plain = []
     if scene.related:
-        yield "These reconciles are of other objects: it caused them, or they wrote it."
-    yield from (_older(lived, story, style) for lived in story.older)
+        plain.append("These reconciles are of other objects: it caused them, or they wrote it.")
+    plain += [_older(lived, story, style) for lived in story.older]
     if scene.hidden:
-        yield f"{_count(scene.hidden, 'older reconcile')} not shown (--last 0 shows all)"
+        plain.append(f"{_count(scene.hidden, 'older reconcile')} not shown (--last 0 shows all)")
+    for text in plain:
+        yield from wrap(text, style.width or _ENDLESS, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _about(story: Story, scene: Scene, style: Style) -> list[str]:

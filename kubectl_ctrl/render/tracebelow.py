@@ -157,7 +157,9 @@ def _call(made: Made, attempt: Recorded, widths: tuple[int, int], showing: Showi
     shown = cut(_label(call), label, mark=style.mark).ljust(label)
     took = format_duration(call.took) if call.code is not None or call.took else "-"
     head = f"{shown}  {answer_text(call):>{code}}  {took:>5}"
-    facts = [changed_text(made, style), escaped(call.error)]
+    # What the outcome of the row says already is not said again.
+    said = attempt.verdict is not None and attempt.verdict.message == call.error
+    facts = [changed_text(made, style), "" if said else escaped(call.error)]
     if call.sends > 1:
         facts.append(f"sent {call.sends} times")
     if showing.calls:

@@ -1,0 +1,139 @@
+"""What `trace` prints, whole: at 80 and 120 columns, in colour, in ASCII and through a pipe, with each of its flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.model.record import Recorded, Story, Subject
+from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.trace import Scene, subject_lines, totals, trace_lines
+from kubectl_ctrl.render.tracerows import Showing
+from kubectl_ctrl.render.waterfall import waterfall_lines
+from tests.render.samples import FOOS
+from tests.render.stories import hostile
+from tests.render.traced import EDITED, FAILED, KILLED, MERGED, NOW, RETRIED, SCENE, SECRET, STORY, WEB, body
+
+GOLDEN = Path(__file__).parent / "golden"
+PRIMARIES = {"foo": FOOS}
+STYLES = {
+    "80": Style(width=80, zone=UTC, primaries=PRIMARIES),
+    "120": Style(width=120, zone=UTC, primaries=PRIMARIES),
+    "color": Style(width=120, zone=UTC, color=True, primaries=PRIMARIES),
+    "ascii": Style(width=80, zone=UTC, unicode=False, primaries=PRIMARIES),
+    "pipe": Style(zone=UTC, full_times=True, primaries=PRIMARIES),
+}
+SHOWING = Showing(now=NOW, about=(FOOS, WEB), body=body)
+FLAGS = {
+    "": SHOWING,
+    "calls-": replace(SHOWING, calls=True),
+    "diff-": replace(SHOWING, diff=True),
+    "wide-": replace(SHOWING, wide=True),
+}
+
+
+def page(style: Style, showing: Showing = SHOWING, story: Story = STORY, scene: Scene = SCENE) -> str:
+    return "".join(f"{line}\n" for line in trace_lines(story, scene, showing, style))
+
+
+def falls(style: Style, showing: Showing = SHOWING) -> str:
+    """One after the other, as they are asked for one by one."""
+
+    def lines() -> Iterator[str]:
+        for attempt in (EDITED, MERGED, FAILED, RETRIED, KILLED):
+            yield from waterfall_lines(attempt, showing, style, where="kind-ctrl")
+            yield ""
+
+    return "".join(f"{line}\n" for line in lines())
+
+
+def golden(name: str) -> str:
+    return (GOLDEN / f"trace-{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("flag", FLAGS)
+def test_the_layout(name: str, flag: str) -> None:
+    assert page(STYLES[name], FLAGS[flag]) == golden(f"{flag}{name}")
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_one_reconcile_in_full(name: str) -> None:
+    assert falls(STYLES[name], replace(SHOWING, diff=name == "120")) == golden(f"one-{name}")
+
+
+def subjects() -> list[Subject]:
+    def subject(name: str, namespace: str, last: Recorded, failures: int) -> Subject:
+        key = Request(namespace, name)
+        return Subject(
+            controller="foo", resource=FOOS, key=key, uid="u", attempts=12, failures=failures, first=0.0, last=last
+        )
+
+    return [
+        subject("web", "default", MERGED, 0),
+        subject("a-name-that-is-rather-long-for-a-terminal", "team-a", FAILED, 3),
+        subject("cut", "team-b", KILLED, 0),
+    ]
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_all_objects_of_a_type(name: str) -> None:
+    wide = name == "pipe"
+    lines = subject_lines(subjects(), now=NOW, namespaces=name != "80", wide=wide, style=STYLES[name])
+    assert "".join(f"{line}\n" for line in lines) == golden(f"all-{name}")
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize("name", ["80", "120", "ascii"])
+def test_nothing_is_wider_than_the_terminal_but_diffs(name: str, flag: str) -> None:
+    width = STYLES[name].width
+    assert width is not None
+    wide = [line for line in page(STYLES[name], FLAGS[flag]).splitlines() if len(line) > width]
+    assert not [line for line in wide if flag != "diff-"]
+
+
+def test_in_ascii_all_is_ascii() -> None:
+    for showing in FLAGS.values():
+        assert page(STYLES["ascii"], showing).isascii()
+    assert falls(STYLES["ascii"]).isascii()
+
+
+def test_through_a_pipe_each_reconcile_is_one_line_with_all_its_causes() -> None:
+    lines = page(STYLES["pipe"]).splitlines()
+    rows = [line for line in lines if line.lstrip().startswith(("r7f3-", "r0aa-"))]
+    assert len(rows) == len(STORY.attempts)
+    merged = next(line for line in rows if "r7f3-9 " in line)
+    assert merged.count("kube-controller-manager") == 4
+    assert "over several unseen versions" in merged
+    assert "4 more that were not kept" in merged
+    assert "…" not in merged
+
+
+def test_nothing_of_a_cluster_drives_the_terminal() -> None:
+    story = hostile()
+    showing = Showing(now=NOW, calls=True, diff=True)
+    for style in STYLES.values():
+        plain = replace(style, color=False)
+        scene = Scene(totals=totals(story.attempts), over={})
+        text = page(plain, showing, story, scene)
+        text += "".join(
+            f"{line}\n" for one in story.attempts for line in waterfall_lines(one, showing, plain, where="x\x1b[2J")
+        )
+        assert not [char for char in text if char != "\n" and (ord(char) < 32 or 127 <= ord(char) < 160)]
+        assert "\u202e" not in text
+
+
+def test_a_secret_is_told_by_its_keys_alone() -> None:
+    story = replace(STORY, attempts=(SECRET,))
+    text = page(STYLES["120"], FLAGS["diff-"], story)
+    assert "Secret/tls data.key ***→***" in text
+    assert "-data.key: ***" in text
+
+
+def test_a_write_without_an_answer_says_so() -> None:
+    assert "answer unknown" in page(STYLES["120"], story=replace(STORY, attempts=(KILLED,)))
