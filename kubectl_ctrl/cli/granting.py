@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import Any
 
 from kubectl_ctrl.cli import bundled, recordings
 from kubectl_ctrl.cli.app import App
@@ -25,7 +24,7 @@ from kubectl_ctrl.model.record import Played, Run
 from kubectl_ctrl.model.rights import Account, CallOf, rights_in, roles
 from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.queue import moment_text
-from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table
+from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
 
 _FORMS = ("", "yaml", "json", "text")
 _QUESTIONS = ("from_trace", "missing", "unused")
@@ -175,17 +174,7 @@ def _unused(app: App, given: Given, found: Account, form: str) -> None:
         else:
             app.narrate("Everything that rbac.yaml grants was used.")
         return
-    document: dict[str, Any] = {
-        "schema": "kubectl-ctrl.rights/v1",
-        "controller": found.controller,
-        "since": found.since,
-        "runs": found.runs,
-        "reconciles": found.attempts,
-        "unused": [
-            {"apiGroup": one.group, "resource": one.resource, "verb": one.verb, "name": one.name}
-            for one in sorted(found.unused)
-        ],
-    }
+    document = unused_json(found)
     app.answer(json.dumps(document, indent=2) if form == "json" else as_yaml([document]))
 
 

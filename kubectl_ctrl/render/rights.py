@@ -11,7 +11,10 @@ import yaml
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.rights import Account, Right, binding, in_order, roles
+from kubectl_ctrl.render.attemptjson import stamp
 from kubectl_ctrl.render.text import escaped, table
+
+SCHEMA = "kubectl-ctrl.rights/v1"
 
 _LONGEST_NAME = 253
 
@@ -61,6 +64,21 @@ def as_table(rights: Iterable[Right]) -> str:
         for (resource, namespace, name), verbs in rows.items()
     ]
     return table(cells, header=["RESOURCE", "NAMESPACE", "NAME", "VERBS"])
+
+
+def unused_json(account: Account) -> dict[str, Any]:
+    """For machines; the schema's name says which version of it this is."""
+    return {
+        "schema": SCHEMA,
+        "controller": account.controller,
+        "since": stamp(account.since or 0.0),
+        "runs": account.runs,
+        "reconciles": account.attempts,
+        "unused": [
+            {"apiGroup": one.group, "resource": one.resource, "verb": one.verb, "name": one.name}
+            for one in sorted(account.unused)
+        ],
+    }
 
 
 def missing_table(account: Account) -> str:

@@ -1,0 +1,63 @@
+"""The documents of queue, rbac and inferred traces are what their published schemas say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kubectl_ctrl.model.inferred import Evidence
+from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.render.inferred import inferred_json
+from kubectl_ctrl.render.queue import Look, queue_json
+from kubectl_ctrl.render.rights import unused_json
+from kubectl_ctrl.workqueue.values import Stage
+from tests.render.samples import NOON
+from tests.render.test_inferred import FOUND
+from tests.render.test_queue import ALL
+from tests.render.test_rights import ACCOUNT, LIST
+from tests.render.test_schemas import FORMATS, parts, schema
+
+DOCUMENTS = {
+    "queue.v1": queue_json(Look(sightings=ALL, now=NOON)),
+    "inferred.v1": inferred_json(FOUND),
+    "rights.v1": unused_json(replace(ACCOUNT, unused=frozenset({LIST}), since=NOON)),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_is_what_its_schema_says(name: str) -> None:
+    validator = Draft202012Validator(schema(name), format_checker=FORMATS)
+    assert [f"{error.json_path}: {error.message}" for error in validator.iter_errors(DOCUMENTS[name])] == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_field_is_explained_and_more_may_come(name: str) -> None:
+    told = schema(name, closed=False)
+    Draft202012Validator.check_schema(told)
+    assert "ignores what it does not know" in told["description"]
+    for part in parts(told):
+        assert "additionalProperties" not in part
+        for field, what in part.get("properties", {}).items():
+            assert what["description"].endswith("."), field
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_field_is_made_up(name: str) -> None:
+    described = {field for part in parts(schema(name)) for field in part.get("properties", {})}
+    assert described == {field for part in parts(DOCUMENTS[name]) for field in part}
+
+
+def test_words_of_which_one_stands_are_all_there() -> None:
+    one = properties(schema("queue.v1")["properties"]["controllers"])
+    assert one["life"]["enum"] == [life.value for life in Life]
+    assert properties(one["entries"])["state"]["enum"] == [stage.value for stage in Stage]
+    signs = schema("inferred.v1")["properties"]["signs"]
+    assert properties(signs)["evidence"]["enum"] == [evidence.value for evidence in Evidence]
+
+
+def properties(array: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = array["items"]["properties"]
+    return found
