@@ -1,0 +1,88 @@
+"""F51: kill -9 at any moment, several processes at once: each row is there whole, or as interrupted, or not at all."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kubectl_ctrl.history.reader import Recording
+from kubectl_ctrl.history.writer import prepare
+from tests.history.made import FOOS, begun, recording
+
+_ROOT = Path(__file__).parents[2]
+
+
+def started(path: Path, name: str, seed: int) -> subprocess.Popen[str]:
+    env = {"PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.environ["PATH"]}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.history.killed", str(path), name, str(seed)],
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    return process
+
+
+def killed(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def check(path: Path, names: tuple[str, ...]) -> int:
+    """Everything is whole; how many attempts there are."""
+    total = 0
+    with Recording.open(path, dead=lambda run: run.id in names) as read:
+        for name in names:
+            attempts = read.attempts(cluster="c1", resource=FOOS, key=begun(1).request, run=name)
+            assert [one.number for one in attempts] == list(range(1, len(attempts) + 1)), "one is missing in the middle"
+            for one in attempts[:-1]:
+                assert one.verdict is not None
+                [kept] = read.replayable(one.id).reads[0].objects
+                assert kept["metadata"]["resourceVersion"] == str(one.number)
+                assert read.writer_of("c1", f"u-{name}", str(one.number)) == (one.id, f"{one.id}.1")
+            for one in attempts[-1:]:
+                assert one.interrupted == (one.verdict is None)
+                assert len(one.calls) <= 1
+            total += len(attempts)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    return total
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_any_moment(tmp_path: Path, seed: int) -> None:
+    path, rng, pause = tmp_path / "history.db", Random(seed), threading.Event()
+    prepare(path)
+    names = ("ra", "rb", "rc")
+    for number, name in enumerate(names):
+        process = started(path, name, 10 * seed + number)
+        pause.wait(0.1 + rng.random() / 3)
+        killed(process)
+        check(path, names[: number + 1])
+    assert check(path, names) > 0
+    recording(tmp_path, begun(1))  # whoever comes next finds the lock free
+
+
+def test_two_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
+    path, pause = tmp_path / "history.db", threading.Event()
+    prepare(path)
+    first, second = started(path, "ra", 1), started(path, "rb", 2)
+    pause.wait(0.7)
+    killed(first)
+    pause.wait(0.5)
+    killed(second)
+    assert check(path, ("ra", "rb")) > 0
+    with Recording.open(path) as read:
+        assert [run.gaps for run in read.runs()] == [0, 0]
