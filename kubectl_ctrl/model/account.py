@@ -132,6 +132,7 @@ class Account:
     why: tuple[Fact, ...]
     qualifier: Qualifier | None = None
     chain: tuple[Step, ...] = ()
+    edited: Step | None = None  # the last change of what is wanted of it, where that is not in the chain
     turns: tuple[Turn, ...] = ()
     field: str = ""  # that is fought over
     gap: tuple[Gap, ...] = ()

@@ -43,6 +43,7 @@ def account_lines(account: Account, style: Style, *, all_evidence: bool = False)
     parts: list[tuple[str, Iterable[str]]] = [
         ("AS OF", _as_of(account, style)),
         ("WHY", (fact_text(fact, style) for fact in account.why)),
+        ("EDITED", _edited(account, style)),
         ("STARTED", _started(account.chain, style)),
         ("CHAIN", _chain(account.chain, style)),
         ("TURNS", _turns(account.turns, style)),
@@ -114,6 +115,15 @@ def fact_text(fact: Fact, style: Style) -> str:
     told = f": {cause_text(fact.cause, style, None)}" if fact.cause is not None else ""
     text = f"{escaped(fact.text)}{told}"
     return text if fact.source is Source.RECORDED else f"{text} ({fact.source})"
+
+
+def _edited(account: Account, style: Style) -> Iterator[str]:
+    """What somebody last wanted of it: a fact of its own, not one of the chain."""
+    step = account.edited
+    if step is not None and step.cause is not None:
+        told = cause_text(step.cause, style, None)
+        before = format_duration(max(account.chain[0].attempt.started - step.cause.at, 0.0))
+        yield f"{timestamp(step.cause.at, style)}  {told}  (#{step.attempt.number}, {before} before what follows)"
 
 
 def _started(chain: Sequence[Step], style: Style) -> Iterator[str]:

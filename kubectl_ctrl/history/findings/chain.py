@@ -48,6 +48,30 @@ def _step(case: Case, attempt: Recorded) -> tuple[Step, Recorded | None]:
     return Step(attempt=attempt, cause=cause), None
 
 
+def edited(case: Case, steps: tuple[Step, ...]) -> Step | None:
+    """The last change of what is wanted of the object before the chain ended, where the chain does not have it.
+
+    A join by versions ends at other controllers, which note for nobody why they write. Time order proves no cause, and
+    it is what a reader looks for first.
+    """
+    if not steps:
+        return None
+    told = [step.cause for step in steps]
+    until = steps[-1].attempt.started
+    for one in reversed(case.attempts):
+        for cause in reversed(one.causes):
+            if one.started <= until and _is_edit(case, cause):
+                return None if cause in told else Step(attempt=one, cause=cause)
+    return None
+
+
+def _is_edit(case: Case, cause: Why) -> bool:
+    if (cause.resource, cause.key) != (case.resource, case.key):
+        return False
+    paths = [difference.path for difference in cause.changes.shown]
+    return cause.kind is CauseKind.ADDED or any(not path.startswith(("status", "metadata")) for path in paths)
+
+
 def leading(attempt: Recorded) -> Why | None:
     """The cause that the chain runs through: the first, unless that only repeats what is there anyway."""
     quiet = (CauseKind.INITIAL, CauseKind.RESYNC, CauseKind.RELOADED)

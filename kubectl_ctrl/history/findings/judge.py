@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kubectl_ctrl.history.findings.case import Case
-from kubectl_ctrl.history.findings.chain import chain
+from kubectl_ctrl.history.findings.chain import chain, edited
 from kubectl_ctrl.history.findings.deletion import blocked, gone
 from kubectl_ctrl.history.findings.fights import fighting
 from kubectl_ctrl.history.findings.found import Found
@@ -18,6 +18,9 @@ from kubectl_ctrl.history.findings.scope import never_ran, not_seen
 from kubectl_ctrl.history.findings.standing import standing
 from kubectl_ctrl.model.account import Account, Coming, Fact, Finding, Qualifier, Step
 from kubectl_ctrl.model.record import Source
+
+# What is told of these is how far what was asked for has come.
+_WANTED = (Finding.NOT_CONVERGED, Finding.WAITING, Finding.CONVERGED)
 
 Finder = Callable[[Case, Qualifier | None], Found | None]
 
@@ -55,6 +58,7 @@ def judge(case: Case) -> Account:
         why=found.why,
         qualifier=qualifier,
         chain=steps,
+        edited=edited(case, steps) if found.finding in _WANTED else None,
         turns=found.turns,
         field=found.field,
         gap=gap(case, found.about) if found.gap is None else found.gap,

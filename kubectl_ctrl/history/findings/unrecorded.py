@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from kubectl_ctrl.model.account import Account, Coming, Fact, Finding, Risk, Try
-from kubectl_ctrl.model.inferred import Inferred, Sign
+from kubectl_ctrl.model.inferred import Evidence, Inferred, Sign
 from kubectl_ctrl.model.record import Source
 
 
@@ -40,6 +40,10 @@ def _why(found: Inferred) -> Iterator[Fact]:
     yield Fact(
         text=f"no run of a controller for {found.resource} is recorded here", source=Source.INFERRED, at=found.at
     )
+    keeper = next((sign for sign in found.signs[::-1] if _keeps(sign)), None)
+    if keeper is not None:
+        by = " or ".join(keeper.by)
+        yield Fact(text=f"{by} seems to look after it: it wrote its status last", source=Source.INFERRED, at=keeper.at)
     if found.deleting:
         yield Fact(text="it is being deleted, and something holds it", source=Source.LIVE, at=found.at)
     if found.observed is not None and found.observed != found.generation:
@@ -47,6 +51,10 @@ def _why(found: Inferred) -> Iterator[Fact]:
         yield Fact(text=text, source=Source.INFERRED, at=found.at)
     for name, status, since in found.standing:
         yield Fact(text=f"it says {name}={status}", source=Source.LIVE, at=since)
+
+
+def _keeps(sign: Sign) -> bool:
+    return bool(sign.by) and sign.evidence is Evidence.FIELDS and "status" in (sign.subresource, sign.wrote[:6])
 
 
 def _evidence(sign: Sign) -> Fact:

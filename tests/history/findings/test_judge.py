@@ -448,6 +448,18 @@ def test_converged_is_told_by_how_it_came_to_be_so_and_not_by_who_looked_since()
     assert "reconcile #2 found nothing to change" in said(account)
 
 
+def test_where_the_chain_ends_at_others_the_last_edit_is_told_beside_it() -> None:
+    edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),))
+    pod = why(CauseKind.DELETED, at=3, resource=DEPLOYMENTS, key=Key("default", "pod"), uid="uid-pod")
+    account = judge(case(edit, attempt(4, pod, calls=(wrote("4.1", at=4.01),))))
+    assert [one.attempt.number for one in account.chain] == [4]
+    assert account.edited is not None
+    assert account.edited.attempt.number == 1
+    assert account.edited.cause is not None
+    assert account.edited.cause.writers == ("kubectl-edit",)
+    assert judge(case(edit)).edited is None  # the chain has it
+
+
 # --- always ---
 
 
