@@ -118,11 +118,12 @@ def test_code_of_ones_own_from_a_recording_to_a_test(
     # All that is left is the file.
     shutil.rmtree(Path(env["XDG_STATE_HOME"]) / "kubectl-ctrl")
     assert ctrl("replay", attempt).code == 4
-    assert ctrl("replay", str(case)).code == 9
-    ctrl("replay", str(case), "--bless").checked()
-    ctrl("replay", str(case)).checked()
+    case_with_code = (str(case), f"--code={code}")
+    assert ctrl("replay", *case_with_code).code == 9
+    ctrl("replay", *case_with_code, "--bless").checked()
+    ctrl("replay", *case_with_code).checked()
     code.write_text(GREETER)
-    assert ctrl("replay", str(case)).code == 9
+    assert ctrl("replay", *case_with_code).code == 9
     assert "canary" not in case.read_text()
 
 

@@ -43,8 +43,8 @@ VERB = Verb(
             "--code",
             value="CONTROLLER",
             default="",
-            help="The code to execute, as run takes it: foo, ./mine.py, ./mine, package.mine; what the recording "
-            "names when not given.",
+            help="The code to execute, as run takes it: foo, ./mine.py, ./mine, package.mine. When not given, what the "
+            "recording names; FILE and --from may name only bundled controllers and what is below the current folder.",
         ),
         Flag("-o", "--output", value="FORMAT", default="", help="json or yaml; text when not given."),
         Flag(

@@ -44,9 +44,10 @@ def run(app: App, given: Given) -> int:
             next_step=f"kubectl ctrl record export {word} > case.json, then replay case.json --bless",
         )
     case = _from_recording(app, given, word) if recorded else _from_file(Path(word))
+    own = recorded and not given["from"]
     if why := why_not(case.attempt):  # told before the code is looked for
         raise NotRecorded(f"{word} cannot be replayed: {why}.", next_step=_instead(case, recorded))
-    sourced = _code(case, given["code"])
+    sourced = _code(case, given["code"] or _named(case, own=own))
     # What the code prints is not the answer.
     with logging_to(app.err, form="text", verbosity=app.verbosity), redirect_stdout(app.err):
         replayed = asyncio.run(
@@ -112,14 +113,8 @@ def _from_file(file: Path) -> Case:
     return loads(text, str(file))
 
 
-def _code(case: Case, word: str) -> Sourced:
-    """Today's code of the controller: what was said, else what the recording names."""
-    named = word or _named(case)
-    if not word and named not in BUNDLED and not Path(named.partition(":")[0]).exists():
-        raise UsageError(
-            f"The code of controller {case.controller!r} is not here any more: {named}.",
-            next_step="say where it is now: --code ./mine.py",
-        )
+def _code(case: Case, named: str) -> Sourced:
+    """Today's code of the controller."""
     (sourced,) = sources.resolve([named], dict(case.settings))
     if sourced.spec.name != case.controller:
         raise ControllerError(
@@ -129,12 +124,26 @@ def _code(case: Case, word: str) -> Sourced:
     return sourced
 
 
-def _named(case: Case) -> str:
-    """A bundled name, or the file with the name in it that was given behind a colon."""
-    if not case.code:
-        return case.word or case.controller
-    _, colon, attribute = case.word.rpartition(":")
-    return f"{case.code}:{attribute}" if colon and attribute.isidentifier() else case.code
+def _named(case: Case, *, own: bool) -> str:
+    """The code that the recording names: bundled, or a file, with the name in it that was given behind a colon.
+
+    To load code is to run it. So what somebody sent us may name only what lies where we stand.
+    """
+    if not case.code and case.controller in BUNDLED:
+        return case.controller
+    word, colon, attribute = case.word.rpartition(":")
+    if not (colon and attribute.isidentifier()):
+        word, attribute = case.word, ""
+    files = [Path(one) for one in (case.code, word) if one and Path(one).exists()]
+    if not own:
+        files = [one for one in files if one.resolve().is_relative_to(Path.cwd())]
+    if not files:
+        where = "here any more" if own else "below the current folder"
+        raise UsageError(
+            f"The code of controller {case.controller!r} is not {where}: {case.code or case.word or '?'}.",
+            next_step="say which code is meant: --code ./mine.py",
+        )
+    return f"{files[0].resolve()}:{attribute}" if attribute else str(files[0].resolve())
 
 
 # What came of it.

@@ -15,7 +15,7 @@ from typing import Any
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
 from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, Wish
-from kubectl_ctrl.model.casetext import Part, read_difference, shown_difference
+from kubectl_ctrl.model.casetext import Part, is_too_deep, read_difference, shown_difference
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.masking import masked
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of, uid_of, version_of
@@ -67,6 +67,8 @@ def loads(text: str | bytes, name: str = "the case file") -> Case:
         plain = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise RecordingError(f"{name} is no JSON: {error}.", next_step=_MAKE) from None
+    if is_too_deep(plain):
+        raise RecordingError(f"{name} cannot be read: it is nested too deeply.", next_step=_MAKE)
     schema = plain.get("schema") if isinstance(plain, dict) else None
     if schema != SCHEMA:
         raise RecordingError(_strange(name, schema), next_step=_MAKE)

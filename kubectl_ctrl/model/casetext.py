@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
@@ -12,6 +12,8 @@ from kubectl_ctrl.model.objects import Obj
 T = TypeVar("T")
 
 _NEEDED: Any = object()
+_LATEST = 250_000_000_000  # in the year 9892
+_DEEPEST = 200
 _SIDES = {"old": "oldHidden", "new": "newHidden"}
 
 
@@ -78,10 +80,9 @@ class Part:
     def a_moment(self) -> float:
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.wrong("a number")
-        try:
-            return float(self.value)
-        except OverflowError:
-            raise self.wrong("a number of a usual size") from None
+        if not 0 <= self.value <= _LATEST:
+            raise self.wrong("seconds that a calendar has")
+        return float(self.value)
 
     def an_object(self) -> Obj:
         value: Obj = self.expect(dict, "an object")
@@ -118,6 +119,20 @@ class Part:
 
     def __repr__(self) -> str:
         return f"Part({self.at!r})"
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether something lies deeper in it than in any object of a cluster: what walks it would fail."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def shown_difference(one: Difference) -> dict[str, Any]:

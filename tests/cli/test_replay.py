@@ -145,7 +145,7 @@ def test_the_code_can_be_somewhere_else(scene: Scene, write: Write, capsys: Capt
     assert scene.replay(scene.first, "--code=./other/mine.py") == 9
     scene.code.unlink()
     assert scene.replay(scene.first) == 2
-    assert "The code of controller 'toy' is not here any more" in capsys.readouterr().err
+    assert "The code of controller 'toy' is not below the current folder" in capsys.readouterr().err
 
 
 def test_a_secret_that_was_read_ends_with_4(scene: Scene, capsys: Captured) -> None:
@@ -187,6 +187,26 @@ def test_a_reconciler_that_does_not_end_is_cut(scene: Scene, capsys: Captured) -
     scene.code.write_text("import asyncio\n" + slow)
     assert scene.replay(scene.first, "--timeout=100ms") == 9
     assert "The attempt was cut after 0.1 s, its timeout." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("sent", ["file", "recording"])
+def test_what_somebody_sent_runs_no_code_but_what_is_here(
+    scene: Scene, sent: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured
+) -> None:
+    word = scene.first if sent == "recording" else str(scene.case())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    scene.code.write_text("raise AssertionError('it was loaded')\n" + CODE)
+    assert scene.replay(word) == 2
+    assert "is not below the current folder" in capsys.readouterr().err
+    scene.code.write_text(CODE)
+    assert scene.replay(word, f"--code={scene.code}") == 0
+
+
+def test_the_word_of_the_run_is_looked_for_where_the_path_is_gone(scene: Scene, write: Write) -> None:
+    file = scene.case()
+    file.write_text(file.read_text().replace(str(scene.code), "/home/somebody/mine.py"))
+    assert scene.replay(file) == 0
 
 
 # --- blessing

@@ -229,6 +229,8 @@ def test_whatever_stands_where_it_should_not_is_told_in_one_sentence(place: str,
         (b"\xff\xfe", "is no JSON"),
         (dumps(CASE).replace("0.0625", "NaN"), "is no JSON"),
         (dumps(CASE).replace("0.0625", "1" + "0" * 400), "took is 1000"),
+        (dumps(CASE).replace("0.0625", "-1"), "took is -1, expected seconds that a calendar has"),
+        (dumps(CASE).replace("{}", '{"a":' * 300 + "1" + "}" * 300), "it is nested too deeply"),
     ],
 )
 def test_what_is_no_case_file_is_told_so(text: str | bytes, said: str) -> None:
