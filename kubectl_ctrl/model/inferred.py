@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.model.fields import entries, fields_set
+from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.model.objects import Key, Obj, generation_of, is_deleting, uid_of
 from kubectl_ctrl.model.resources import Resource
 
@@ -122,7 +123,7 @@ def _turned(obj: Obj, conditions: Iterable[Obj]) -> Iterator[Sign]:
                 evidence=Evidence.CONDITION,
                 by=_owners(obj, str(one["type"])),
                 came=f"{one['type']}={one.get('status')}",
-                message=" ".join(filter(None, [str(one.get("reason") or ""), str(one.get("message") or "")])),
+                message=masked_text(" ".join(filter(None, (str(one.get(key) or "") for key in ("reason", "message"))))),
             )
 
 
@@ -158,7 +159,7 @@ def _said(events: Iterable[Obj]) -> Iterator[Sign]:
             evidence=Evidence.EVENT,
             by=tuple(filter(None, [str(source or "")])),
             came=str(event.get("reason") or ""),
-            message=str(event.get("message") or "").strip(),
+            message=masked_text(str(event.get("message") or "").strip()),
             count=count,
             first=_time(event.get("firstTimestamp")) or _time(event.get("eventTime")) if count > 1 else None,
             warning=event.get("type") == "Warning",

@@ -100,3 +100,11 @@ def test_signs_are_in_the_order_of_their_times_and_writing_comes_first() -> None
 def test_what_has_no_time_or_a_broken_one_is_no_sign() -> None:
     obj: Obj = {"metadata": {"managedFields": [{"manager": "m", "operation": "Apply"}, entry("n", "yesterday", {})]}}
     assert signs(obj) == []
+
+
+def test_what_looks_like_a_secret_is_not_repeated() -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+    condition = {"type": "Ready", "status": "False", "message": f"no {token}", "lastTransitionTime": T0}
+    found = signs({"status": {"conditions": [condition]}}, event(message=f"bearer {token}"))
+    assert len(found) == 2
+    assert token not in repr(found)
