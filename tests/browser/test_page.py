@@ -76,7 +76,7 @@ def test_a_click_shows_why_the_calls_and_what_came_of_it(sixty: Page) -> None:
     ):
         assert words in text
     assert re.search(r"woke r7f3-12 after 30s", text)
-    assert sixty.run("document.querySelector('tr[aria-selected]').dataset.i") == "10"
+    assert sixty.run("document.querySelector('tr[aria-current]').dataset.i") == "10"
 
 
 def test_causes_and_effects_lead_to_each_other(sixty: Page) -> None:
@@ -167,6 +167,7 @@ def test_outcomes_and_words_filter_the_timeline_and_the_table(sixty: Page) -> No
     sixty.press("Escape")
     assert sixty.run(SHOWN) == 60
     assert sixty.run("document.querySelector('#filter').value") == ""
+    assert sixty.run("document.activeElement.id") == "timeline"
 
 
 def test_what_the_filter_hides_is_not_hit(sixty: Page) -> None:
@@ -291,6 +292,7 @@ def test_hostile_text_does_nothing(page: Page, tmp_path: Path) -> None:
     assert "\\u202egpj.exe" in text
     assert page.run("document.querySelectorAll('script').length") == 2
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    assert page.run("(() => { const one = find('details'); return one.scrollWidth <= one.clientWidth; })()")
     page.click("#details [aria-label='Attempt after']")
     text = page.run("document.querySelector('#details').innerText")
     assert "cut off" in text

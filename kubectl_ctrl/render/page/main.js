@@ -12,13 +12,13 @@ const timeline = new Timeline(canvas, overview);
 // Choosing an attempt.
 
 function choose(attempt, { open = true, close = false } = {}) {
-  if (timeline.selected) timeline.selected.row.removeAttribute("aria-selected");
+  if (timeline.selected) timeline.selected.row.removeAttribute("aria-current");
   timeline.selected = attempt;
   if (!attempt) {
     panel.replaceChildren();
     find("stage").classList.remove("open");
   } else {
-    attempt.row.setAttribute("aria-selected", "true");
+    attempt.row.setAttribute("aria-current", "true");
     find("said").textContent = `${attempt.id}: ${attempt.why}. ${attempt.result}.`;
     if (open) {
       panel.replaceChildren(...detailsOf(attempt, (other) => choose(other), leave));
