@@ -8,15 +8,17 @@ reads live · writes dry-run on server · 1 round
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from textwrap import wrap
 from typing import Any, NamedTuple
 
 from kubectl_ctrl.model.attempt import Attempt, Intent, Outcome, Verdict
+from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, HIDDEN, Difference, Marker, diff
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.masking import MASK, is_secret
+from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, is_secret
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.model.resources import Resource
@@ -30,7 +32,8 @@ _COLORS = {"+": "32", "-": "31", "~": "33", "=": "2"}
 _GAP = "   "
 _INDENT = "    "
 _WIDEST = 48  # no name and no path makes all others start further right than this
-_MOST_OPENED = 12
+_MOST_OPENED = 24
+_CONDITION = re.compile(r"status\.conditions\[type=([^\]]+)\]")
 # What every object has without anybody's asking.
 _UNASKED = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
 _UNCHECKED = "not checked by the server"
@@ -64,12 +67,12 @@ def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
 
 def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> Iterator[str]:
     """In columns: as wide as they need to be, and none wider than is good for the others."""
-    rows = [row for fate in fates for row in _rows_of(fate, plan.requests[0].namespace, secrecy)]
+    rows = [row for fate in fates for row in _rows_of(fate, plan.requests[0].namespace, secrecy, style)]
     who = max((len(row.who) for row in rows if len(row.who) <= _WIDEST), default=0)
     path = max((len(row.path) for row in rows if len(row.path) <= _WIDEST), default=0)
     for row in rows:
         head = f"{row.mark} {row.who:<{who}}"
-        if isinstance(row.change, Difference):
+        if row.path:
             head += f"{_GAP}{row.path:<{path}}"
         change = _change(row.change, style, None)
         lines = (f"{head}{_GAP}{change}", f"{head.rstrip()}{_GAP}{change}")
@@ -79,10 +82,13 @@ def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> 
             continue
         # The values stand below, in all the room that there is.
         yield _painted(_fit(head.rstrip(), style), row.mark, style)
-        yield _INDENT + _change(row.change, style, width - len(_INDENT))
+        if isinstance(row.change, str):
+            yield from wrap(row.change, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        else:
+            yield _INDENT + _change(row.change, style, width - len(_INDENT))
 
 
-def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy) -> Iterator[Row]:
+def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy, style: Style) -> Iterator[Row]:
     mark, who = _MARKS[fate.effect], object_name(fate.resource, fate.key, namespace)
     lines = _told(fate)
     differences = differences_of(fate, secrecy) if fate.effect is Effect.CHANGED else ()
@@ -91,9 +97,39 @@ def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy) -> Iterator[Row]:
     for line in lines:
         yield Row(mark, who, "", line)
         mark, who = " ", ""
-    for difference in differences:
-        yield Row(mark, who, escaped(difference.path), difference)
+    for path, change in _told_apart(fate, differences, secrecy, style):
+        yield Row(mark, who, escaped(path), change)
         mark, who = " ", ""
+
+
+def _told_apart(
+    fate: Fate, differences: Iterable[Difference], secrecy: Secrecy, style: Style
+) -> Iterator[tuple[str, Difference | str]]:
+    """Each difference; those of one condition as one, by its type."""
+    told: set[str] = set()
+    for one in differences:
+        found = _CONDITION.match(one.path)
+        if found is None:
+            yield one.path, one
+        elif found[1] not in told:
+            told.add(found[1])
+            before, after = (find(side or {}, found[1]) for side in (fate.before, fate.after))
+            yield found[1], _condition_change(before, after, style, secrecy)
+
+
+def _condition_change(before: Obj | None, after: Obj | None, style: Style, secrecy: Secrecy) -> str:
+    """`True → False, RollingOut: It has 3 of 5 replicas.`; without its times."""
+    old, new = ("-" if side is None else str(side.get("status")) for side in (before, after))
+    said = [] if old == new else [f"{old} {style.arrow} {new}"]
+    if after is not None:
+        reason, message = (str(after.get(name) or "") for name in ("reason", "message"))
+        same_words = before is not None and (before.get("reason"), before.get("message")) == (reason, message)
+        said += [] if same_words else [": ".join(filter(None, (reason, message)))]
+    return escaped(secrecy.text(", ".join(filter(None, said)) or "seen again"))
+
+
+def _has_type(item: Any) -> bool:
+    return isinstance(item, dict) and "type" in item
 
 
 def _told(fate: Fate) -> list[str]:
@@ -118,7 +154,7 @@ def _told(fate: Fate) -> list[str]:
 def differences_of(fate: Fate, secrecy: Secrecy) -> tuple[Difference, ...]:
     """What differs, without what says nothing, and with what may not be shown hidden."""
     found = diff(fate.before, fate.after, ignore=BOOKKEEPING, keys_only=is_secret(fate.resource))
-    return tuple(secrecy.difference(part) for one in found for part in _opened(one))
+    return tuple(secrecy.difference(part) for one in found if LAST_APPLIED not in one.path for part in _opened(one))
 
 
 def _quiet(plan: Plan) -> Plan:
@@ -142,7 +178,9 @@ def _opened(one: Difference) -> list[Difference]:
     side = one.new if one.old is ABSENT else one.old
     if ABSENT not in (one.old, one.new) or not isinstance(side, dict) or not side:
         return [one]
-    parts = diff({}, side) if one.old is ABSENT else diff(side, {})
+    # Next to none at all, items that have a type are told apart too.
+    none: Obj = {name: [] for name, part in side.items() if isinstance(part, list) and all(map(_has_type, part))}
+    parts = diff(none, side) if one.old is ABSENT else diff(side, none)
     named = [replace(part, path=f"{one.path}{'' if part.path[0] == '[' else '.'}{part.path}") for part in parts]
     opened = [deeper for part in named for deeper in _opened(part)]
     return opened if len(opened) <= _MOST_OPENED else [one]
@@ -156,7 +194,7 @@ def object_name(resource: Resource, key: Key, namespace: str) -> str:
 
 def _change(change: str | Difference, style: Style, room: int | None) -> str:
     if isinstance(change, str):
-        return cut(change, room, mark=style.mark)
+        return change
     arrow = f" {style.arrow} "
     old, new = _value(change.old), _value(change.new)
     if room is not None and len(old) + len(arrow) + len(new) > room:

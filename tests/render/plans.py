@@ -33,7 +33,7 @@ def next_of(before: Obj, **rest: Any) -> Obj:
 
 
 def condition(status: str, message: str) -> Obj:
-    return {"type": "Ready", "status": status, "message": message}
+    return {"type": "Ready", "status": status, "reason": "Counted", "message": message}
 
 
 DEPLOYMENT = obj(DEPLOYMENTS, "web", spec={"replicas": 3, "template": {"image": "nginx:1.27"}})

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.model.attempt import Outcome, Verdict
+from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Plan
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.render.attempts import Style
@@ -75,6 +76,40 @@ def test_what_follows_in_words(verdict: Verdict, words: str) -> None:
     assert then(verdict) == words
 
 
+READY = {"type": "Ready", "status": "True", "reason": "Counted", "message": "3 of 3.", "lastTransitionTime": "then"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (READY, {**READY, "status": "False", "message": "1 of 3."}, "True → False, Counted: 1 of 3."),
+        (READY, {**READY, "message": "2 of 3."}, "Counted: 2 of 3."),
+        (READY, {**READY, "lastTransitionTime": "now"}, "seen again"),
+        (None, READY, "- → True, Counted: 3 of 3."),
+        (READY, None, "True → -"),
+        (READY, {"type": "Ready", "status": "Unknown"}, "True → Unknown"),
+    ],
+)
+def test_a_condition_is_told_as_one(before: Obj | None, after: Obj | None, words: str) -> None:
+    sides = [plans.obj(plans.FOOS, "web", status={"conditions": [one] if one else []}) for one in (before, after)]
+    found = plans.fate(plans.FOOS, "web", Effect.CHANGED, *sides)
+    assert text(replace(NOTHING, fates=(found,)), PIPE).splitlines()[1] == f"~ Foo/web   Ready   {words}"
+
+
+def test_a_first_status_is_told_field_by_field() -> None:
+    before = plans.obj(plans.FOOS, "web", spec={})
+    status = {"seen": 1, "conditions": [READY], "names": ["a", "b"], "deep": {"a": {"b": True}}}
+    plan = replace(
+        NOTHING, fates=(plans.fate(plans.FOOS, "web", Effect.CHANGED, before, {**before, "status": status}),)
+    )
+    assert text(plan, PIPE).splitlines()[1:-1] == [
+        "~ Foo/web   Ready             - → True, Counted: 3 of 3.",
+        "            status.seen       - → 1",
+        "            status.names      - → [2 items]",
+        "            status.deep.a.b   - → true",
+    ]
+
+
 # Whole objects.
 
 
@@ -124,6 +159,15 @@ def test_what_a_secret_holds_is_hidden_wherever_it_turns_up() -> None:
     assert "canary" not in shown + json.dumps(plan_json(plan, objects=True))
     assert "spec.url   postgres://***@db → postgres://***@db" in shown
     assert "-  url: 'postgres://***@db (before)'" in shown or "-  url: postgres://***@db (before)" in shown
+
+
+def test_the_copy_that_kubectl_apply_leaves_is_not_shown() -> None:
+    notes = [{"annotations": {"kubectl.kubernetes.io/last-applied-configuration": text, "a": text}} for text in "12"]
+    sides = [plans.obj(plans.FOOS, "web", metadata=one) for one in notes]
+    found = plans.fate(plans.FOOS, "web", Effect.CHANGED, *sides)
+    shown = text(replace(NOTHING, fates=(found,)), PIPE) + diffed(found)
+    assert "last-applied" not in shown
+    assert "metadata.annotations.a   1 → 2" in shown
 
 
 def test_the_plans_own_versions_are_not_shown() -> None:
