@@ -1,0 +1,233 @@
+"""trace on a real API server: what it tells is compared with kubectl's answers and with the server's audit log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.ctrl import PROGRAM, Ctrl, Started
+from e2e.kube import Audit, Kubectl, wait_until
+from e2e.terminal import at_terminal
+from e2e.test_foo import MANIFESTS, deployment, foo
+
+MERGE = "--type=merge"
+
+
+@pytest.fixture(autouse=True)
+def _crd(kubectl: Kubectl) -> None:
+    kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
+    kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
+
+
+@pytest.fixture
+def running(ctrl: Ctrl) -> Started:
+    started = ctrl.started("run", "foo")
+    started.line("leader election")
+    return started
+
+
+def ready(kubectl: Kubectl, name: str = "web") -> None:
+    """Its controller has seen the newest generation, and all is as wanted."""
+
+    def is_ready() -> bool:
+        found = kubectl.json("get", "foo", name)
+        status = found.get("status", {})
+        conditions = {one["type"]: one["status"] for one in status.get("conditions", [])}
+        replicas = found["spec"].get("replicas", 1)
+        return (
+            status.get("observedGeneration") == found["metadata"]["generation"]
+            and conditions.get("Ready") == "True"
+            and status.get("availableReplicas") == replicas
+        )
+
+    wait_until(is_ready, what=f"foo/{name} ready")
+
+
+def story(ctrl: Ctrl, *words: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(ctrl("trace", *words, "--output=json").checked().out)
+    return told
+
+
+def causes(told: dict[str, Any]) -> list[dict[str, Any]]:
+    return [cause for attempt in told["attempts"] for cause in attempt["causes"]]
+
+
+def rows(text: str) -> list[str]:
+    """The lines of reconciles in piped text."""
+    return [line for line in text.splitlines() if re.match(r" *r[0-9a-f]+-\d+ ", line)]
+
+
+def test_each_number_is_the_server_s(
+    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, running: Started, namespace: str
+) -> None:
+    since = audit.mark()
+    kubectl.create(foo("web"))
+    ready(kubectl)
+    edited = json.loads(kubectl("patch", "foo", "web", MERGE, '--patch={"spec":{"replicas":3}}', "--output=json"))
+    ready(kubectl)
+    kubectl("scale", "deployment/web", "--replicas=5")
+    wait_until(lambda: kubectl.json("get", "deployment", "web")["spec"]["replicas"] == 3)
+    ready(kubectl)
+    audit.assert_rests(namespace, seconds=1)
+
+    told = story(ctrl, "foo/web")
+    writes = {
+        call["id"]: (call["verb"], call["code"])
+        for attempt in told["attempts"]
+        for call in attempt["calls"]
+        if call["verb"] in ("create", "patch", "apply", "update", "delete") and not call["dryRun"]
+    }
+    served = {
+        one.audit_id: one.code for one in audit.writes(since, namespace=namespace) if not one.resource.startswith("eve")
+    }
+    assert {name: code for name, (_, code) in writes.items()} == served
+    # The edit is there as kubectl made it: from and to, by whom, and in the version that kubectl was answered with.
+    edit = next(one for one in causes(told) if one.get("newVersion") == edited["metadata"]["resourceVersion"])
+    assert edit["writers"] == ["kubectl-patch"]
+    assert {"path": "spec.replicas", "old": 1, "new": 3} in edit["changes"]
+    drift = next(one for one in causes(told) if {"path": "spec.replicas", "old": 3, "new": 5} in one.get("changes", []))
+    assert (drift["resource"], drift["writers"]) == ("deployments.apps", ["kubectl"])
+
+    text = ctrl("trace", "foo/web").checked().out
+    assert len(rows(text)) == len(told["attempts"])
+    assert f"{len(told['attempts'])} reconciles" in text
+    assert f", {len(writes)} writes" in text
+    assert "spec.replicas 1→3 by kubectl-patch" in text or "spec.replicas 1->3 by kubectl-patch" in text
+    assert not [line for line in text.splitlines() if "…" in line or "\x1b" in line]
+
+    # At a terminal: nothing wider than it, the same reconciles, and the object's state as kubectl tells it.
+    for columns in (80, 120):
+        code, shown = at_terminal(
+            PROGRAM, "trace", "foo/web", "--color=never", "--last=0", env=ctrl.env, columns=columns
+        )
+        assert code == 0
+        assert max(map(len, shown.splitlines())) <= columns
+        numbers = re.findall(r"^ {1,3}(\d+) {2}\d\d:\d\d:\d\d ", shown, re.MULTILINE)
+        assert numbers == [attempt["attempt"].rpartition("-")[2] for attempt in told["attempts"]]
+        assert "generation 2 observed 2" in shown
+        assert "Ready=True" in shown
+
+    # The Deployment is no request: what it caused, and what wrote it.
+    related = story(ctrl, "deploy", "web")
+    uid = kubectl.json("get", "deployment", "web")["metadata"]["uid"]
+    assert related["uid"] == uid
+    for attempt in related["attempts"]:
+        touched = {cause.get("uid") for cause in attempt["causes"]} | {call.get("uid") for call in attempt["calls"]}
+        assert uid in touched
+    # One in full, by its number and by its whole name.
+    number = next(one["attempt"] for one in told["attempts"] if edit in one["causes"])
+    full = ctrl("trace", "foo/web", number.rpartition("-")[2]).checked().out
+    assert full == ctrl("trace", number).checked().out
+    assert "spec.replicas 1→3 by kubectl-patch" in full
+    for call_id in (one for one in writes if one.startswith(f"{number}.")):
+        assert call_id in full
+    with_calls = ctrl("trace", "foo/web", "--calls").checked().out
+    assert all(f"audit {call_id}" in with_calls for call_id in writes)
+    differences = ctrl("trace", "foo/web", "--diff").checked().out
+    assert re.search(r"^\W*-  replicas: 1$", differences, re.MULTILINE) or "-spec.replicas: 1" in differences
+    # All objects of the type.
+    table = ctrl("trace", "foo").checked().out.splitlines()
+    assert re.match(rf"web +{len(told['attempts'])} +0 ", table[1])
+    assert running.stop() == 0
+
+
+def test_causes_that_were_merged_are_told(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
+    kubectl.create(foo("web"))
+    ready(kubectl)
+    pid = running.process.pid
+    os.kill(pid, signal.SIGSTOP)
+    kubectl("label", "foo", "web", "one=1")
+    kubectl("annotate", "foo", "web", "two=2")
+    kubectl("patch", "foo", "web", MERGE, '--patch={"spec":{"replicas":2}}', "--field-manager=somebody")
+    os.kill(pid, signal.SIGCONT)
+    ready(kubectl)
+
+    def merged() -> str:
+        found = [row for row in rows(ctrl("trace", "foo/web").checked().out) if "by somebody" in row]
+        assert len(found) == 1
+        return found[0]
+
+    row = wait_until(merged)
+    for cause in ("metadata.labels", "metadata.annotations", "kubectl-label", "kubectl-annotate", "spec.replicas 1→2"):
+        assert cause in row
+    code, shown = at_terminal(PROGRAM, "trace", "foo/web", "--color=never", env=ctrl.env, columns=120)
+    assert code == 0
+    assert "merged: " in shown
+
+
+def test_it_is_followed_in_another_terminal(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
+    kubectl.create(foo("web"))
+    ready(kubectl)
+    follower = ctrl.started("trace", "foo/web", "--watch")
+    follower.line("initial list|added by")
+    kubectl("patch", "foo", "web", MERGE, '--patch={"spec":{"replicas":2}}')
+    follower.line("spec.replicas 1→2 by kubectl-patch")
+    ready(kubectl)
+    # A new run is followed too.
+    assert running.stop() == 0
+    again = ctrl.started("run", "foo")
+    again.line("leader election")
+    wait_until(lambda: len({line.split("-")[0].strip() for line in rows("\n".join(follower.out))}) == 2)
+    assert follower.stop() == 0
+    ids = [line.split()[0] for line in rows("\n".join(follower.out))]
+    assert len(ids) == len(set(ids))
+    assert again.stop() == 0
+
+
+def _without_context(ctrl: Ctrl, folder: Path) -> Ctrl:
+    file = folder / "empty.yaml"
+    file.write_text("apiVersion: v1\nkind: Config\n")
+    return Ctrl({**ctrl.env, "KUBECONFIG": str(file)}, folder)
+
+
+def test_it_answers_when_all_is_gone(
+    kubectl: Kubectl, ctrl: Ctrl, running: Started, tmp_path: Path, namespace: str
+) -> None:
+    kubectl.create(foo("gone-soon"))
+    ready(kubectl, "gone-soon")
+    first = kubectl.json("get", "foo", "gone-soon")["metadata"]["uid"]
+    kubectl("delete", "foo", "gone-soon", "--wait")
+    kubectl("wait", "--for=delete", "deployment/gone-soon", "--timeout=30s")
+    kubectl.create(foo("gone-soon", replicas=2))
+    ready(kubectl, "gone-soon")
+    kubectl("delete", "foo", "gone-soon", "--wait")
+    wait_until(lambda: "deleted" in ctrl("trace", "foo/gone-soon").out.splitlines()[0])
+    assert running.stop() == 0
+
+    told = ctrl("trace", "foo/gone-soon", "--offline").checked().out
+    assert f"--uid {first}" in told
+    assert "ended" in told
+    older = story(ctrl, "foo/gone-soon", f"--uid={first}")
+    assert {one["uid"] for one in older["attempts"]} <= {first, ""}
+    # No context at all, and one that never ran anything: the only cluster that knows it, and that is said first.
+    elsewhere = _without_context(ctrl, tmp_path)
+    text = elsewhere("trace", "foo/gone-soon").checked().out
+    assert text.startswith("cluster ")
+    assert rows(text) == rows(told)
+    ambiguous = elsewhere("trace", "foo/never-there", "--offline")
+    assert ambiguous.code == 4
+    assert "--recorded-cluster" in ambiguous.err
+
+
+def test_what_is_not_recorded_is_4_and_says_what_is(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
+    kubectl.create(foo("web"))
+    ready(kubectl)
+    missing = ctrl("trace", "foo/wbe", "--offline")
+    assert (missing.code, "did you mean web?" in missing.err) == (4, True)
+    unknown = ctrl("trace", "foobar/web", "--offline")
+    assert (unknown.code, "foos.samplecontroller.k8s.io" in unknown.err) == (4, True)
+    # An object of nobody's is looked at instead, and each row says that it is inferred.
+    kubectl.create(deployment("alone"))
+    alone = ctrl("trace", "deploy/alone").checked().out
+    assert "~" in alone
+    assert ctrl("trace", "deploy/nowhere").code == 4
+    for form in ("html", "otlp", "perfetto"):
+        code, shown = at_terminal(PROGRAM, "trace", "foo/web", "-o", form, env=ctrl.env)
+        assert (code, f"-o {form}" in shown, "> trace." in shown) == (2, True, True)
+    assert ctrl("trace", "foo/web", "-o", "html").checked().out.startswith("<!doctype html>")

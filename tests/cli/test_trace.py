@@ -1,0 +1,261 @@
+"""`trace` on recordings that runs left behind, without any cluster: what is meant, and how it is told."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.cli.main import main
+from kubectl_ctrl.cli.tracing import since
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Started, Verdict
+from kubectl_ctrl.model.cause import Cause, CauseKind
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.model.resources import DEPLOYMENTS
+from tests.history.made import FOO, FOOS, NOON, RUN, recording
+from tests.render.samples import WEB
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: dev
+clusters:
+- {{name: dev, cluster: {{server: "{server}"}}}}
+contexts:
+- {{name: dev, context: {{cluster: dev, user: me, namespace: {namespace}}}}}
+users: [{{name: me, user: {{token: not-a-token}}}}]
+"""
+MINE = replace(RUN, server="https://127.0.0.1:1", ca="", context="dev")
+OTHER = replace(MINE, id="r0bb", cluster="c2-far-away", server="https://10.0.0.1:6443", context="staging")
+
+Told = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where runs record, of a user whose current context is the cluster of `MINE`."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    context(tmp_path, monkeypatch, MINE.server)
+    return tmp_path / "kubectl-ctrl"
+
+
+def context(folder: Path, monkeypatch: pytest.MonkeyPatch, server: str, namespace: str = "default") -> None:
+    config = folder / "kubeconfig"
+    config.write_text(KUBECONFIG.format(server=server, namespace=namespace))
+    monkeypatch.setenv("KUBECONFIG", str(config))
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Told:
+    """What it prints; or, where a code is expected, what it complains of."""
+
+    def told(*words: str, code: int = 0) -> str:
+        assert main(["trace", *words]) == code
+        captured = capsys.readouterr()
+        return captured.err if code else captured.out
+
+    return told
+
+
+def attempt(number: int, *causes: Cause, run: Run = MINE, calls: tuple[Call, ...] = (), **said: Any) -> Attempt:
+    start = Started(
+        id=f"{run.id}-{number}",
+        controller=said.pop("controller", "foo"),
+        request=said.pop("request", WEB),
+        causes=causes or (seen(uid=said.pop("uid", "uid-web"), key=WEB),),
+        causes_total=max(len(causes), 1),
+        queued_at=NOON + number,
+        started=NOON + number,
+        waited=0.001,
+        try_no=1,
+    )
+    return Attempt(start=start, took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=calls, reads=())
+
+
+def seen(uid: str, key: Key) -> Cause:
+    return Cause(kind=CauseKind.ADDED, at=NOON, resource=FOOS, key=key, uid=uid, new_version="1")
+
+
+def created(number: int, uid: str = "uid-deployment") -> Call:
+    return Call(
+        id=f"r7f3-{number}.1",
+        verb="create",
+        resource=DEPLOYMENTS,
+        namespace="default",
+        name="web",
+        started=NOON + number,
+        took=0.01,
+        code=201,
+        uid=uid,
+        new_version="77",
+    )
+
+
+def numbers(text: str) -> list[str]:
+    return re.findall(r"^ *(r[0-9a-z]+-\d+) ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["foo/web"],
+        ["foo", "web"],
+        ["foos/web"],
+        ["Foo/web"],
+        ["foos.samplecontroller.k8s.io/web"],
+        ["foos.samplecontroller/web"],
+        ["foo.v1alpha1.samplecontroller.k8s.io", "web"],
+    ],
+)
+def test_an_object_by_every_way_to_name_it(state: Path, told: Told, words: list[str]) -> None:
+    recording(state, attempt(1), run=MINE)
+    text = told(*words)
+    assert text.startswith("Foo default/web · dev")
+    assert numbers(text) == ["r7f3-1"]
+
+
+def test_which_reconciles(state: Path, told: Told) -> None:
+    recording(state, *(attempt(number) for number in range(1, 31)), run=MINE)
+    assert len(numbers(told("foo/web"))) == 30
+    text = told("foo/web", "--last=2")
+    assert numbers(text) == ["r7f3-29", "r7f3-30"]
+    assert "28 older reconciles not shown" in text
+    assert "30 reconciles" in text
+    assert numbers(told("foo/web", "--since=2026-01-01T12:00:28Z")) == ["r7f3-28", "r7f3-29", "r7f3-30"]
+    for words in (["foo/web", "7"], ["foo/web", "--id=7"], ["foo/web", "r7f3-7"], ["r7f3-7"]):
+        assert "· r7f3-7 of foo" in told(*words)
+    assert "has no attempt 99" in told("foo/web", "99", "--offline", code=4)
+
+
+def test_what_an_object_caused_and_what_wrote_it(state: Path, told: Told) -> None:
+    woken = Cause(
+        kind=CauseKind.MODIFIED, at=NOON, resource=DEPLOYMENTS, key=WEB, uid="uid-deployment", new_version="78"
+    )
+    recording(state, attempt(1, calls=(created(1),)), attempt(2), attempt(3, woken), run=MINE)
+    text = told("deploy/web")
+    assert numbers(text) == ["r7f3-1", "r7f3-3"]
+    assert "it caused them, or they wrote it" in text
+    assert "Foo default/web" in text
+    assert "r7f3-3 of foo" in told("deploy/web", "3")
+
+
+def test_the_newest_object_of_a_name(state: Path, told: Told) -> None:
+    older = [attempt(number, seen("uid-old", WEB)) for number in (1, 2)]
+    recording(state, *older, attempt(3, seen("uid-new", WEB)), run=MINE)
+    text = told("foo/web")
+    assert numbers(text) == ["r7f3-3"]
+    assert "an older object of this name: 2 reconciles" in text
+    assert "(--uid uid-old)" in text
+    assert numbers(told("foo/web", "--uid=uid-old")) == ["r7f3-1", "r7f3-2"]
+    assert "recorded: uid-new, uid-old" in told("foo/web", "--uid=nobody", "--offline", code=4)
+
+
+def test_several_controllers_have_a_column(state: Path, told: Told) -> None:
+    run = replace(MINE, controllers=(FOO, replace(FOO, name="bar", word="./bar.py")))
+    recording(state, attempt(1), attempt(2, controller="bar"), run=run)
+    assert "CONTROLLER" in told("foo/web")
+    assert numbers(told("foo/web", "--controller=bar")) == ["r7f3-2"]
+
+
+def test_all_objects_of_a_type(state: Path, told: Told) -> None:
+    away = Key("elsewhere", "far")
+    recording(state, attempt(1), attempt(2), attempt(3, seen("uid-far", away), request=away), run=MINE)
+    lines = told("foo").splitlines()
+    assert [line.split()[:3] for line in lines] == [["NAME", "RECONCILES", "FAILED"], ["web", "2", "0"]]
+    assert [line.split()[:2] for line in told("foo", "-A").splitlines()[1:]] == [
+        ["default", "web"],
+        ["elsewhere", "far"],
+    ]
+    assert "far" in told("foo", "-n", "elsewhere")
+
+
+def test_the_context_s_cluster_goes_first(state: Path, told: Told) -> None:
+    recording(state, attempt(1, run=OTHER), run=OTHER)
+    recording(state, attempt(1), run=MINE)
+    assert numbers(told("foo/web")) == ["r7f3-1"]
+    for name in ("staging", "c2-far-away", "c2-f", "https://10.0.0.1:6443"):
+        assert numbers(told("foo/web", f"--recorded-cluster={name}")) == ["r0bb-1"]
+    complaint = told("foo/web", "--recorded-cluster=nix", "--offline", code=4)
+    assert "staging (c2-far-a)" in complaint
+
+
+def test_a_foreign_context_means_the_only_cluster_that_knows_the_object(
+    state: Path, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = Key("default", "there")
+    recording(state, attempt(1), run=MINE)
+    recording(state, attempt(1, run=OTHER), attempt(2, seen("uid-there", there), run=OTHER, request=there), run=OTHER)
+    context(tmp_path, monkeypatch, "https://127.0.0.1:2", namespace="payments")
+    text = told("foo/there", "--offline")
+    assert text.splitlines()[0] == "cluster staging (c2-far-a): the only recorded cluster that knows it"
+    assert numbers(text) == ["r0bb-2"]
+    complaint = told("foo/web", "--offline", code=4)
+    assert "recorded: " in complaint
+    assert "--recorded-cluster" in complaint
+
+
+def test_what_is_not_recorded_names_what_is(state: Path, told: Told) -> None:
+    assert "run CONTROLLER" in told("foo/web", "--offline", code=4)
+    away = Key("elsewhere", "far")
+    recording(state, attempt(1), attempt(2, seen("uid-far", away), request=away), run=MINE)
+    assert "did you mean web?" in told("foo/wbe", "--offline", code=4)
+    assert "add -n elsewhere" in told("foo/far", "--offline", code=4)
+    assert "recorded: deployments.apps, foos.samplecontroller.k8s.io" in told("bar/web", "--offline", code=4)
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["foo/web", "1", "2"], ["foo/"], ["foo/web", "-w", "-o", "html"], ["foo/web", "--last=-1"]]
+)
+def test_wrong_words_are_2(state: Path, told: Told, words: list[str]) -> None:
+    recording(state, attempt(1), run=MINE)
+    assert told(*words, code=2).startswith("error[CTRL-USAGE]")
+
+
+def test_as_recorded_and_for_programs(state: Path, told: Told) -> None:
+    recording(state, attempt(1), attempt(2), run=MINE)
+    assert [json.loads(line)["id"] for line in told("foo/web", "--raw").splitlines()] == ["r7f3-1", "r7f3-2"]
+    assert [json.loads(line)["attempt"] for line in told("foo/web", "-o", "jsonl").splitlines()] == ["r7f3-1", "r7f3-2"]
+    document = json.loads(told("foo/web", "-o", "json"))
+    assert (document["name"], document["uid"], len(document["attempts"])) == ("web", "uid-web", 2)
+    assert len(json.loads(told("foo", "-o", "json"))["objects"]) == 1
+
+
+def test_it_needs_neither_a_client_nor_an_event_loop(state: Path) -> None:
+    recording(state, attempt(1, calls=(created(1),)), run=MINE)
+    code = (
+        "import sys\n"
+        "from kubectl_ctrl.cli.main import main\n"
+        "words = [['foo/web', '--calls', '--diff'], ['foo/web', '1'], ['foo'], ['deploy/web'], ['foo/web', '--raw']]\n"
+        "words += [['foo/web', '-o', form] for form in ('json', 'jsonl', 'yaml', 'dot')]\n"
+        "codes = [main(['trace', *each]) for each in words]\n"
+        "client = {name for name in sys.modules if name.startswith('kubectl_ctrl.client.')}\n"
+        "client -= {f'kubectl_ctrl.client.{name}' for name in ('kubeconfig', 'kubefiles', 'incluster', 'proxies', "
+        "'secret')}\n"
+        "loaded = {'asyncio', 'aiohttp', 'kubernetes', 'rich', 'kubectl_ctrl.runtime'} & set(sys.modules) | client\n"
+        "sys.exit(f'{codes} {loaded}' if loaded or any(codes) else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_since_when() -> None:
+    assert since("", NOON, utc=True) is None
+    assert since("90s", NOON, utc=True) == NOON - 90
+    assert since("11:30", NOON, utc=True) == NOON - 1800
+    assert since("12:30", NOON, utc=True) == NOON - 23.5 * 3600  # yesterday's: today's is still to come
+    assert since("2026-01-01T11:00:00Z", NOON, utc=True) == NOON - 3600
+    assert since("2026-01-01 11:00", NOON, utc=True) == NOON - 3600
+    assert since("2026-01-01", NOON, utc=True) == NOON - 12 * 3600
+    for wrong in ("soon", "25:00", "3"):
+        with pytest.raises(UsageError):
+            since(wrong, NOON, utc=True)
