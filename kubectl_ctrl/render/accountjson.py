@@ -1,4 +1,7 @@
-"""The same for machines: `kubectl-ctrl.explanation/v1`. Every fact says how it is known, and as of when."""
+"""The same for machines: `kubectl-ctrl.explanation/v1`. Every fact says how it is known, and as of when.
+
+docs/schemas/explanation.v1.json describes every field.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,13 @@ def health_lines(health: Health, style: Style) -> list[str]:
         ("HOT", _hot(health)),
         ("NO-OPS", (_noops(health),)),
         ("SAVE", _savings(health)),
-        ("HELD", (f"{count} changes by {escaped(repr(name))}" for name, count in health.held)),
+        (
+            "HELD",
+            (
+                f"{count} {'change' if count == 1 else 'changes'} by {escaped(repr(name))}"
+                for name, count in health.held
+            ),
+        ),
         ("QUEUE", (", ".join(f"{count} {name}" for name, count in health.queue) or "empty",)),
         ("GAPS", (f"{health.gaps} rows could not be recorded",) if health.gaps else ()),
     ]
