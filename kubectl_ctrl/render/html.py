@@ -197,7 +197,7 @@ def _data(story: Story) -> Iterator[str]:
     head = {
         "base": base,
         "lanes": names,
-        "single": story.key is not None,
+        "single": len({one.request for one in story.attempts}) <= 1,
         "days": _days(story),
         "title": escaped(_title(story)),
     }

@@ -235,6 +235,27 @@ def test_idle_time_folds_and_unfolds(sixty: Page) -> None:
     assert sixty.run("timeline.ruler.length") == folded
 
 
+def test_lanes_are_of_objects_or_of_workers(page: Page, tmp_path: Path) -> None:
+    page.look_at(written(tmp_path, story(80, objects=6)))
+    page.settle()
+    names = page.run("timeline.names")
+    assert sorted(names) == ["shop-1", "shop-2", "shop-3", "shop-4", "shop-5", "web"]
+    height = page.box(TIMELINE)[3]
+    page.click_at(*place_of(page, "r7f3-40"))
+    assert page.run(TITLE) == "r7f3-40"
+    page.press("o")
+    assert page.run("timeline.names") == ["foo 1", "foo 2"]
+    assert page.box(TIMELINE)[3] < height
+    page.click("#lanes")
+    assert page.run("timeline.names") == names
+
+
+def test_one_object_has_lanes_of_workers_only(sixty: Page) -> None:
+    sixty.press("o")
+    assert sixty.run("timeline.names") == ["foo"]
+    assert sixty.run("find('lanes').hidden")
+
+
 def test_times_are_of_the_zone_asked_for(sixty: Page) -> None:
     sixty.send("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
     assert sixty.run("document.querySelector('time').textContent") == "12:00:00.001"
@@ -303,16 +324,18 @@ def test_five_thousand_attempts_are_quick(page: Page, tmp_path: Path) -> None:
     shown = story(5000, objects=40)
     page.look_at(written(tmp_path, shown))
     assert page.run(SHOWN) == 5000
-    begun = "performance.now()"
-    frame = page.run(f"(() => {{ const begun = {begun}; timeline.draw(); return {begun} - begun; }})()")
-    assert frame < 150  # all of it at once, on a machine without a graphics card
-    zoomed = page.run(
-        f"(() => {{ timeline.zoom(0.02); const begun = {begun}; timeline.draw(); return {begun} - begun; }})()"
-    )
-    assert zoomed < 50
+
+    def quickest(action: str) -> float:
+        """Milliseconds, the least of several: other programs of the machine are not what is measured."""
+        once = f"(() => {{ const begun = performance.now(); {action}; return performance.now() - begun; }})()"
+        return min(float(page.run(once)) for _ in range(6))
+
+    # Without a graphics card: a frame that shows everything, one of a view as one works in, and a change of the filter.
+    assert quickest("timeline.draw()") < 150
+    page.run("timeline.zoom(0.02)")
+    assert quickest("timeline.draw()") < 50
     page.run("filter.text = 'forbidden'")
-    sifted = page.run(f"(() => {{ const begun = {begun}; applyFilter(); return {begun} - begun; }})()")
-    assert sifted < 1000
+    assert quickest("applyFilter()") < 500
     assert 0 < page.run(SHOWN) < 1000
 
 

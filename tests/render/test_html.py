@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import Story
 from kubectl_ctrl.render.export import export
 from tests.render.stories import NASTY, hostile, story
@@ -123,3 +124,12 @@ def test_it_says_what_it_is_of() -> None:
     assert facts["attempts"] == "60, of which 37 wrote and 3 failed"
     assert facts["recorded"] == "as of 2026-01-01 13:51:16 UTC"
     assert read(story(60, objects=3)).texts["h1"] == ["all Foo"]
+
+
+def test_attempts_of_other_objects_say_whose_they_are() -> None:
+    """As of a Deployment, which is told by the attempts that wrote it."""
+    shown = story(3)
+    first, *rest = shown.attempts
+    other = replace(first, request=Request("default", "shop"))
+    assert data_of(read(shown))["single"]
+    assert not data_of(read(replace(shown, attempts=(other, *rest))))["single"]

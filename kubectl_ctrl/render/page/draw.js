@@ -2,7 +2,6 @@
 
 const AXIS = 24;
 const CAUSES = 30;
-const SLICE = 24;
 const CALL = 12;
 const LEAST = 2.5; // pixels that even the shortest attempt has
 const FONT = '11px ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
@@ -19,6 +18,7 @@ class Timeline {
     this.hovered = null;
     this.brush = null; // [x, x] while a stretch is being chosen
     this.folded = true;
+    this.byObject = objects.length > 1 && objects.length <= MOST_OBJECTS;
     this.lay();
     this.fit();
     this.waiting = false;
@@ -98,9 +98,12 @@ class Timeline {
     this.width = this.canvas.parentElement.clientWidth;
     this.left = this.width >= 720 ? 112 : 0;
     this.room = this.width - this.left - 8;
-    const lanes = data.lanes.length;
+    this.names = this.byObject ? objects : data.lanes;
+    for (const one of attempts) one.lane = this.byObject ? one.objectLane : one.workerLane;
+    const lanes = this.names.length;
+    this.slice = lanes > 8 ? 17 : 24;
     this.called = lanes <= 8 && attempts.some((one) => one.calls);
-    this.lane = (this.left ? 0 : 14) + SLICE + (this.called ? CALL + 4 : 0) + 10;
+    this.lane = (this.left ? 0 : 14) + this.slice + (this.called ? CALL + 4 : 0) + 10;
     this.height = AXIS + CAUSES + lanes * this.lane + 4;
     this.patterns = {};
     for (const [canvas, height] of [[this.canvas, this.height], [this.overview, 36]]) {
@@ -265,7 +268,7 @@ class Timeline {
   }
 
   drawLanes(pen) {
-    const bands = [["woken by", AXIS, CAUSES], ...data.lanes.map((name, at) => [name, AXIS + CAUSES + at * this.lane, this.lane])];
+    const bands = [["woken by", AXIS, CAUSES], ...this.names.map((name, at) => [name, AXIS + CAUSES + at * this.lane, this.lane])];
     for (const [name, top, height] of bands) {
       pen.strokeStyle = this.color("grid");
       pen.beginPath();
@@ -273,7 +276,7 @@ class Timeline {
       pen.lineTo(this.width, top + height - 0.5);
       pen.stroke();
       pen.fillStyle = this.color("soft");
-      if (this.left) pen.fillText(cut(pen, name, this.left - 12), 4, top + (top === AXIS ? height / 2 : 4 + SLICE / 2));
+      if (this.left) pen.fillText(cut(pen, name, this.left - 12), 4, top + (top === AXIS ? height / 2 : 4 + this.slice / 2));
       else if (top !== AXIS) pen.fillText(name, 4, top + 8);
     }
   }
@@ -302,12 +305,12 @@ class Timeline {
     const ready = this.x(Math.min(one.ready, one.start));
     if (begin - ready > 3) {
       pen.fillStyle = this.color("wait");
-      pen.fillRect(ready, top + SLICE - 5, begin - ready, 4);
+      pen.fillRect(ready, top + this.slice - 5, begin - ready, 4);
     }
     pen.fillStyle = this.fill(pen, one.group);
     pen.beginPath();
-    if (width > 8) pen.roundRect(begin, top, width, SLICE, 3);
-    else pen.rect(begin, top, width, SLICE);
+    if (width > 8) pen.roundRect(begin, top, width, this.slice, 3);
+    else pen.rect(begin, top, width, this.slice);
     pen.fill();
     if (one.group === "failed" && one.wanted) {
       // Taller than the others, to be found where all are hairs.
@@ -326,10 +329,10 @@ class Timeline {
     const shown = cut(pen, text, room);
     if (one.group === "failed" || one.group === "waiting" || one.group === "cut") {
       pen.fillStyle = this.color(one.group);
-      pen.fillRect(from - 3, top + 3, pen.measureText(shown).width + 6, SLICE - 6);
+      pen.fillRect(from - 3, top + 3, pen.measureText(shown).width + 6, this.slice - 6);
     }
     pen.fillStyle = this.color("on-slice");
-    pen.fillText(shown, from, top + SLICE / 2 + 0.5);
+    pen.fillText(shown, from, top + this.slice / 2 + 0.5);
   }
 
   drawCalls(pen, one, top) {
@@ -337,11 +340,11 @@ class Timeline {
       const begin = this.x(Math.max(call.start, one.start));
       const width = Math.max(this.x(Math.min(call.end, one.end)) - begin, 2);
       pen.fillStyle = this.color(call.failed ? "failed" : call.write ? "write" : "read");
-      pen.fillRect(begin, top + SLICE + 2, width, CALL);
+      pen.fillRect(begin, top + this.slice + 2, width, CALL);
       if (width < 30) continue;
       const from = Math.max(begin, this.left) + 4;
       pen.fillStyle = this.color("on-slice");
-      pen.fillText(cut(pen, call.text, begin + width - from - 3), from, top + SLICE + 2 + CALL / 2 + 0.5);
+      pen.fillText(cut(pen, call.text, begin + width - from - 3), from, top + this.slice + 2 + CALL / 2 + 0.5);
     }
   }
 
@@ -381,8 +384,8 @@ class Timeline {
     const x1 = this.x(call ? Math.min(call.end, link.from.end) : link.from.end);
     const x2 = this.x(link.to.start);
     if (Math.max(x1, x2) < this.left || Math.min(x1, x2) > this.width) return;
-    const y1 = this.top(link.from) + (call && this.called ? SLICE + 2 + CALL : SLICE / 2);
-    const y2 = this.top(link.to) + SLICE / 2;
+    const y1 = this.top(link.from) + (call && this.called ? this.slice + 2 + CALL : this.slice / 2);
+    const y2 = this.top(link.to) + this.slice / 2;
     const bend = Math.max(Math.min(Math.abs(x2 - x1) / 2, 60), 8);
     const drop = link.from.lane === link.to.lane ? Math.min(16, this.lane / 3) : 0;
     pen.strokeStyle = pen.fillStyle = this.color(color);
@@ -406,7 +409,7 @@ class Timeline {
     pen.strokeStyle = this.color(color);
     pen.lineWidth = width;
     pen.beginPath();
-    pen.roundRect(begin - 2, this.top(one) - 2, long + 4, SLICE + 4, 4);
+    pen.roundRect(begin - 2, this.top(one) - 2, long + 4, this.slice + 4, 4);
     pen.stroke();
     if (long < 12) {
       // A hair in a frame is still a hair: a pointer above it is not.

@@ -60,7 +60,6 @@ for (const [group, one] of Object.entries(GROUPS)) {
   });
   find("outcomes").append(chip);
 }
-const controllers = [...new Set(attempts.map((attempt) => attempt.controller))];
 if (controllers.length > 1) {
   find("controller").hidden = false;
   find("controller").append(el("option", { value: "" }, "all controllers"), ...controllers.map((name) => el("option", { value: name }, name)));
@@ -100,6 +99,14 @@ function fold() {
   else timeline.show(timeline.ruler.place(middle) - half, timeline.ruler.place(middle) + half);
 }
 
+/** A lane for each object instead of one for each worker. */
+function regroup() {
+  if (find("lanes").hidden) return;
+  timeline.byObject = !timeline.byObject;
+  find("lanes").setAttribute("aria-pressed", String(timeline.byObject));
+  timeline.measure();
+}
+
 function changeZone() {
   clock.local = !clock.local;
   find("zone").setAttribute("aria-pressed", String(clock.local));
@@ -113,6 +120,9 @@ find("zoom-in").addEventListener("click", () => timeline.zoom(0.5));
 find("zoom-out").addEventListener("click", () => timeline.zoom(2));
 find("fit").addEventListener("click", () => timeline.fit());
 find("fold").addEventListener("click", fold);
+find("lanes").hidden = !timeline.byObject;
+find("lanes").setAttribute("aria-pressed", String(timeline.byObject));
+find("lanes").addEventListener("click", regroup);
 find("zone").addEventListener("click", changeZone);
 find("help").addEventListener("click", () => find("keyhelp").showModal());
 
@@ -262,6 +272,7 @@ const ANYWHERE = {
   "-": () => timeline.zoom(1 / 0.6),
   0: () => timeline.fit(),
   f: fold,
+  o: regroup,
   u: changeZone,
   "/": () => find("filter").select(),
   "?": () => find("keyhelp").showModal(),

@@ -36,6 +36,19 @@ for (const link of links) {
   link.from.to.push(link);
   link.to.from.push(link);
 }
+// Lanes may be of objects instead of workers, as long as they fit on a screen.
+const MOST_OBJECTS = 24;
+const controllers = [...new Set(attempts.map((attempt) => attempt.controller))];
+const namespaces = new Set(attempts.map((attempt) => attempt.object.split("/")[0]));
+const laneOf = new Map();
+for (const attempt of attempts) {
+  const name = namespaces.size > 1 ? attempt.object : attempt.object.slice(attempt.object.indexOf("/") + 1);
+  const lane = controllers.length > 1 ? `${name} ${attempt.controller}` : name;
+  if (!laneOf.has(lane)) laneOf.set(lane, laneOf.size);
+  attempt.objectLane = laneOf.get(lane);
+  attempt.workerLane = attempt.lane;
+}
+const objects = [...laneOf.keys()];
 const byId = new Map(attempts.map((attempt) => [attempt.id, attempt]));
 // In the order of time, in which lanes are drawn and keys walk.
 const inOrder = attempts.slice().sort((one, other) => one.start - other.start);
