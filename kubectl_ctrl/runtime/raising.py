@@ -10,7 +10,7 @@ from kubectl_ctrl.model.attempt import Raised
 
 
 class RecordedError(Exception):
-    """Stands for an error of a class that is not known here."""
+    """Base of those that stand for errors of unknown classes; each has the name of the one that it is for."""
 
 
 def raised_again(raised: Raised) -> Exception:
@@ -37,9 +37,14 @@ def raised_again(raised: Raised) -> Exception:
 def _foreign(raised: Raised) -> Exception:
     kind = getattr(builtins, raised.error, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        return RecordedError(f"{raised.error}: {raised.message}")
+        return _stranger(raised)
     try:
         # A KeyError's text is the repr of what it was given.
         return kind(raised.message[1:-1] if kind is KeyError else raised.message)
     except TypeError:
-        return RecordedError(f"{raised.error}: {raised.message}")
+        return _stranger(raised)
+
+
+def _stranger(raised: Raised) -> Exception:
+    error: Exception = type(raised.error, (RecordedError,), {})(raised.message)
+    return error
