@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kubectl_ctrl.model.account import Failing, Health
+from kubectl_ctrl.model.account import Failing, Health, Hot
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.account import commands, labelled, painted
@@ -119,6 +119,27 @@ def _savings(health: Health) -> Iterator[str]:
         yield text
 
 
+def _failing_json(one: Failing) -> dict[str, Any]:
+    return {
+        "outcome": one.outcome.value,
+        "error": one.error,
+        "where": one.where,
+        "objects": [str(key) for key in one.objects],
+        "count": one.count,
+        "since": stamp(one.since),
+    }
+
+
+def _hot_json(one: Hot) -> dict[str, Any]:
+    return {
+        "object": str(one.key),
+        "attempts": one.attempts,
+        "noops": one.noops,
+        "cause": one.cause,
+        "because": one.because,
+    }
+
+
 def health_json(health: Health) -> dict[str, Any]:
     names = ("p50", "p95", "longest")
     return {
@@ -148,27 +169,8 @@ def health_json(health: Health) -> dict[str, Any]:
         "tookSeconds": dict(zip(names, health.took, strict=True)),
         "slowest": health.slowest.id if health.slowest else None,
         "waitedSeconds": dict(zip(names, health.waited, strict=True)),
-        "failing": [
-            {
-                "outcome": one.outcome.value,
-                "error": one.error,
-                "where": one.where,
-                "objects": [str(key) for key in one.objects],
-                "count": one.count,
-                "since": stamp(one.since),
-            }
-            for one in health.failing
-        ],
-        "hot": [
-            {
-                "object": str(one.key),
-                "attempts": one.attempts,
-                "noops": one.noops,
-                "cause": one.cause,
-                "because": one.because,
-            }
-            for one in health.hot
-        ],
+        "failing": list(map(_failing_json, health.failing)),
+        "hot": list(map(_hot_json, health.hot)),
         "savings": [
             {
                 "resource": one.resource.full_name,
