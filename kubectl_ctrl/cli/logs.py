@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.render.text import escaped
+
+Hide = Callable[[str], str]
 
 _DEBUG_FROM = 6
 # What every record has; the rest are the fields that a caller put beside its message.
@@ -23,25 +26,34 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class _Text(logging.Formatter):
+    def __init__(self, hide: Hide) -> None:
+        super().__init__()
+        self._hide = hide
+
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).astimezone()
-        message = record.getMessage()
-        beside = " ".join(f"{name}={value}" for name, value in fields_of(record).items() if _adds(name, value, message))
+        message = self._hide(record.getMessage())
+        fields = {name: self._hide(str(value)) for name, value in fields_of(record).items()}
+        beside = " ".join(f"{name}={value}" for name, value in fields.items() if _adds(name, value, message))
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         text = f"{moment:%H:%M:%S} {level}{message}" + (f" ({beside})" if beside else "")
         # A stack has lines of its own; set in, so that nothing in a message passes for a line of ours.
         line = "\n    ".join(map(escaped, text.split("\n")))
-        return line + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
+        return line + (f"\n{self._hide(self.formatException(record.exc_info))}" if record.exc_info else "")
 
 
-def _adds(name: str, value: object, message: str) -> bool:
+def _adds(name: str, value: str, message: str) -> bool:
     """Whether a field tells a person more than the message does."""
-    return name != "action" and str(value) not in message
+    return name != "action" and value not in message
 
 
 class _Json(logging.Formatter):
+    def __init__(self, hide: Hide = masked_text) -> None:
+        super().__init__()
+        self._hide = hide
+
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
@@ -49,7 +61,20 @@ class _Json(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return json.dumps(self._hidden(line), default=str)
+
+    def _hidden(self, value: Any) -> Any:
+        """The same, every text of it looked through."""
+        match value:
+            case str():
+                return self._hide(value)
+            case dict():
+                return {name: self._hidden(part) for name, part in value.items()}
+            case list() | tuple():
+                return [self._hidden(part) for part in value]
+            case None | bool() | int() | float():
+                return value
+        return self._hide(str(value))
 
 
 def error_line(error: CtrlError) -> str:
@@ -63,10 +88,13 @@ def error_line(error: CtrlError) -> str:
 
 
 @contextmanager
-def logging_to(stream: TextIO, *, form: str, verbosity: int) -> Iterator[None]:
-    """For the block: the package's log lines, and warnings of the libraries under it, go to `stream`."""
+def logging_to(stream: TextIO, *, form: str, verbosity: int, hide: Hide = masked_text) -> Iterator[None]:
+    """For the block: the package's log lines, and warnings of the libraries under it, go to `stream`.
+
+    `hide` takes out of every text what must not be seen: errors quote what they are about.
+    """
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_Json() if form == "json" else _Text())
+    handler.setFormatter(_Json(hide) if form == "json" else _Text(hide))
     handler.addFilter(_Tracebacks(verbosity))
     ours, root = logging.getLogger("kubectl_ctrl"), logging.getLogger()
     ours.setLevel(logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO)

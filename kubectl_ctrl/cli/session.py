@@ -36,6 +36,7 @@ from kubectl_ctrl.errors import (
 )
 from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.resources import ObjectRef
+from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.summary import Reason, Summary
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.events import EventRecorder
@@ -62,11 +63,12 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 async def session(app: App, plan: RunPlan) -> int:
     """The whole run; its exit code, or the error that ended it."""
-    stop = Stop()
-    with logging_to(app.err, form=plan.log, verbosity=app.verbosity), interrupts(stop.request) as signals:
+    stop, secrecy = Stop(), Secrecy()
+    log = logging_to(app.err, form=plan.log, verbosity=app.verbosity, hide=secrecy.text)
+    with log, interrupts(stop.request) as signals:
         place = prepared(plan)
         plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, place.runs)))
-        teller = Teller(app, plan)
+        teller = Teller(app, plan, secrecy)
         teller.begin(plan.options.run_id, place.text)
         async with AsyncExitStack() as held:
             began = plan.clock.elapsed()

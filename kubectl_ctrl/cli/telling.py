@@ -6,6 +6,7 @@ import json
 import logging
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC
 from typing import TypeGuard
 
@@ -32,13 +33,13 @@ _TRACEBACKS_FROM = 6
 
 
 class Teller:
-    """The voice of one run."""
+    """The voice of one run; what `secrecy` learns from its attempts is said nowhere."""
 
-    def __init__(self, app: App, plan: RunPlan) -> None:
+    def __init__(self, app: App, plan: RunPlan, secrecy: Secrecy) -> None:
         self._app = app
         self._plan = plan
         self._machine = plan.log == "json"
-        self._secrecy = Secrecy()
+        self._secrecy = secrecy
         self._style = Style(
             width=app.width,
             color=app.color,
@@ -115,15 +116,27 @@ class Teller:
 
     def end(self, summary: Summary) -> CtrlError | None:
         """Say what was left; gives what to end the process with, None when the run did what it was meant to."""
+        summary = self._shown(summary)
         if self._machine:
             _log.info("The run is over.", extra={"action": "run.end", **summary_fields(summary)})
         else:
             for line in summary_lines(summary, self._style):
                 self._app.narrate(line)
         problem = summary.problem()
+        if problem is not None:
+            problem.message, problem.tried = self._secrecy.text(problem.message), self._secrecy.text(problem.tried)
         if isinstance(problem, NotInstalled):
             problem.next_step = self._install()
         return problem
+
+    def _shown(self, summary: Summary) -> Summary:
+        """The same, its messages as they may be seen."""
+        text = self._secrecy.text
+        failed = tuple(
+            replace(one, verdict=replace(one.verdict, message=text(one.verdict.message))) for one in summary.failed
+        )
+        unmet = tuple(replace(one, what=text(one.what)) for one in summary.unmet)
+        return replace(summary, failed=failed, unmet=unmet)
 
     def _install(self) -> str:
         """What helps where a resource type is missing."""

@@ -207,7 +207,7 @@ SELECT r.name, m.state, m.tally FROM moment m JOIN run r ON r.id = m.run
 WHERE :cluster IN ('', r.cluster) AND :run IN ('', r.name) AND m.state IS NOT NULL
 ORDER BY r.began DESC, r.id DESC, m.controller;
 
--- name: count_attempts
+-- name: count_done
 -- What each controller of each run did.
 SELECT run, controller, count(*), sum(outcome IN ('retry', 'terminal')), sum(outcome IS NULL), sum(writes), min(started),
     max(started)

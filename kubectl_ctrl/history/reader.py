@@ -126,7 +126,7 @@ class Recording:
         runs = self.runs(cluster=cluster)
         amounts: dict[int, list[Amount]] = defaultdict(list)
         for id_, controller, attempts, failures, unfinished, writes, first, last in self._rows(
-            "count_attempts", before=before
+            "count_done", before=before
         ):
             amounts[id_].append(
                 Amount(

@@ -139,7 +139,8 @@ class Store:
         for later in batch.later:
             self._later(later)
         for state in batch.states.values():
-            self._connection.execute(query("put_state"), (self.row, state.controller, encoded(state)))
+            shown = replace(state, message=self._secrecy.text(state.message)) if state.message else state
+            self._connection.execute(query("put_state"), (self.row, state.controller, encoded(shown)))
         for tally in batch.tallies.values():
             self._connection.execute(query("put_tally"), (self.row, tally.controller, encoded(tally)))
 
@@ -192,7 +193,8 @@ class Store:
             number = int(one.attempt.rpartition("-")[2])
             found = self._connection.execute(query("find_attempt"), (self.row, number)).fetchone()
             if found:
-                self._connection.execute(query("add_sent"), (found[0], one.call.id, self._made(one.call)))
+                document = encoded(self._secrecy.early(call_told(one.call)))
+                self._connection.execute(query("add_sent"), (found[0], one.call.id, document))
 
     def _later(self, what: Background | Echoed) -> None:
         if isinstance(what, Background) and self._is_renewal(what.call):

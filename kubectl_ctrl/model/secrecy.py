@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from kubectl_ctrl.model.attempt import Intent, Outside, Raised, Read, Wish
-from kubectl_ctrl.model.diffs import Difference
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import (
     LAST_APPLIED,
     MASK,
@@ -105,6 +105,13 @@ class Secrecy:
             call = replace(call, error=self.text(call.error))
         return made if call is made.call and changes is made.changes else Made(call=call, changes=changes)
 
+    def early(self, made: Made) -> Made:
+        """A call of an attempt that has not ended: what that has read, and may have sent, is not known yet."""
+        call, changes = made.call, made.changes
+        error = f"{call.code or ''} {call.reason}".strip() if call.error else ""
+        shown = tuple(replace(one, old=_covered(one.old), new=_covered(one.new)) for one in changes.shown)
+        return Made(call=replace(call, error=error), changes=replace(changes, shown=shown))
+
     def _why(self, why: Why) -> Why:
         changes = self._changes(why.changes)
         if changes is why.changes and not why.detail:
@@ -179,6 +186,10 @@ class Secrecy:
 
     def __repr__(self) -> str:
         return f"Secrecy(values={len(self._values)})"
+
+
+def _covered(side: Any) -> Any:
+    return side if side is ABSENT or isinstance(side, bool | int | float) else HIDDEN
 
 
 def _mapped(turn: Callable[[T], T], values: tuple[T, ...]) -> tuple[T, ...]:

@@ -20,6 +20,7 @@ from kubectl_ctrl.model.attempt import Attempt, Outcome, Read, Started, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
+from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.runtime.options import RunOptions
 from tests.cli.test_guard import resolved
 
@@ -91,7 +92,7 @@ def revealing() -> Attempt:
 def test_nothing_of_a_secret_is_printed(tmp_path: Path, log: str, caplog: pytest.LogCaptureFixture) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, verbosity=6)
     with caplog.at_level("INFO"):
-        Teller(app, plan(tmp_path, log)).observer(lambda: None)(revealing())
+        Teller(app, plan(tmp_path, log), Secrecy()).observer(lambda: None)(revealing())
     assert isinstance(app.out, io.StringIO)
     said = app.out.getvalue()
     assert "Login with *** failed." in said
