@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping
 
 from kubectl_ctrl.model.record import Story
-from kubectl_ctrl.render import dot, html, otlp, perfetto, tracejson, yamltext
 
-FORMS: Mapping[str, Callable[[Story], Iterable[str]]] = {
-    "json": tracejson.document,
-    "jsonl": tracejson.lines,
-    "yaml": yamltext.document,
-    "dot": dot.document,
-    "otlp": otlp.lines,
-    "perfetto": perfetto.document,
-    "html": html.document,
+# Form -> what makes it. Loaded when it is asked for: who wants lines of JSON does not wait for YAML and pages.
+FORMS: Mapping[str, str] = {
+    "json": "tracejson:document",
+    "jsonl": "tracejson:lines",
+    "yaml": "yamltext:document",
+    "dot": "dot:document",
+    "otlp": "otlp:lines",
+    "perfetto": "perfetto:document",
+    "html": "html:document",
 }
 # Opened by programs, and of no use on a screen.
 FILES = ("otlp", "perfetto", "html")
@@ -22,4 +23,6 @@ FILES = ("otlp", "perfetto", "html")
 
 def export(form: str, story: Story) -> Iterable[str]:
     """Pieces of text in order, each made when it is asked for; together they end with a newline."""
-    return FORMS[form](story)
+    module, _, name = FORMS[form].partition(":")
+    render: Callable[[Story], Iterable[str]] = getattr(importlib.import_module(f"kubectl_ctrl.render.{module}"), name)
+    return render(story)

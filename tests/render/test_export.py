@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,6 +12,7 @@ import pytest
 
 from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.render.export import FILES, FORMS, export
+from tests.house.checkout import REPOSITORY
 from tests.render.stories import NASTY, hostile, story
 
 STORIES = [story(3), story(60, objects=4), hostile(), replace(story(1), attempts=())]
@@ -68,3 +71,12 @@ def test_nothing_is_done_before_it_is_asked_for(form: str) -> None:
 def test_what_a_terminal_cannot_show_is_told_apart() -> None:
     assert set(FILES) <= set(FORMS)
     assert {"json", "jsonl", "yaml", "dot"} == set(FORMS) - set(FILES)
+
+
+def test_a_form_waits_only_for_what_it_needs() -> None:
+    program = (
+        "import sys; from kubectl_ctrl.model.record import Story; from kubectl_ctrl.render.export import export; "
+        "list(export('jsonl', Story(at=0.0))); print(*sorted(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert {"yaml", "hashlib", "html", "asyncio", "sqlite3"}.isdisjoint(done.stdout.split())
