@@ -36,23 +36,28 @@ def pid_of(holder: str) -> int | None:
 
 
 def runs(pid: int) -> bool:
+    """Whether there is such a process; one that has ended, and that nobody asked how, is none any more."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except OSError:
         return True
-    return True
+    return _status(pid, _PROC) not in ("Z", "X")
 
 
 def is_stopped(pid: int, proc: Path = _PROC) -> bool:
     """Whether it is stopped, by SIGSTOP or a debugger; False where that cannot be seen."""
+    return _status(pid, proc) in ("T", "t")
+
+
+def _status(pid: int, proc: Path) -> str:
+    """As the kernel has it, one letter; "" where that cannot be seen."""
     try:
         # The name of the program stands before it in brackets, and may hold anything.
-        status = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return False
-    return status[:1] in (["T"], ["t"])
+        return (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
 
 
 def _machine(proc: Path) -> str:

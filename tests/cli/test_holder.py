@@ -54,3 +54,12 @@ def test_a_pid_of_another_container_on_this_machine_tells_nothing(gone: int, tmp
     (tmp_path / "self/ns").mkdir(parents=True)
     (tmp_path / "self/ns/pid").symlink_to("pid:[1]")
     assert not is_dead(signed(gone), tmp_path)
+
+
+@linux
+def test_a_process_that_was_killed_and_never_asked_about_is_dead() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not is_dead(signed(process.pid))
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert is_dead(signed(process.pid))
