@@ -56,10 +56,11 @@ def test_many_fields_are_counted() -> None:
 def test_a_condition_tells_of_its_last_turn_and_who_owns_it() -> None:
     key = 'k:{"type":"Available"}'
     owned: Obj = {"f:status": {"f:conditions": {".": {}, key: {".": {}, "f:status": {}}}}}
+    odd: Obj = {"f:status": {"f:conditions": {'k:{"type":"Odd"}': {".": {}}}}}
     condition = {"type": "Available", "status": "True", "reason": "Enough", "message": "ok", "lastTransitionTime": T1}
     found = look(
         {
-            "metadata": {"managedFields": [entry("kcm", T0, owned), entry("other", T0, {"f:spec": {"f:a": {}}})]},
+            "metadata": {"managedFields": [entry("kcm", T0, owned), entry("other", T0, odd)]},
             "status": {"conditions": [condition, {"type": "Odd"}], "observedGeneration": 2},
         }
     )
