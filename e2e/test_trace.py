@@ -94,14 +94,27 @@ def test_each_number_is_the_server_s(
     drift = next(one for one in causes(told) if {"path": "spec.replicas", "old": 3, "new": 5} in one.get("changes", []))
     assert (drift["resource"], drift["writers"]) == ("deployments.apps", ["kubectl"])
 
+    in_text(ctrl, told, writes=len(writes))
+    at_a_terminal(ctrl, told)
+    by_number(ctrl, next(one["attempt"] for one in told["attempts"] if edit in one["causes"]), set(writes))
+    of_the_deployment(ctrl, kubectl)
+    assert running.stop() == 0
+
+
+def in_text(ctrl: Ctrl, told: dict[str, Any], *, writes: int) -> None:
+    """Through a pipe: each reconcile in one line, nothing cut, no colour."""
     text = ctrl("trace", "foo/web").checked().out
     assert len(rows(text)) == len(told["attempts"])
     assert f"{len(told['attempts'])} reconciles" in text
-    assert f", {len(writes)} writes" in text
-    assert "spec.replicas 1→3 by kubectl-patch" in text or "spec.replicas 1->3 by kubectl-patch" in text
+    assert f", {writes} writes" in text
+    assert "spec.replicas 1→3 by kubectl-patch" in text
     assert not [line for line in text.splitlines() if "…" in line or "\x1b" in line]
+    table = ctrl("trace", "foo").checked().out.splitlines()
+    assert re.match(rf"web +{len(told['attempts'])} +0 ", table[1])
 
-    # At a terminal: nothing wider than it, the same reconciles, and the object's state as kubectl tells it.
+
+def at_a_terminal(ctrl: Ctrl, told: dict[str, Any]) -> None:
+    """Nothing is wider than it; the same reconciles, and the object's state."""
     for columns in (80, 120):
         code, shown = at_terminal(
             PROGRAM, "trace", "foo/web", "--color=never", "--last=0", env=ctrl.env, columns=columns
@@ -113,28 +126,29 @@ def test_each_number_is_the_server_s(
         assert "generation 2 observed 2" in shown
         assert "Ready=True" in shown
 
-    # The Deployment is no request: what it caused, and what wrote it.
+
+def by_number(ctrl: Ctrl, name: str, writes: set[str]) -> None:
+    """One reconcile in full, by its number and by its whole name; and the calls and diffs of all."""
+    full = ctrl("trace", "foo/web", name.rpartition("-")[2]).checked().out
+    assert full == ctrl("trace", name).checked().out
+    assert "spec.replicas 1→3 by kubectl-patch" in full
+    for call in writes:
+        assert (call in full) == call.startswith(f"{name}.")
+    with_calls = ctrl("trace", "foo/web", "--calls").checked().out
+    assert all(f"audit {call}" in with_calls for call in writes)
+    differences = ctrl("trace", "foo/web", "--diff").checked().out
+    assert re.search(r"^\W*-  replicas: 1$", differences, re.MULTILINE) or "-spec.replicas: 1" in differences
+
+
+def of_the_deployment(ctrl: Ctrl, kubectl: Kubectl) -> None:
+    """It is no request: what it caused, and what wrote it."""
     related = story(ctrl, "deploy", "web")
     uid = kubectl.json("get", "deployment", "web")["metadata"]["uid"]
     assert related["uid"] == uid
+    assert related["attempts"]
     for attempt in related["attempts"]:
         touched = {cause.get("uid") for cause in attempt["causes"]} | {call.get("uid") for call in attempt["calls"]}
         assert uid in touched
-    # One in full, by its number and by its whole name.
-    number = next(one["attempt"] for one in told["attempts"] if edit in one["causes"])
-    full = ctrl("trace", "foo/web", number.rpartition("-")[2]).checked().out
-    assert full == ctrl("trace", number).checked().out
-    assert "spec.replicas 1→3 by kubectl-patch" in full
-    for call_id in (one for one in writes if one.startswith(f"{number}.")):
-        assert call_id in full
-    with_calls = ctrl("trace", "foo/web", "--calls").checked().out
-    assert all(f"audit {call_id}" in with_calls for call_id in writes)
-    differences = ctrl("trace", "foo/web", "--diff").checked().out
-    assert re.search(r"^\W*-  replicas: 1$", differences, re.MULTILINE) or "-spec.replicas: 1" in differences
-    # All objects of the type.
-    table = ctrl("trace", "foo").checked().out.splitlines()
-    assert re.match(rf"web +{len(told['attempts'])} +0 ", table[1])
-    assert running.stop() == 0
 
 
 def test_causes_that_were_merged_are_told(kubectl: Kubectl, ctrl: Ctrl, running: Started) -> None:
