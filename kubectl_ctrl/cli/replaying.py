@@ -16,6 +16,7 @@ from kubectl_ctrl.cli import recordings, sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.mishaps import shown
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -53,12 +54,13 @@ def run(app: App, given: Given) -> int:
         replayed = asyncio.run(
             replay(case, sourced.spec.reconcile, clock=SystemClock(), timeout=given["timeout"] or _FOREVER)
         )
-    _show(app, given, replayed, form, code=sourced.word)
+    code = given["code"] or (case.controller if sourced.word in BUNDLED else shown(sourced.source.main.file))
+    _show(app, given, replayed, form, code=code)
     if replayed.same:
         return 0
     if given["bless"] and not replayed.unknown:
         _replace(Path(word), dumps(blessed(replayed)))
-        app.narrate(f"{word} now expects what {sourced.word} does.")
+        app.narrate(f"{word} now expects what {code} does.")
         return 0
     app.narrate(f"next: {_next(given, replayed, recorded)}")
     return _DIFFERS

@@ -106,7 +106,7 @@ def test_the_same_code_ends_with_0(scene: Scene, word: Callable[[], str], capsys
     out, err = capsys.readouterr()
     head, why, _, write, *_, verdict = out.splitlines()
     assert head.startswith(f"toy default/bear · {scene.first} at ")
-    assert head.endswith(f"today's code: {scene.code}")
+    assert head.endswith("today's code: mine.py")
     assert why == "why: initial list"
     assert write == "   1  ensure ConfigMap/coat  same"
     assert verdict == "SAME: 1 write, 0 events, 1 recorded read"
