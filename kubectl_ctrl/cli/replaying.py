@@ -102,10 +102,13 @@ def _from_recording(app: App, given: Given, word: str) -> Case:
 
 
 def _from_file(file: Path) -> Case:
+    file = file.expanduser()
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise RecordingError(f"{file} is no file but a device or a pipe.", next_step="name a file")
         if file.stat().st_size > _LARGEST:
             raise RecordingError(f"{file} is too large for a case file.", next_step="name what record export made")
-        text = file.expanduser().read_bytes()
+        text = file.read_bytes()
     except FileNotFoundError:
         raise UsageError(
             f"{str(file)!r} is neither an attempt nor a file.", next_step="write RUN-N, like r7f3-12, or a file's path"

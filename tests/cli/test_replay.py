@@ -165,6 +165,7 @@ def test_a_secret_that_was_read_ends_with_4(scene: Scene, capsys: Captured) -> N
         (("nothing.json",), 2, "'nothing.json' is neither an attempt nor a file."),
         (("mine.py",), 2, "mine.py is no JSON"),
         ((".",), 2, "cannot be read: Is a directory."),
+        (("/dev/zero",), 2, "/dev/zero is no file but a device or a pipe."),
         (("r7f3-1", "--bless"), 2, "--bless rewrites what a file expects"),
         (("r7f3-1", "--code=foo"), 2, "foo is controller 'foo', and r7f3-1 is of 'toy'."),
         (("r7f3-1", "--code=./nothing.py"), 2, "There is no file './nothing.py'."),
