@@ -215,7 +215,8 @@ def test_podcount_and_the_scaler_do_what_was_planned(truth: Truth, kubectl: Kube
 
 def test_a_file_is_planned_as_if_it_were_applied(ctrl: Ctrl, kubectl: Kubectl, audit: Audit) -> None:
     install(kubectl, "foo", "foos.samplecontroller.k8s.io")
-    kubectl.create(foo("there", replicas=1))
+    there = foo("there", replicas=1)
+    kubectl.apply({**there, "metadata": {**there["metadata"], "labels": {"former": "yes"}}})
     at_rest(ctrl, "foo")
     since = audit.mark()
     text = "\n---\n".join(map(json.dumps, (foo("there", replicas=4), foo("absent", replicas=2))))
@@ -224,6 +225,8 @@ def test_a_file_is_planned_as_if_it_were_applied(ctrl: Ctrl, kubectl: Kubectl, a
     assert all(map(harmless, audit.asked(since)))
     plan = json.loads(ran.out)
     assert {one["name"]: one["effect"] for one in plan["given"]} == {"there": "changed", "absent": "created"}
+    former = [one for one in plan["given"][0]["changed"] if one["path"] == "metadata.labels.former"]
+    assert former == [{"path": "metadata.labels.former", "old": "yes"}]
     found = {(one["kind"], one["name"]): one for one in plan["objects"]}
     assert {"path": "spec.replicas", "old": 1, "new": 4} in found["Deployment", "there"]["changed"]
     made = found["Deployment", "absent"]

@@ -29,7 +29,7 @@ VERB = Verb(
         "Runs one reconcile on what the cluster holds. Every write is sent as a dry run,\n"
         "so that the server checks and completes it; later reads see what was planned.\n"
         "Nothing is changed: it works on any context. With -f the objects of a file are\n"
-        "taken as applied first, as kubectl apply --server-side --force-conflicts would.\n"
+        "taken as if kubectl apply had applied them before.\n"
         "\n"
         "A row for each field: ~ changed, + created, - deleted, = left as it is. What the\n"
         "server cannot check, because an object exists in the plan alone, is marked.\n"

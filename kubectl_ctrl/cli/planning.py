@@ -7,7 +7,7 @@ import json
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.differing import compare
 from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.places import lease_ref
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.target import check_namespace, connected, meant
@@ -90,7 +91,8 @@ async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) 
             try:
                 task = await _task(client, wanted, resolved)
                 _introduce(app, task, resolved)
-                return await _plan(client, task, given, clock=clock, rng=rng)
+                plan = await _plan(client, task, given, clock=clock, rng=rng)
+                return replace(plan, lease=await _lease(client, task, resolved))
             finally:
                 await client.close()
     except TimeoutError:
@@ -117,6 +119,13 @@ async def _plan(client: Client, task: _Task, given: Given, *, clock: Clock, rng:
         ),
     )
     return await planner.plan(task.requests, task.given)
+
+
+async def _lease(client: Client, task: _Task, resolved: Resolved) -> ObjectRef | None:
+    """What a run would hold beside others: on a local cluster there are none."""
+    if guard.is_local(resolved):
+        return None
+    return await lease_ref(client, task.controller.spec.name, task.requests[0].namespace)
 
 
 # What is meant.

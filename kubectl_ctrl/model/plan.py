@@ -10,7 +10,7 @@ from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.patches import same
-from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.resources import ObjectRef, Resource
 
 
 class Effect(StrEnum):
@@ -82,6 +82,7 @@ class Plan:
     fates: tuple[Fate, ...] = ()  # in the order in which they were first touched
     to_fixpoint: bool = False
     settled: bool = True  # False: it would still write after the last round
+    lease: ObjectRef | None = None  # that a run would hold while it does all this
     secrets: tuple[Obj, ...] = field(default=(), repr=False)  # that it saw: whoever shows it hides what they hold
 
     @property

@@ -257,6 +257,8 @@ def _unsent(plan: Plan) -> Iterator[str]:
     intents = dict.fromkeys(intent for one in plan.passes for intent in one.attempt.intents)
     for intent in intents:
         yield f"not sent: event {_event(intent)}"
+    if plan.lease is not None:
+        yield f"not taken: Lease {plan.lease.key}, which a run would hold"
 
 
 def _event(intent: Intent) -> str:
@@ -328,6 +330,7 @@ def plan_json(plan: Plan, *, objects: bool = False) -> dict[str, Any]:
         "changes": len(plan.changed),
         "given": [_fate_json(fate, secrecy, objects=objects) for fate in plan.given],
         "objects": [_fate_json(fate, secrecy, objects=objects) for fate in plan.fates],
+        "leaseNotTaken": None if plan.lease is None else str(plan.lease.key),
         "reconciles": [_pass_json(one) for one in plan.passes],
     }
 

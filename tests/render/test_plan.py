@@ -11,7 +11,7 @@ import pytest
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Plan
-from kubectl_ctrl.model.resources import SECRETS
+from kubectl_ctrl.model.resources import LEASES, SECRETS
 from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.plan import plan_json, plan_lines, then
 from kubectl_ctrl.render.sides import secrecy_of, sides_of, unified
@@ -108,6 +108,14 @@ def test_a_first_status_is_told_field_by_field() -> None:
         "            status.names      - → [2 items]",
         "            status.deep.a.b   - → true",
     ]
+
+
+def test_the_lease_that_a_run_would_hold_is_told() -> None:
+    plan = replace(NOTHING, lease=LEASES.ref("kubectl-ctrl-foo-default", "default"))
+    assert text(plan, PIPE).splitlines()[-2] == (
+        "not taken: Lease default/kubectl-ctrl-foo-default, which a run would hold"
+    )
+    assert plan_json(plan)["leaseNotTaken"] == "default/kubectl-ctrl-foo-default"
 
 
 # Whole objects.

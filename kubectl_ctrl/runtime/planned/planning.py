@@ -5,17 +5,19 @@ Repeated until nothing more would be written, it tells where a controller comes 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
 from kubectl_ctrl.client.options import PatchKind, WriteOptions
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.errors import CtrlError, NotInstalled, NotServed, TimedOut
+from kubectl_ctrl.errors import CtrlError, NotFound, NotInstalled, NotServed, TimedOut
 from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Wish
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
-from kubectl_ctrl.model.masking import is_secret
-from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.masking import LAST_APPLIED, is_secret
+from kubectl_ctrl.model.objects import Key, Obj, annotations_of
 from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step, alike
 from kubectl_ctrl.model.resources import ObjectRef, Resource
@@ -37,7 +39,7 @@ from kubectl_ctrl.runtime.verdict import describe, is_failure
 
 MOST_ROUNDS = 10
 
-# As whom a file is applied: as `kubectl apply --server-side --force-conflicts` would.
+# As whom a file is applied.
 _APPLIER = WriteOptions(manager="kubectl", force=True)
 
 
@@ -70,7 +72,7 @@ class Planner:
         """What would be done for these requests if the objects that are `given` had been applied before."""
         attempts = Attempts(self._spec, self._equipment(await self._snapshot()), self._client)
         for ref, obj in given:
-            await self._client.patch(ref, obj, PatchKind.APPLY, _APPLIER)
+            await self._apply(ref, obj)
         applied = tuple(fates(self._world.steps))
         passes: list[Pass] = []
         settled = not self._options.to_fixpoint
@@ -91,6 +93,15 @@ class Planner:
             settled=settled,
             secrets=tuple(_secrets(passes, applied)),
         )
+
+    async def _apply(self, ref: ObjectRef, obj: Obj) -> None:
+        """As `kubectl apply` would, on either side: what it applied before and does not say any more goes too."""
+        before: Obj = {"metadata": {}}
+        with suppress(NotFound):
+            before = await self._client.get(ref)
+        await self._client.patch(ref, obj, PatchKind.APPLY, _APPLIER)
+        if patch := dropped(_last_applied(before), obj):
+            await self._client.patch(ref, patch, PatchKind.MERGE, _APPLIER)
 
     async def _snapshot(self) -> Snapshot:
         place = self._options.namespace
@@ -174,6 +185,28 @@ def _error(ended: Ended) -> CtrlError | None:
     if isinstance(error, CtrlError):
         return error
     return CtrlError(f"The reconciler raised {describe(error)}.", tried=ended.verdict.where)
+
+
+def _last_applied(obj: Obj) -> Obj:
+    """The object as kubectl apply without --server-side has noted it."""
+    try:
+        noted = json.loads(annotations_of(obj).get(LAST_APPLIED) or "{}")
+    except ValueError:
+        return {}
+    return noted if isinstance(noted, dict) else {}
+
+
+def dropped(before: Obj, now: Obj) -> Obj:
+    """The merge patch that takes out every value that was said before and is not now; lists are one value."""
+    patch: Obj = {}
+    for key, value in before.items():
+        said = now.get(key)
+        if isinstance(value, dict):
+            if inner := dropped(value, said if isinstance(said, dict) else {}):
+                patch[key] = inner
+        elif key not in now:
+            patch[key] = None
+    return patch
 
 
 # What becomes of each object.

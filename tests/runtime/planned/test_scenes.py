@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from kubectl_ctrl.controllers.memcached.reconciler import MEMCACHEDS
 from kubectl_ctrl.controllers.scaler.annotations import DEFAULT_PREFIX
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.model.masking import LAST_APPLIED
 from kubectl_ctrl.model.objects import Key, Obj, uid_of
 from kubectl_ctrl.model.plan import Effect
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, REPLICASETS
@@ -132,6 +134,32 @@ def test_a_file_changes_in_the_plan_what_is_there() -> None:
         done = await planned(stage, spec)
         assert done.writes == told.writes
         await then_done(stage, spec, done)
+
+    run_virtual(play)
+
+
+def test_what_kubectl_applied_before_and_a_file_does_not_say_any_more_goes() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        bear = await ctx.read.get(TOYS, request.name)
+        assert bear is not None
+        assert bear["spec"] == {"size": 2, "theirs": 1, "deep": {"theirs": 1}}
+        assert bear["metadata"]["labels"] == {"theirs": "1"}
+        return None
+
+    async def play() -> None:
+        world, spec = World(), controller("toy", body).for_(TOYS)
+        before = toy("bear", size=1, color="brown", deep={"a": 1})
+        before["metadata"] |= {"annotations": {}, "labels": {"mine": "1"}}
+        made = toy("bear", size=1, color="brown", theirs=1, deep={"a": 1, "theirs": 1})
+        made["metadata"]["labels"] = {"mine": "1", "theirs": "1"}
+        made["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(before), "theirs": "1"}
+        world.server.create(made)
+        given = [(TOYS.ref("bear", "default"), toy("bear", size=2))]
+        told = await planned(world, spec, given=given)
+        assert told.plan.error is None
+        (fate,) = told.plan.given
+        assert fate.after is not None
+        assert fate.after["metadata"]["annotations"]["theirs"] == "1"
 
     run_virtual(play)
 
