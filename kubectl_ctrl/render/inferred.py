@@ -80,7 +80,7 @@ def _fitted(line: str, style: Style) -> str:
 
 def _cells(sign: Sign, style: Style, now: float) -> Cells:
     # When it was asked for and how long it took, nothing tells.
-    return ("~", _at(sign.at, now, style), "?", "?", _why(sign), _calls(sign), _outcome(sign, style, now))
+    return ("~", _at(sign.at, now, style), "?", "?", _why(sign, style), _calls(sign), _outcome(sign, style, now))
 
 
 def _at(at: float, now: float, style: Style) -> str:
@@ -90,11 +90,12 @@ def _at(at: float, now: float, style: Style) -> str:
     return datetime.fromtimestamp(at, UTC).astimezone(style.zone).isoformat(timespec="seconds")
 
 
-def _why(sign: Sign) -> str:
+def _why(sign: Sign, style: Style, width: int | None = None) -> str:
     who = escaped(" or ".join(sign.by)) or "?"
     match sign.evidence:
         case Evidence.FIELDS:
-            return f"{escaped(sign.wrote) or 'fields'} by {who}"
+            room = None if width is None else max(width - len(f" by {who}"), len(style.mark))
+            return f"{cut(escaped(sign.wrote) or 'fields', room, mark=style.mark)} by {who}"
         case Evidence.CONDITION:
             return f"condition of {who}"
     return f"event by {who}"
@@ -128,7 +129,9 @@ def _table(rows: list[Cells], found: Inferred, style: Style) -> Iterator[str]:
         widths[4] = max(style.width - sum(widths) + widths[4] - len(_GAP) * (len(widths) - 1), _LEAST)
     yield _painted(_line(header, widths, style), _BOLD, style)
     for row, sign in zip(rows, found.signs, strict=True):
-        yield _colored(_line(row, widths, style), sign, style)
+        # What gives way is the list of fields, never who wrote them.
+        room = None if narrow or style.width is None else widths[4]
+        yield _colored(_line((*row[:4], _why(sign, style, room), *row[5:]), widths, style), sign, style)
         if style.width is not None:
             said = [*([row[4]] if narrow else []), *([escaped(sign.message)] if sign.message else [])]
             for text in said:

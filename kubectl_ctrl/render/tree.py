@@ -25,7 +25,8 @@ def tree_lines(tree: Branch, style: Style, *, now: float) -> list[str]:
     if style.width is not None:
         # Beside the ages and the gaps, names and reasons share what there is.
         room = style.width - sum(3 + max(len(header[at]), *(len(row[at]) for row in rows)) for at in (1, 3)) - 3
-        reasons = min(max(len(row[2]) for row in rows), max(room // 3, _LEAST))
+        left = room - max(len(row[0]) for row in rows)
+        reasons = min(max(len(row[2]) for row in rows), max(left, room // 3, _LEAST))
         names = max(room - reasons, _LEAST)
         rows = [(_cut(row[0], names, style), row[1], _cut(row[2], reasons, style), row[3]) for row in rows]
     lines = table(rows, header=header).split("\n")
