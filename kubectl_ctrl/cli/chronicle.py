@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from kubectl_ctrl.cli import recordings, runlock
@@ -39,13 +40,31 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subjected:
-    """What is followed: one object, of which UID, since when."""
+class Followed:
+    """What is followed: one object, or all objects of a type in a namespace (everywhere where that is "")."""
 
     chronicle: Chronicle
     resource: Resource
-    key: Key
-    since: float | None
+    key: Key | None
+    namespace: str = ""
+    since: float | None = None
+
+    @property
+    def name(self) -> str:
+        place = f"namespace {self.namespace} (-A for all)" if self.namespace else "all namespaces"
+        return f"{self.resource.kind} {self.key}" if self.key else f"{self.resource.plural} in {place}"
+
+    def attempts(self, most: int, known: AbstractSet[str]) -> list[Recorded]:
+        """Its last attempts, oldest first; of a type those of the objects that have one that is not known."""
+        if self.key is not None:
+            lived = self.chronicle.lived(self.resource, self.key)
+            found = self.chronicle.attempts(self.resource, self.key, lived[0].uid if lived else "", most=most)
+        else:
+            subjects = self.chronicle.subjects(self.resource, "", self.namespace)
+            fresh = [one for one in subjects if one.last.id not in known]
+            story = self.chronicle.story_of_all(self.resource, fresh, last=most, since=self.since)
+            found = list(story.attempts)[-most:]
+        return [one for one in found if self.since is None or one.started >= self.since]
 
 
 class Chronicle:
@@ -280,9 +299,6 @@ class Chronicle:
         )
 
     # What is followed.
-
-    def of(self, resource: Resource, key: Key, since: float | None) -> Subjected:
-        return Subjected(chronicle=self, resource=resource, key=key, since=since)
 
     @property
     def changed(self) -> int:

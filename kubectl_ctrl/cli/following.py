@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.chronicle import Subjected
+from kubectl_ctrl.cli.chronicle import Followed
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.render.attempts import Style
@@ -17,81 +17,81 @@ _LOOK_EVERY = 0.1
 # A process that was killed changes nothing in the recording: who runs is looked at without that too.
 _LOOK_ANYWAY = 2.0
 _FIRST = 20
+# Between two looks hardly more can have ended.
+_BETWEEN = 200
 
 
-def follow(app: App, subject: Subjected, showing: Showing, form: str, style: Style) -> int:
+def follow(app: App, followed: Followed, showing: Showing, form: str, style: Style) -> int:
     """Until Ctrl-C."""
-    _Following(app, subject, showing, form, style).run()
+    _Following(app, followed, showing, form, style).run()
     return 0
 
 
 class _Following:
     """What was shown already, and what stands on the terminal's last lines."""
 
-    def __init__(self, app: App, subject: Subjected, showing: Showing, form: str, style: Style) -> None:
+    def __init__(self, app: App, followed: Followed, showing: Showing, form: str, style: Style) -> None:
         self._app = app
-        self._subject = subject
-        self._showing = replace(showing, about=(subject.resource, subject.key))
+        self._followed = followed
+        self._showing = replace(showing, about=(followed.resource, followed.key) if followed.key else None)
         self._form = form
         self._style = style
         self._rows: Rows | None = None
         self._shown: set[str] = set()
         self._run = ""  # of the row shown last
-        self._uid = ""
+        self._from = 0.0  # when the first began that was shown
         self._below = 0  # lines of rows that may still change
 
     def run(self) -> None:
         clock = SystemClock()
         while True:
-            changed = self._subject.chronicle.changed
+            changed = self._followed.chronicle.changed
             self._look(clock.now())
             for _ in range(round(_LOOK_ANYWAY / _LOOK_EVERY)):
                 pause(_LOOK_EVERY)
-                if self._subject.chronicle.changed != changed:
+                if self._followed.chronicle.changed != changed:
                     break
 
     def _look(self, now: float) -> None:
-        chronicle, subject = self._subject.chronicle, self._subject
-        chronicle.refresh(now)
-        lived = chronicle.lived(subject.resource, subject.key)
-        uid = lived[0].uid if lived else ""
-        first = self._rows is None
-        attempts = chronicle.attempts(subject.resource, subject.key, uid, most=None if first else 200)
-        if subject.since is not None:
-            attempts = [one for one in attempts if one.started >= subject.since]
-        if first:
+        self._followed.chronicle.refresh(now)
+        attempts = self._followed.attempts(_FIRST if self._rows is None else _BETWEEN, self._shown)
+        if self._rows is None:
             self._begin(attempts)
-            attempts = attempts[-_FIRST:]
-        new = [one for one in attempts if one.id not in self._shown]
+        new = [one for one in attempts if one.id not in self._shown and not self._is_old(one)]
         self._show([one for one in new if _over(one)], [one for one in new if not _over(one)])
+
+    def _is_old(self, attempt: Recorded) -> bool:
+        """Whether it began before what was shown first."""
+        return attempt.started < self._from
 
     def _begin(self, attempts: Sequence[Recorded]) -> None:
         """The header, and as many rows as a person wants to begin with."""
-        chronicle, subject = self._subject.chronicle, self._subject
-        told = chronicle.told(subject.resource, subject.key, last=_FIRST, since=subject.since)
+        chronicle, followed = self._followed.chronicle, self._followed
         runs = chronicle.runs
-        self._style = replace(self._style, primaries=chronicle.primaries(runs, subject.resource))
-        widths = columns(attempts[-_FIRST:], self._showing, self._style)
+        self._from = attempts[0].started if attempts else 0.0
+        self._style = replace(self._style, primaries=chronicle.primaries(runs, followed.resource))
+        widths = columns(attempts, self._showing, self._style)
         self._rows = Rows(runs=runs, over=chronicle.over(runs), widths=widths, showing=self._showing, style=self._style)
-        self._shown = {one.id for one in attempts[:-_FIRST]}
         if self._form == "jsonl":
             return
-        if told is None:
-            lines = [f"{subject.resource.kind} {subject.key}: nothing is recorded yet, waiting for its first reconcile"]
-        else:
-            lines = list(head_lines(told.story, told.scene, self._style))
+        lines = [followed.name]
+        if followed.key is not None:
+            told = chronicle.told(followed.resource, followed.key, last=_FIRST, since=followed.since)
+            lines = list(head_lines(told.story, told.scene, self._style)) if told is not None else lines
+        if not attempts:
+            lines.append("Nothing is recorded yet; waiting for the first reconcile.")
         self._write([*lines, "", self._rows.header])
 
     def _show(self, ended: Sequence[Recorded], running: Sequence[Recorded]) -> None:
         assert self._rows is not None
-        chronicle = self._subject.chronicle
+        chronicle = self._followed.chronicle
         rows = self._rows = replace(self._rows, runs=chronicle.runs, over=chronicle.over(chronicle.runs))
         self._shown |= {one.id for one in ended}
         if self._form == "jsonl":
             from kubectl_ctrl.render.export import export
 
             for one in ended:
-                self._app.out.writelines(export("jsonl", chronicle.story_of(one, self._subject.resource)))
+                self._app.out.writelines(export("jsonl", chronicle.story_of(one, None)))
             self._app.out.flush()
             return
         lines = list(rows.lines(ended, self._run or (ended[0].run if ended else "")))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from kubectl_ctrl.cli import recordings
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.chronicle import Chronicle, Told
+from kubectl_ctrl.cli.chronicle import Chronicle, Followed, Told
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.clock import SystemClock, parse_rfc3339
@@ -110,16 +110,19 @@ class _Tracing:
         if number:
             return self._one(self._chronicle.numbered(number, resource, key), resource)
         if self._given["watch"]:
-            from kubectl_ctrl.cli.following import follow
-
-            self._note()
-            showing = self._showing(None)
-            return follow(self._app, self._chronicle.of(resource, key, self._since), showing, self._form, self._style)
+            return self._follow(Followed(chronicle=self._chronicle, resource=resource, key=key, since=self._since))
         told = self._chronicle.told(resource, key, last=self._last, since=self._since)
         if told is None:
             raise recordings.not_recorded(self._meant, resource, key)
-        self._show(self._with_tree(told) if self._given["tree"] else told)
+        told = self._with_tree(told) if self._given["tree"] else told
+        self._show(self._as_it_is(told) if self._given["live"] and not self._given["offline"] else told)
         return 0
+
+    def _follow(self, followed: Followed) -> int:
+        from kubectl_ctrl.cli.following import follow
+
+        self._note()
+        return follow(self._app, followed, self._showing(None), self._form, self._style)
 
     @property
     def _last(self) -> int | None:
@@ -167,6 +170,26 @@ class _Tracing:
             self._app.narrate(found.note)
         return replace(told, story=replace(story, tree=found.tree))
 
+    def _as_it_is(self, told: Told) -> Told:
+        """With the object as the cluster tells it now, where it does within two seconds."""
+        from kubectl_ctrl.cli.looking import look
+
+        story = told.story
+        if story.resource is None or story.key is None:
+            return told
+        place = (story.resource, story.key)
+        found, note = look(self._app, self._given, self._meant.cluster, [place])
+        if note:
+            self._app.narrate(note)
+        body = found.get(place)
+        if body is None:
+            return told
+        gone = told.scene.gone if body.obj is not None else told.scene.gone or body.at
+        live = body.obj is not None
+        return replace(
+            told, scene=replace(told.scene, object=body.obj, seen=body.at, live=live, gone=None if live else gone)
+        )
+
     def _showing(self, told: Told | None) -> Showing:
         story = told.story if told is not None else None
         # Rows of an object that is no request are of others, and say of which.
@@ -210,6 +233,12 @@ class _Tracing:
                 raise
             resource, controller = None, word
         namespace = "" if self._meant.everywhere else self._meant.namespace
+        if self._given["watch"]:
+            if resource is None:
+                raise UsageError(f"-w follows a type, and {word!r} is a controller.")
+            return self._follow(
+                Followed(chronicle=self._chronicle, resource=resource, key=None, namespace=namespace, since=self._since)
+            )
         subjects = self._chronicle.subjects(resource, controller, namespace)
         if self._form in _EXPORTS or self._given["raw"]:
             story = self._chronicle.story_of_all(resource, subjects, last=self._last, since=self._since)
