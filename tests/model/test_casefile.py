@@ -16,6 +16,7 @@ from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
+from tests.render.test_schemas import check, schema
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 BEAR = Key("default", "bear")
@@ -244,3 +245,12 @@ def test_a_name_that_nothing_stands_under_is_told_with_its_place() -> None:
     text = dumps(CASE).replace('"found": [\n        "Foo default/bear @7"', '"found": [\n        "Foo default/bare @7"')
     with pytest.raises(RecordingError, match=r'reads\[0\].found\[0\] is "Foo default/bare @7", expected a name among'):
         loads(text)
+
+
+def test_it_is_what_its_schema_says_and_the_schema_says_nothing_more() -> None:
+    document = json.loads(dumps(CASE))
+    check("case.v1", document)
+    for name in schema("case.v1")["properties"]:
+        assert name in document
+    lost = replace(ATTEMPT, reads=(replace(ATTEMPT.reads[0], objects=()),))
+    check("case.v1", json.loads(dumps(replace(CASE, attempt=lost))))

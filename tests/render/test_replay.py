@@ -19,6 +19,7 @@ from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.replay import replay_json, replay_lines
+from tests.render.test_schemas import check
 
 GOLDEN = Path(__file__).parent / "golden"
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
@@ -183,3 +184,8 @@ def test_the_json_has_all_of_it() -> None:
     assert told["writes"][2]["changes"] == [{"path": "data.a", "recorded": "***"}]
     assert told["outcome"][0] == {"path": "outcome", "recorded": "done", "today": "retry"}
     assert replay_json(UNKNOWN, code="")["unknownRead"]["text"] == "default/key"
+
+
+@pytest.mark.parametrize("replayed", [SAME, DIFFERING, UNKNOWN, CUT])
+def test_the_json_is_what_its_schema_says(replayed: Replayed) -> None:
+    check("replay.v1", json.loads(json.dumps(replay_json(replayed, code="./mine.py"))))
