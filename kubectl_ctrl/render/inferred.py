@@ -22,6 +22,7 @@ _TELLING = ("Ready", "Available", "Progressing")
 _ROOMY = 100
 _LEAST = 16
 _GAP = "  "
+_SINCE = "since "
 _INDENT = " " * 6
 _RED, _BOLD, _DIM = "31", "1", "2"
 
@@ -36,7 +37,7 @@ def inferred_lines(found: Inferred, style: Style, *, now: float) -> list[str]:
         *_joined(list(_about(found, now)), dot, style),
         _fitted("nothing of it is recorded; what follows was read from the object and its events", style),
         "",
-        *_table(rows, found, style),
+        *_table(rows, found, style, now),
     ]
     if not rows:
         lines.append(f"{_INDENT}no events, no managedFields and no conditions tell of it")
@@ -110,16 +111,20 @@ def _calls(sign: Sign) -> str:
 def _outcome(sign: Sign, style: Style, now: float) -> str:
     if sign.evidence is Evidence.FIELDS:
         return "?"
-    times = ""
-    if sign.count > 1:
-        times = f" x{sign.count}"
-        times += f" since {_at(sign.first, now, style)}" if sign.first is not None else ""
+    times = f" x{sign.count}" if sign.count > 1 else ""
     # On a terminal what was said stands below, whole.
-    message = f": {escaped(sign.message)}" if sign.message and style.width is None else ""
-    return f"{'Warning ' if sign.warning else ''}{escaped(sign.came)}{times}{message}"
+    said = _said(sign, style, now) if style.width is None else ""
+    gap = " " if said.startswith(_SINCE) else ": " if said else ""
+    return f"{'Warning ' if sign.warning else ''}{escaped(sign.came)}{times}{gap}{said}"
 
 
-def _table(rows: list[Cells], found: Inferred, style: Style) -> Iterator[str]:
+def _said(sign: Sign, style: Style, now: float) -> str:
+    """What was said, and since when, where it was said more than once."""
+    since = f"{_SINCE}{_at(sign.first, now, style)}" if sign.count > 1 and sign.first is not None else ""
+    return ": ".join(filter(None, (since, escaped(sign.message))))
+
+
+def _table(rows: list[Cells], found: Inferred, style: Style, now: float) -> Iterator[str]:
     header: Cells = ("#", "START", "WAIT", "TOOK", "WHY", "CALLS", "OUTCOME")
     widths = [4, *(max(len(row[at]) for row in (header, *rows)) for at in range(1, len(header)))]
     narrow = style.width is not None and style.width < _ROOMY
@@ -133,8 +138,7 @@ def _table(rows: list[Cells], found: Inferred, style: Style) -> Iterator[str]:
         room = None if narrow or style.width is None else widths[4]
         yield _colored(_line((*row[:4], _why(sign, style, room), *row[5:]), widths, style), sign, style)
         if style.width is not None:
-            said = [*([row[4]] if narrow else []), *([escaped(sign.message)] if sign.message else [])]
-            for text in said:
+            for text in filter(None, (row[4] if narrow else "", _said(sign, style, now))):
                 below = wrap(text, style.width, initial_indent=_INDENT, subsequent_indent=_INDENT)
                 yield from (_painted(line, _DIM, style) for line in below)
 
