@@ -256,6 +256,10 @@ def test_what_cannot_be_planned_has_its_exit_code(ctrl: Ctrl, kubectl: Kubectl, 
     kubectl.create(foo("one"))
     mine = tmp_path / "mine.py"
     mine.write_text(_ABSENT)
+    content = json.loads(kubectl("config", "view", "--raw", "--output=json"))
+    content["contexts"][0]["name"] = content["current-context"] = "prod"
+    foreign = tmp_path / "foreign"
+    foreign.write_text(json.dumps(content))
 
     def ends(code: int, word: str, *args: str) -> str:
         ran = ctrl("plan", *args)
@@ -270,6 +274,7 @@ def test_what_cannot_be_planned_has_its_exit_code(ctrl: Ctrl, kubectl: Kubectl, 
     ends(3, "CTRL-UNREACHABLE", "foo/one", "--server=https://127.0.0.1:1")
     assert 'resources ["foos"], verbs ["get"]' in ends(7, "CTRL-FORBIDDEN", "foo/one", "--as=nobody")
     ends(8, f"kubectl ctrl install {mine}", "absentee/one", f"--controller={mine}")
+    assert "CTRL-REFUSED" not in ends(1, "on context prod", "foo/one", f"--kubeconfig={foreign}")
     ends(124, "CTRL-TIMEOUT", "foo/one", "--timeout=1ms")
 
 

@@ -63,7 +63,7 @@ VERB = Verb(
             default="",
             help="The controller, where not the bundled one of that type: ./mine.py, ./mine, package.mine, or a name.",
         ),
-        Flag("--diff", help="Compare each object before and after as YAML."),
+        Flag("--diff", help="Compare each object before and after as YAML; with -o json or yaml give both whole."),
         Flag("-f", "--filename", value="FILE", default="", help="Plan for the objects in this file; - is stdin."),
         Flag("-o", "--output", value="FORMAT", default="", help="json or yaml; text when not given."),
         Flag("--timeout", value="DURATION", type=DURATION, default="2m", help="End with code 124 after this time."),

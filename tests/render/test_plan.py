@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.objects import Obj
@@ -17,6 +19,7 @@ from kubectl_ctrl.render.plan import plan_json, plan_lines, then
 from kubectl_ctrl.render.sides import secrecy_of, sides_of, unified
 from tests.render import plans
 from tests.render.plans import FAILED, GROWN, KEPT, MADE, MIXED, NOTHING, OF_A_FILE, RESTLESS
+from tests.render.test_schemas import FOLDER, schema
 
 GOLDEN = Path(__file__).parent / "golden"
 PIPE = Style(full_times=True)
@@ -214,3 +217,31 @@ def test_json_has_whole_objects_where_they_are_asked_for() -> None:
     assert (made["live"], made["planned"]["spec"]["replicas"]) == (None, 1)
     assert gone["planned"] is None
     assert "managedFields" not in grown["live"]["metadata"]
+
+
+def errors(document: Any) -> list[str]:
+    validator = Draft202012Validator(schema("plan.v1"))
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(json.loads(json.dumps(document)))]
+
+
+def documents() -> list[dict[str, Any]]:
+    return [plan_json(plan, objects=objects) for plan in (MIXED, *OTHERS.values()) for objects in (False, True)]
+
+
+def test_each_is_what_the_published_schema_says() -> None:
+    for document in documents():
+        assert errors(document) == []
+
+
+def test_what_the_schema_does_not_say_is_an_error() -> None:
+    assert errors({**documents()[0], "more": 1})
+    assert errors({**documents()[0], "changes": "many"})
+
+
+def test_every_field_of_the_schema_is_in_some_plan() -> None:
+    described = json.loads((FOLDER / "plan.v1.json").read_text())
+    parts = {"object": "objects", "reconcile": "reconciles"}
+    assert {name for document in documents() for name in document} == set(described["properties"])
+    for part, name in parts.items():
+        found = {field for document in documents() for one in document[name] for field in one}
+        assert found == set(described["$defs"][part]["properties"])
