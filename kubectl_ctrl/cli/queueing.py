@@ -142,7 +142,7 @@ def _answer(app: App, look: Look, form: str, style: Style) -> None:
 
 
 def _yaml(document: dict[str, Any]) -> str:
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")
+    return yaml.safe_dump(document, sort_keys=False).rstrip("\n")
 
 
 # Watching.
@@ -153,7 +153,7 @@ def _watch(app: App, source: _Source, form: str, style: Style) -> int:
         if form in ("text", "wide") and app.terminal and app.environ.get("TERM") != "dumb":
             with Screen(app.out) as screen:
                 _follow(source, form, lambda look: screen.draw(_frame(app, source, look, style)), drawing=True)
-        _follow(source, form, lambda look: _append(app, look, form, style), drawing=False)
+        _follow(source, form, lambda look: _append(app, source, look, form, style), drawing=False)
     except KeyboardInterrupt:
         return 0
     return 0
@@ -187,11 +187,12 @@ def _frame(app: App, source: _Source, look: Look, style: Style) -> list[str]:
     return queue_lines(look, replace(style, width=app.width)) if look.sightings else [source.nothing]
 
 
-def _append(app: App, look: Look, form: str, style: Style) -> None:
+def _append(app: App, source: _Source, look: Look, form: str, style: Style) -> None:
     match form:
         case "json":
             app.answer(json.dumps(queue_json(look)))
         case "yaml":
             app.answer("---\n" + _yaml(queue_json(look)))
         case _:
-            app.answer("\n".join([f"-- {timestamp(look.now, style)}", *queue_lines(look, style), ""]))
+            lines = queue_lines(look, style) or [source.nothing]
+            app.answer("\n".join([f"-- {timestamp(look.now, style)}", *lines, ""]))
