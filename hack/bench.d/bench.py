@@ -23,6 +23,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
     import queues
     import recording
     import starts
+    import traces
 
     return {
         "queue": queues.figures,
@@ -31,6 +32,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
         "latency": latency.figures,
         "start": starts.figures,
         "foos": foos.figures,
+        "trace": traces.figures,
         "recording": recording.figures,
     }
 

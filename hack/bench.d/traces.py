@@ -1,0 +1,121 @@
+"""How long it takes to look back over 1,000 reconciles: whole processes, beside one that only tells its version."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from figure import Figure
+from timing import wall
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from kubectl_ctrl.model.attempt import Attempt, Call, Observed, Outcome, Read, Started, Verdict  # noqa: E402
+from kubectl_ctrl.model.cause import Cause, CauseKind, Request  # noqa: E402
+from kubectl_ctrl.model.objects import Obj  # noqa: E402
+from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource  # noqa: E402
+from tests.history.made import FOOS, NOON, recording  # noqa: E402
+
+_COUNT = 1000
+_WEB = Request("default", "web")
+
+
+def _obj(resource: Resource, version: int, replicas: int, ready: int) -> Obj:
+    conditions = [{"type": "Ready", "status": str(bool(ready % 2)), "message": f"{ready} pods"}]
+    metadata = {"name": "web", "namespace": "default", "uid": resource.plural, "resourceVersion": str(version)}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {**metadata, "generation": replicas},
+        "spec": {"replicas": replicas},
+        "status": {"readyReplicas": ready, "conditions": conditions},
+    }
+
+
+def _cause(resource: Resource, at: float, version: int, old: Obj, new: Obj) -> Cause:
+    return Cause(
+        kind=CauseKind.MODIFIED,
+        at=at,
+        resource=resource,
+        key=_WEB,
+        uid=resource.plural,
+        old_version=str(version),
+        new_version=str(version + 1),
+        old=old,
+        new=new,
+    )
+
+
+def _call(id_: str, resource: Resource, at: float, step: tuple[Obj, Obj], **more: Any) -> Call:
+    before, answer = step
+    version = int(before["metadata"]["resourceVersion"]) - 1
+    return Call(
+        id=id_,
+        verb="apply",
+        resource=resource,
+        namespace="default",
+        name="web",
+        started=at,
+        took=0.01,
+        code=200,
+        uid=resource.plural,
+        old_version=str(version),
+        new_version=str(version + 2),
+        before=before,
+        answer=answer,
+        **more,
+    )
+
+
+def _reconciles() -> Iterator[Observed]:
+    """As an edit of a Foo makes them: two causes, two reads, two writes."""
+    for number in range(1, _COUNT + 1):
+        at, version = NOON + 3 * number, 10 * number
+        foo = [_obj(FOOS, version + step, number + (step > 0), number - 1 + (step > 1)) for step in range(3)]
+        deployment = [_obj(DEPLOYMENTS, version + step, number + (step > 1), number - 1 + step) for step in range(3)]
+        name = f"r7f3-{number}"
+        causes = (
+            _cause(FOOS, at, version, foo[0], foo[1]),
+            _cause(DEPLOYMENTS, at, version, deployment[0], deployment[1]),
+        )
+        start = Started(
+            id=name,
+            controller="foo",
+            request=_WEB,
+            causes=causes,
+            causes_total=2,
+            queued_at=at,
+            started=at + 0.001,
+            waited=0.001,
+            try_no=1,
+        )
+        calls = (
+            _call(f"{name}.1", DEPLOYMENTS, at + 0.003, (deployment[1], deployment[2])),
+            _call(f"{name}.2", FOOS, at + 0.013, (foo[1], foo[2]), subresource="status"),
+        )
+        reads = tuple(
+            Read(verb="get", resource=one, query="default/web", found=((one.plural, str(version + 1)),), objects=(obj,))
+            for one, obj in ((FOOS, foo[1]), (DEPLOYMENTS, deployment[1]))
+        )
+        verdict = Verdict(outcome=Outcome.WAITING, message="rollout 1/3")
+        yield Attempt(start=start, took=0.04, verdict=verdict, calls=calls, reads=reads, echoes=1)
+
+
+def figures() -> Iterable[Figure]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    program = str(ROOT / "bin" / "kubectl-ctrl")
+    with tempfile.TemporaryDirectory() as folder:
+        file = recording(Path(folder), *_reconciles())
+        baseline = wall([program, "version"], env)
+        for name, more, bar in (
+            ("trace, 1,000 reconciles printed", [], "<= 250"),
+            ("trace, the last 20 of 1,000", ["--last=20"], "<= 250"),
+            ("trace -o json, 1,000 reconciles", ["--output=json"], ""),
+        ):
+            value = wall([program, "trace", "foo/web", "--offline", f"--from={file}", *more], env)
+            yield Figure(name=name, value=value, unit="ms", baseline=baseline, against="ms its version", bar=bar)
