@@ -35,7 +35,7 @@ def instead(app: App, given: Given, words: Sequence[str], error: CtrlError, *, f
         case "jsonl":
             app.answer(json.dumps(inferred_json(found)))
         case "yaml":
-            app.answer(yaml.safe_dump(inferred_json(found), sort_keys=False, allow_unicode=True).rstrip("\n"))
+            app.answer(yaml.safe_dump(inferred_json(found), sort_keys=False).rstrip("\n"))
         case _:
             app.answer("\n".join(_lines(app, given, found, style)))
     return 0

@@ -36,9 +36,7 @@ def missing_objects(account: Account, base: str, labels: dict[str, str]) -> list
 
 def as_yaml(objects: Sequence[Obj], notes: Iterable[str] = ()) -> str:
     """Documents of one stream, with lists on one line as people write rules."""
-    documents = (
-        yaml.dump(one, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096).rstrip("\n") for one in objects
-    )
+    documents = (yaml.dump(one, Dumper=_Dumper, sort_keys=False, width=4096).rstrip("\n") for one in objects)
     head = "".join(f"# {escaped(note)}\n" for note in notes)
     return head + "\n---\n".join(documents)
 
