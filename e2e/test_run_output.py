@@ -32,7 +32,7 @@ def _crd(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_drains_and_ends_with_0(kubectl: Kubectl, ctrl: Ctrl, number: int) -> None:
+def test_f52_the_first_signal_drains_and_ends_with_0(kubectl: Kubectl, ctrl: Ctrl, number: int) -> None:
     kubectl.apply(foo("web"))
     running = ctrl.started("run", "foo")
     wait_until(converged(kubectl, "web", 1), deadline=60)
@@ -93,7 +93,7 @@ def _callers(deaf: socket.socket) -> list[socket.socket]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_second_signal_ends_it_and_it_says_what_was_not_done(
+def test_f52_the_second_signal_ends_it_and_it_says_what_was_not_done(
     stuck: Callable[..., Started], namespace: str, number: int, code: int
 ) -> None:
     running = stuck()
@@ -106,7 +106,7 @@ def test_the_second_signal_ends_it_and_it_says_what_was_not_done(
     running.line(f"  foo {namespace}/web  ", deadline=1)
 
 
-def test_a_drain_that_takes_too_long_ends_like_a_second_signal(stuck: Callable[..., Started]) -> None:
+def test_f52_a_drain_that_takes_too_long_ends_like_a_second_signal(stuck: Callable[..., Started]) -> None:
     running = stuck("--drain=1s")
     running.signal(signal.SIGINT)
     assert running.wait(deadline=10) == 130

@@ -261,7 +261,7 @@ def _answer(app: App, plan: Plan, form: str, *, whole: bool) -> None:
         case "json":
             app.answer(json.dumps(plan_json(plan, objects=whole), indent=2))
         case "yaml":
-            app.answer(yaml.safe_dump(plan_json(plan, objects=whole), sort_keys=False, allow_unicode=True).rstrip("\n"))
+            app.answer(yaml.safe_dump(plan_json(plan, objects=whole), sort_keys=False).rstrip("\n"))
         case _:
             style = Style(width=app.width, color=app.color, unicode=app.unicode, zone=UTC)
             for line in plan_lines(plan, style):

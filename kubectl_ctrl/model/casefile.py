@@ -9,6 +9,7 @@ people: fields in the order in which things happened, each object once and under
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,9 @@ from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
 from kubectl_ctrl.model.resources import Resource
 
 SCHEMA = "kubectl-ctrl.case/v1"
+
+# What JSON lets stand as it is, and what drives a terminal or turns the order of reading.
+_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,8 @@ def case_of(attempt: Recorded, run: Run | None = None) -> Case:
 
 def dumps(case: Case) -> str:
     """The case as a document, with a newline at its end."""
-    return json.dumps(_Shelf().case(case), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(_Shelf().case(case), indent=2, ensure_ascii=False) + "\n"
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def loads(text: str | bytes, name: str = "the case file") -> Case:

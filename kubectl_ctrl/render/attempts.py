@@ -110,7 +110,7 @@ def cause_text(cause: Why, style: Style, primary: Resource | None) -> str:
         case CauseKind.RETRY:
             return f"retry {cause.count} after {escaped(cause.detail)}"
         case CauseKind.TIMER:
-            return f"timer, {cause.detail} asked by {cause.attempt}"
+            return f"timer, {escaped(cause.detail)} asked by {cause.attempt}"
         case CauseKind.AGAIN:
             return f"again, asked by {cause.attempt}"
         case CauseKind.INITIAL | CauseKind.RESYNC | CauseKind.RELOADED:

@@ -66,7 +66,7 @@ def _lines(obj: Obj | None) -> list[str]:
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _NOISE}
     text = yaml.dump({**obj, "metadata": metadata}, Dumper=dumper, sort_keys=True, width=4096, allow_unicode=True)
-    return str(text).splitlines()
+    return list(map(escaped, str(text).splitlines()))
 
 
 def _painted(line: str, style: Style) -> str:

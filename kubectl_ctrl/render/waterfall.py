@@ -185,7 +185,7 @@ class _Scale:
 def _wish(wish: Wish) -> str:
     place = f"{wish.resource.kind} {escaped(str(wish.key))}"
     if wish.raised is not None:
-        answer = f"raised {wish.raised.error}: {escaped(wish.raised.message)}"
+        answer = f"raised {escaped(wish.raised.error)}: {escaped(wish.raised.message)}"
     else:
         answer = wish.how or "not answered"
     calls = ", ".join(f".{call.rpartition('.')[2]}" for call in wish.calls)

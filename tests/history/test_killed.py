@@ -62,7 +62,7 @@ def check(path: Path, names: tuple[str, ...]) -> int:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_killed_at_any_moment(tmp_path: Path, seed: int) -> None:
+def test_f51_killed_at_any_moment(tmp_path: Path, seed: int) -> None:
     path, rng, pause = tmp_path / "history.db", Random(seed), threading.Event()
     prepare(path)
     names = ("ra", "rb", "rc")
@@ -75,7 +75,7 @@ def test_killed_at_any_moment(tmp_path: Path, seed: int) -> None:
     recording(tmp_path, begun(1))  # whoever comes next finds the lock free
 
 
-def test_two_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
+def test_f51_two_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
     path, pause = tmp_path / "history.db", threading.Event()
     prepare(path)
     first, second = started(path, "ra", 1), started(path, "rb", 2)

@@ -263,7 +263,7 @@ def test_an_attempt_that_is_not_there_is_not_recorded(tmp_path: Path, word: str)
         read.attempt(word)
 
 
-def test_names_are_values_and_never_sql(tmp_path: Path) -> None:
+def test_s07_names_are_values_and_never_sql(tmp_path: Path) -> None:
     name = "x' OR '1'='1"
     start = begun(1, name=name)
     with opened(tmp_path, *STORY, replace(start, id="r7f3-9"), done(replace(start, id="r7f3-9"))) as read:

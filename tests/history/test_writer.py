@@ -88,7 +88,7 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def test_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
+def test_s05_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "ctrl" / "history.db"
     before = os.umask(0)
     try:
@@ -104,7 +104,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "folder"), [(0o644, 0o700), (0o600, 0o777)])
-def test_what_others_may_see_or_change_is_warned_about(tmp_path: Path, mode: int, folder: int) -> None:
+def test_s05_what_others_may_see_or_change_is_warned_about(tmp_path: Path, mode: int, folder: int) -> None:
     path = tmp_path / "state" / "history.db"
     assert prepare(path).too_open == ""
     path.chmod(mode)
@@ -143,7 +143,7 @@ def _newer(path: Path) -> None:
         (_newer, "made by a newer kubectl-ctrl"),
     ],
 )
-def test_a_file_that_cannot_be_one_is_told_once_and_left_alone(
+def test_f50_a_file_that_cannot_be_one_is_told_once_and_left_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, spoil: Callable[[Path], None], said: str
 ) -> None:
     path = tmp_path / "history.db"
@@ -179,7 +179,7 @@ def test_without_a_file_nothing_is_recorded(tmp_path: Path) -> None:
     assert not (tmp_path / "history.db").exists()
 
 
-def test_a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room(
+def test_f50_a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, pages = tmp_path / "history.db", [60]
@@ -228,7 +228,7 @@ def test_what_comes_while_nothing_can_be_written_is_bounded_and_counted(
         assert read.attempt("r7f3-31").verdict is not None
 
 
-def test_whoever_holds_the_lock_is_waited_for(
+def test_f50_whoever_holds_the_lock_is_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None
 ) -> None:
     path = recording(tmp_path)
@@ -243,7 +243,7 @@ def test_whoever_holds_the_lock_is_waited_for(
     assert warnings(caplog)[1:] == ["Recording again."]
 
 
-def test_a_database_that_another_program_locks_is_waited_for(
+def test_f50_a_database_that_another_program_locks_is_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "_BUSY_MS", 20)
@@ -296,7 +296,7 @@ def recording_of(folder: Path, *values: Attempt) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_file_that_is_damaged_harms_neither_run_nor_reader(
+def test_f50_a_file_that_is_damaged_harms_neither_run_nor_reader(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, seed: int
 ) -> None:
     rng, folder = Random(seed), tmp_path / "whole"
@@ -329,7 +329,7 @@ def test_a_file_that_is_damaged_harms_neither_run_nor_reader(
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_a_disk_garbled_is_told_as_damage(tmp_path: Path, seed: int) -> None:
+def test_f50_what_a_disk_garbled_is_told_as_damage(tmp_path: Path, seed: int) -> None:
     """Single bytes, which SQLite itself does not notice when they lie inside a value."""
     rng = Random(seed)
     objects = [owned("Foo", "web", "u-web", str(version), text="x" * 200) for version in range(20)]
@@ -343,7 +343,7 @@ def test_what_a_disk_garbled_is_told_as_damage(tmp_path: Path, seed: int) -> Non
             read.replayable(one.id)
 
 
-def test_an_older_recording_is_brought_up_to_date_and_an_empty_one_is_filled(tmp_path: Path) -> None:
+def test_f50_an_older_recording_is_brought_up_to_date_and_an_empty_one_is_filled(tmp_path: Path) -> None:
     """Every version that ever was leads to the same schema."""
     fresh = _schema_of(tmp_path / "fresh.db", 0)
     for version in sql.migrations():
