@@ -86,12 +86,9 @@ class Bodies:
             "version": version_of(obj),
             "digest": hashlib.blake2b(text, digest_size=12).digest(),
             "seen": at,
+            "data": zlib.compress(text, 1),
         }
-        found = self._connection.execute(query("touch_body"), values).fetchone()
-        if found is None:
-            values["data"] = zlib.compress(text, 1)
-            found = self._connection.execute(query("add_body"), values).fetchone()
-        row: int = found[0]
+        row: int = self._connection.execute(query("add_body"), values).fetchone()[0]
         return row
 
     def __repr__(self) -> str:

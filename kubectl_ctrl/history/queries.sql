@@ -59,11 +59,10 @@ DELETE FROM sent WHERE attempt = ?;
 INSERT INTO later (run, number, kind, document) VALUES (?, ?, ?, ?);
 
 -- name: add_body
-INSERT INTO body (object, version, digest, seen, data) VALUES (:object, :version, :digest, :seen, :data) RETURNING id;
-
--- name: touch_body
 -- Kept once: a later reader of the same makes it stay longer.
-UPDATE body SET seen = max(seen, :seen) WHERE object = :object AND version = :version AND digest = :digest RETURNING id;
+INSERT INTO body (object, version, digest, seen, data) VALUES (:object, :version, :digest, :seen, :data)
+ON CONFLICT DO UPDATE SET seen = max(seen, excluded.seen)
+RETURNING id;
 
 -- name: put_state
 INSERT INTO moment (run, controller, state) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state;

@@ -148,12 +148,12 @@ class Store:
         start = what.start if isinstance(what, Attempt) else what
         if isinstance(what, Attempt):
             self._secrecy.learn(secrets_in(what))
-        recorded = self._secrecy.told(told(what))
         primaries = self._primaries(start.controller)
         uids = {resource: found for resource in primaries if (found := _uid(what, resource)) is not None}
         for resource in uids or primaries:
             uids[resource] = self._named(resource, start, uids.get(resource, ""))
-        recorded = replace(recorded, uid=next((uid for uid in uids.values() if uid), ""))
+        uid = next((uid for uid in uids.values() if uid), "")
+        recorded = self._secrecy.told(told(what, bare=False, uid=uid))
         row: int = self._connection.execute(
             query("add_attempt"),
             {
@@ -204,7 +204,7 @@ class Store:
         self._connection.execute(query("add_later"), (self.row, number, kind, document))
 
     def _made(self, call: Call) -> bytes:
-        return encoded(self._secrecy.made(call_told(call)))
+        return encoded(self._secrecy.made(call_told(call, bare=False)))
 
     def _is_renewal(self, call: Call) -> bool:
         """One more of the same lease, as uneventful as the one before."""

@@ -79,11 +79,19 @@ def masked_text(text: str) -> str:
 
 def masked_difference(one: Difference) -> Difference:
     """A difference with what may not be shown hidden: by the last name on its path, and inside its values."""
-    if LAST_APPLIED in one.path:
+    telling = _tells(one.path)
+    if telling is None:
         return Difference(path=one.path, old=_gone(one.old), new=_gone(one.new))
-    telling = is_telling(_last(one.path)) or _of_variable(one.path)
     old, new = _shown(one.old, telling), _shown(one.new, telling)
     return one if old is one.old and new is one.new else Difference(path=one.path, old=old, new=new)
+
+
+@lru_cache(10_000)
+def _tells(path: str) -> bool | None:
+    """Whether texts at that path are to be hidden; None when nothing there is to be shown."""
+    if LAST_APPLIED in path:
+        return None
+    return is_telling(_last(path)) or _of_variable(path)
 
 
 def _shown(side: Any, telling: bool) -> Any:

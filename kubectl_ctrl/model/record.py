@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
 from kubectl_ctrl.model.attempt import (
@@ -245,16 +246,19 @@ class Story:
     at: float  # when it is told
 
 
-def told(what: Attempt | Started, *, steps: bool = True) -> Recorded:
+def told(what: Attempt | Started, *, steps: bool = True, bare: bool = True, uid: str = "") -> Recorded:
     """An attempt as it is to be told; of one that has only begun, its beginning.
 
-    `steps`: also what each call changed, which nobody looks at while a run shows a line for each attempt.
+    `steps`: also what each call changed, which nobody looks at while a run shows a line for each attempt. `bare`: the
+    calls without their bodies, which whoever writes them down leaves out anyway. `uid`: of the object of the request.
     """
     start = what.start if isinstance(what, Attempt) else what
-    begun = Recorded(
+    begun = partial(
+        Recorded,
         id=start.id,
         controller=start.controller,
         request=start.request,
+        uid=uid,
         causes=tuple(map(why_told, start.causes)),
         causes_total=start.causes_total,
         queued_at=start.queued_at,
@@ -263,12 +267,11 @@ def told(what: Attempt | Started, *, steps: bool = True) -> Recorded:
         try_no=start.try_no,
     )
     if isinstance(what, Started):
-        return begun
-    return replace(
-        begun,
+        return begun()
+    return begun(
         took=what.took,
         verdict=what.verdict,
-        calls=tuple(call_told(call, steps=steps) for call in what.calls),
+        calls=tuple(call_told(call, steps=steps, bare=bare) for call in what.calls),
         reads=what.reads,
         wishes=what.wishes,
         intents=what.intents,
@@ -307,12 +310,12 @@ def _writers(cause: Cause, found: tuple[Difference, ...]) -> tuple[str, ...]:
     return writer(cause.old, cause.new, found)
 
 
-def call_told(call: Call, *, steps: bool = True) -> Made:
-    """A call and what it changed, as far as the object before it is known."""
-    bare = replace(call, before=None, sent=None, answer=None)
+def call_told(call: Call, *, steps: bool = True, bare: bool = True) -> Made:
+    """A call and what it changed, as far as the object before it is known; `bare` without its bodies."""
+    told_call = replace(call, before=None, sent=None, answer=None) if bare else call
     if not steps or not call.write or call.before is None or call.answer is None or call.answer.get("kind") == "Status":
-        return Made(call=bare)
-    return Made(call=bare, changes=changes(call.before, call.answer, call.resource))
+        return Made(call=told_call)
+    return Made(call=told_call, changes=changes(call.before, call.answer, call.resource))
 
 
 def changes(old: Obj | None, new: Obj | None, resource: Resource | None) -> Changes:
