@@ -331,6 +331,7 @@ def test_secrets_are_hidden_from_every_diff(
         assert [canary for canary in canaries if canary in ran.out + ran.err] == []
     assert "data.word" in shown[0].out
     assert "*** (after)" in shown[1].out
+    assert "apply Secret/kept 200 (dry run)" in shown[4].err
     assert f"MERGED-{namespace}" not in shown[-1].out
     assert f"v1.Secret.{namespace}.kept" in shown[-1].out
 

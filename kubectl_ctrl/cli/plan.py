@@ -46,7 +46,7 @@ VERB = Verb(
         ("Until it comes to rest, while all other controllers stand still", "plan memcached/cache --to-fixpoint"),
         ("Whole objects, compared with a program of your choice", "plan foo/web --diff"),
         ("With a controller of your own, for a machine", "plan greeting/hello --controller ./mine.py -o json"),
-        ("With the rights of the installed one", "plan foo/web --as system:serviceaccount:foo-system:kubectl-ctrl-foo"),
+        ("With somebody else's rights", "plan foo/web --as jane --as-group developers"),
     ),
     flags=(
         ANNOTATION_PREFIX,

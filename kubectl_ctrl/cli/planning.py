@@ -33,7 +33,7 @@ from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.plan import Effect as Becomes
 from kubectl_ctrl.model.plan import Plan
 from kubectl_ctrl.model.resources import ObjectRef, Resource
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.attempts import Style, call_text
 from kubectl_ctrl.render.plan import plan_json, plan_lines
 from kubectl_ctrl.render.sides import secrecy_of, sides_of
 from kubectl_ctrl.render.text import escaped
@@ -41,6 +41,9 @@ from kubectl_ctrl.runtime.planned.client import PlanClient
 from kubectl_ctrl.runtime.planned.planning import Planner, PlanOptions
 from kubectl_ctrl.runtime.planned.world import World
 from kubectl_ctrl.version import VERSION
+
+_CALLS_FROM = 4
+_TRACEBACKS_FROM = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,7 @@ def run(app: App, given: Given) -> int:
     resolved = meant(app, given, Effect.DRY_RUN)
     with logging_to(app.err, form="text", verbosity=app.verbosity):
         plan = asyncio.run(_planned(app, given, wanted, resolved))
+        _narrate(app, plan)
         _answer(app, plan, form, whole=given["diff"])
         secrecy = secrecy_of(plan)
         if given["diff"] and form in ("", "text"):
@@ -254,6 +258,15 @@ def _introduce(app: App, task: _Task, resolved: Resolved) -> None:
             f" on context {guard.context_name(resolved)} ({resolved.server})"
         )
     )
+
+
+def _narrate(app: App, plan: Plan) -> None:
+    """What was asked of the server on the way, and where the reconciler raised."""
+    for one in plan.passes:
+        for call in one.attempt.calls if app.verbosity >= _CALLS_FROM else ():
+            app.narrate(f"{call.id} {call_text(call)}")
+        if one.attempt.traceback and app.verbosity >= _TRACEBACKS_FROM:
+            app.narrate(secrecy_of(plan).text(one.attempt.traceback.rstrip()))
 
 
 def _answer(app: App, plan: Plan, form: str, *, whole: bool) -> None:
