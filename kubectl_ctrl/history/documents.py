@@ -97,16 +97,17 @@ def _make_writer(kind: type[Any]) -> Turn:
 def _make_reader(kind: type[Any]) -> Turn:
     hints = get_type_hints(kind)
     turns = {name: _turn(hint, _read_one) for name, hint in hints.items()}
-    known = {name: turn for name, turn in turns.items() if turn is not None}
+    known = [(name, turn) for name, turn in turns.items() if turn is not None]
     names = frozenset(one.name for one in fields(kind))
 
     def read(plain: dict[str, Any]) -> Any:
         # What a later version of the same schema added is not ours to understand.
-        given = {name: part for name, part in plain.items() if name in names}
-        for name, turn in known.items():
-            if name in given:
-                given[name] = turn(given[name])
-        return kind(**given)
+        if not plain.keys() <= names:
+            plain = {name: part for name, part in plain.items() if name in names}
+        for name, turn in known:
+            if name in plain:
+                plain[name] = turn(plain[name])
+        return kind(**plain)
 
     return read
 
