@@ -258,6 +258,28 @@ def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
     run_virtual(play)
 
 
+def test_what_a_write_beside_the_object_makes_of_it_is_not_known() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        bear = await ctx.read.get(TOYS, request.name)
+        assert bear is not None
+        await ctx.write.patch(bear, TOYS, {"spec": {"replicas": 5}}, subresource="scale")
+        return None
+
+    async def play() -> None:
+        world, made = World(installed=False), crd()
+        paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.seen"}
+        made["spec"]["versions"][0]["subresources"]["scale"] = paths
+        world.install(made)
+        world.server.create(toy("bear", size=3))
+        told = await planned(world, controller("toy", body).for_(TOYS))
+        assert told.plan.error is None
+        assert told.writes == ["patch toys default/bear scale"]
+        (fate,) = told.plan.fates
+        assert (fate.effect, fate.note) == (Effect.CHANGED, "patch of its scale")
+
+    run_virtual(play)
+
+
 def test_versions_of_the_plan_never_reach_the_server() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
@@ -389,6 +411,9 @@ def test_what_exists_in_the_plan_alone_is_read_from_the_plan() -> None:
 def test_the_client_of_a_plan_can_send_nothing_that_changes_anything() -> None:
     async def play() -> None:
         world = World()
+        made = world.server.create(toy("bear"))
+        world.server.writes.clear()
+        await plan_client(world).replace(TOYS.ref("bear", "default"), {**made, "spec": {"size": 2}})
         with pytest.raises(Refused, match="would have changed the cluster"):
             await plan_client(world).raw("POST", "/api/v1/namespaces/default/configmaps", body=toy("bear"))
         assert world.server.writes == []
