@@ -26,8 +26,7 @@ from kubectl_ctrl.render.waterfall import waterfall_lines
 
 _TEXTS = ("text", "wide")
 _EXPORTS = ("json", "jsonl", "yaml", "dot", "otlp", "perfetto", "html")
-# Opened by programs, and of no use on a screen.
-_FILES = ("otlp", "perfetto", "html")
+_ENDINGS = {"html": "html", "otlp": "otlp.jsonl", "perfetto": "perfetto.json"}
 _ON_A_TERMINAL = 20
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
@@ -43,6 +42,8 @@ def run(app: App, given: Given) -> int:
         with meant.recording:
             return _Tracing(app, given, meant, form).tell(words)
     except NotRecorded as error:
+        if given["id"] or given["uid"] or ("/" in words[0] and len(words) > 1):
+            raise  # the object is known, and what was asked of it is not
         from kubectl_ctrl.cli.instead import instead  # it starts an event loop, which the rest does without
 
         return instead(app, given, words, error, form=form, style=_style(app, given))
@@ -70,11 +71,10 @@ def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
         raise UsageError(
             "trace takes TYPE/NAME [N], or a TYPE.", next_step="kubectl ctrl trace TYPE/NAME, like foo/example-foo"
         )
-    if form in _FILES and app.terminal:
-        ending = {"html": "html", "otlp": "otlp.jsonl", "perfetto": "perfetto.json"}[form]
+    if form in _ENDINGS and app.terminal:  # they are opened by programs, and of no use on a screen
         raise UsageError(
             f"-o {form} makes a file for a program, and this is a terminal.",
-            next_step=f"{given.again('trace')} > trace.{ending}",
+            next_step=f"{given.again('trace')} > trace.{_ENDINGS[form]}",
         )
     if given["watch"] and (form not in (*_TEXTS, "jsonl") or given["id"] or given["tree"]):
         raise UsageError("-w goes with -o text, wide or jsonl, and with neither --id nor --tree.")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
+from textwrap import wrap
 
 from kubectl_ctrl.model.attempt import Wish
 from kubectl_ctrl.model.durations import format_duration
@@ -17,6 +19,8 @@ from kubectl_ctrl.render.unified import Side, unified_lines
 _WIDEST_BAR = 60
 _NARROWEST_BAR = 12
 _WIDEST_LABEL = 40
+_LEAST = 40
+_ENDLESS = 1_000_000
 # Between two calls so much time, as a part of all, is told as a row of its own.
 _TOLD_GAP = 0.02
 # A wait that is longer than the work this many times would hide it: its bar is broken off.
@@ -50,28 +54,36 @@ def waterfall_lines(attempt: Recorded, showing: Showing, style: Style, *, where:
     )
     facts = [f"started {timestamp(attempt.started, style)}", f"waited {format_duration(attempt.waited)}"]
     facts += [f"try {attempt.try_no}"] if attempt.try_no > 1 else []
-    yield dot.join([*facts, outcome_text(attempt)])
+    yield dot.join([*facts, outcome_text(_short(attempt))])
     yield from _section("WOKEN BY", _causes(attempt, showing, style), style)
     yield from _section("TIME", _time(attempt, style), style)
-    yield from _section("READ", (read_text(read) for read in attempt.reads), style)
-    yield from _section("ASKED", (_wish(wish) for wish in attempt.wishes), style)
+    yield from _section("READ", (read_text(read) for read in attempt.reads), style, fold=True)
+    yield from _section("OUTSIDE", (escaped(one.name) for one in attempt.outside), style, fold=True)
+    yield from _section("ASKED", (_wish(wish, attempt) for wish in attempt.wishes), style, fold=True)
     if showing.diff:
         yield from _section("CHANGED", _diffs(attempt, showing, style), style)
-    yield from _section("NOT NEEDED", map(escaped, attempt.skipped), style)
-    yield from _section("EVENTS", _events(attempt), style)
-    yield from _section("ECHOES", _echoes(attempt), style)
-    yield from _section("RESULT", _result(attempt, style), style)
+    yield from _section("NOT NEEDED", map(escaped, attempt.skipped), style, fold=True)
+    yield from _section("EVENTS", _events(attempt), style, fold=True)
+    yield from _section("ECHOES", _echoes(attempt), style, fold=True)
+    yield from _section("RESULT", _result(attempt, style), style, fold=True)
     yield from _section("TRACEBACK", map(escaped, attempt.traceback.rstrip().splitlines()), style)
 
 
-def _section(title: str, lines: Iterator[str], style: Style) -> Iterator[str]:
+def _short(attempt: Recorded) -> Recorded:
+    """Without the message, which stands whole where it is the point."""
+    return replace(attempt, verdict=replace(attempt.verdict, message="")) if attempt.verdict else attempt
+
+
+def _section(title: str, lines: Iterator[str], style: Style, *, fold: bool = False) -> Iterator[str]:
     first = next(lines, None)
     if first is None:
         return
     yield ""
     yield painted(title, "1", style)
-    yield f"  {first}"
-    yield from (f"  {line}" for line in lines)
+    for line in chain([first], lines):
+        room = max(style.width - 2, _LEAST) if fold and style.width is not None else _ENDLESS
+        for part in wrap(line, room, subsequent_indent="    ", break_on_hyphens=False) if fold else [line]:
+            yield f"  {part}"
 
 
 def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[str]:
@@ -110,7 +122,7 @@ def _time(attempt: Recorded, style: Style) -> Iterator[str]:
         drawn = scale.drawn(bar, style)
         name = cut(bar.label, label, mark=style.mark)
         yield f"{name:<{label}}  {bar.fact:>{fact}}  {format_duration(bar.took):>6}  {drawn}".rstrip()
-        if bar.note:
+        if bar.note and (attempt.verdict is None or bar.note != escaped(attempt.verdict.message)):
             yield f"{'':{label}}  {bar.note}"
     if scale.broken:
         yield "(the wait is longer than its bar)"
@@ -182,7 +194,7 @@ class _Scale:
 # What it asked for, and what came of it.
 
 
-def _wish(wish: Wish) -> str:
+def _wish(wish: Wish, attempt: Recorded) -> str:
     place = f"{wish.resource.kind} {escaped(str(wish.key))}"
     if wish.raised is not None:
         answer = f"raised {escaped(wish.raised.error)}: {escaped(wish.raised.message)}"

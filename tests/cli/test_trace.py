@@ -134,7 +134,7 @@ def test_which_reconciles(state: Path, told: Told) -> None:
     assert numbers(told("foo/web", "--since=2026-01-01T12:00:28Z")) == ["r7f3-28", "r7f3-29", "r7f3-30"]
     for words in (["foo/web", "7"], ["foo/web", "--id=7"], ["foo/web", "r7f3-7"], ["r7f3-7"]):
         assert "· r7f3-7 of foo" in told(*words)
-    assert "has no attempt 99" in told("foo/web", "99", "--offline", code=4)
+    assert "has no attempt 99" in told("foo/web", "99", code=4)
 
 
 def test_what_an_object_caused_and_what_wrote_it(state: Path, told: Told) -> None:
@@ -157,7 +157,7 @@ def test_the_newest_object_of_a_name(state: Path, told: Told) -> None:
     assert "an older object of this name: 2 reconciles" in text
     assert "(--uid uid-old)" in text
     assert numbers(told("foo/web", "--uid=uid-old")) == ["r7f3-1", "r7f3-2"]
-    assert "recorded: uid-new, uid-old" in told("foo/web", "--uid=nobody", "--offline", code=4)
+    assert "recorded: uid-new, uid-old" in told("foo/web", "--uid=nobody", code=4)
 
 
 def test_several_controllers_have_a_column(state: Path, told: Told) -> None:
