@@ -129,6 +129,7 @@ class Account:
     since: float | None
     attempts: int  # that were looked at
     cut: bool = False  # there are more, before these
+    latest: str = ""  # run of the last of them: what a number alone means
     why: tuple[Fact, ...]
     qualifier: Qualifier | None = None
     chain: tuple[Step, ...] = ()

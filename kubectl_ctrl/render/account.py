@@ -44,8 +44,8 @@ def account_lines(account: Account, style: Style, *, all_evidence: bool = False)
         ("AS OF", _as_of(account, style)),
         ("WHY", (fact_text(fact, style) for fact in account.why)),
         ("EDITED", _edited(account, style)),
-        ("STARTED", _started(account.chain, style)),
-        ("CHAIN", _chain(account.chain, style)),
+        ("STARTED", _started(account.chain, account.latest, style)),
+        ("CHAIN", _chain(account.chain, account.latest, style)),
         ("TURNS", _turns(account.turns, style)),
         ("GAP", _gaps(account.gap, style)),
         ("WHERE", _where(account.where, account.call)),
@@ -123,40 +123,46 @@ def _edited(account: Account, style: Style) -> Iterator[str]:
     if step is not None and step.cause is not None:
         told = cause_text(step.cause, style, None)
         before = format_duration(max(account.chain[0].attempt.started - step.cause.at, 0.0))
-        yield f"{timestamp(step.cause.at, style)}  {told}  (#{step.attempt.number}, {before} before what follows)"
+        number = _number(step.attempt, account.latest)
+        yield f"{timestamp(step.cause.at, style)}  {told}  ({number}, {before} before what follows)"
 
 
-def _started(chain: Sequence[Step], style: Style) -> Iterator[str]:
+def _started(chain: Sequence[Step], run: str, style: Style) -> Iterator[str]:
     """The first change, when and by whom, and the attempt that it became."""
     if not chain:
         return
     first = chain[0]
     if first.cause is None:
-        yield f"#{first.attempt.number} has no recorded cause"
+        yield f"{_number(first.attempt, run)} has no recorded cause"
         return
     merged = first.attempt.causes_total - 1
     more = f"; {merged} more {'event' if merged == 1 else 'events'} merged" if merged > 0 else ""
     unknown = f"; {first.cause.attempt} is not recorded" if first.cause.attempt else ""
     told = cause_text(first.cause, style, None)
-    yield f"{timestamp(first.cause.at, style)}  {told}  (#{first.attempt.number}{more}{unknown})"
+    yield f"{timestamp(first.cause.at, style)}  {told}  ({_number(first.attempt, run)}{more}{unknown})"
 
 
-def _chain(chain: Sequence[Step], style: Style) -> Iterator[str]:
+def _chain(chain: Sequence[Step], run: str, style: Style) -> Iterator[str]:
     """`kubectl-edit → #10 403 → retry 1s → #11 403`: what led to each attempt, and how that ended."""
-    links = [_link(step, chain[at - 1] if at else None, style) for at, step in enumerate(chain)]
+    links = [_link(step, chain[at - 1] if at else None, run, style) for at, step in enumerate(chain)]
     if len(links) > _LONG_CHAIN:
         links = [*links[:_ENDS], f"... {len(links) - 2 * _ENDS} more ...", *links[-_ENDS:]]
     if links:
         yield f" {style.arrow} ".join(links)
 
 
-def _link(step: Step, before: Step | None, style: Style) -> str:
+def _link(step: Step, before: Step | None, run: str, style: Style) -> str:
     mark = "~" if step.link is Source.INFERRED else ""
     delay = before.attempt.verdict.delay if before is not None and before.attempt.verdict is not None else 0.0
     led = _led(step.cause, before is None)
     if step.cause is not None and step.cause.kind in (CauseKind.RETRY, CauseKind.TIMER) and delay:
         led += f" {format_duration(delay)}"
-    return f"{mark}{led} {style.arrow} #{step.attempt.number} {_brief(step.attempt)}"
+    return f"{mark}{led} {style.arrow} {_number(step.attempt, run)} {_brief(step.attempt)}"
+
+
+def _number(attempt: Recorded, run: str) -> str:
+    """Of another run than the newest the number alone would mean another attempt."""
+    return f"#{attempt.number}" if attempt.run == run else attempt.id
 
 
 def _led(cause: Why | None, first: bool) -> str:
@@ -296,7 +302,7 @@ def single_lines(single: Single, style: Style, *, all_evidence: bool = False) ->
     ]
     parts: list[tuple[str, Iterable[str]]] = [
         ("RAN", _causes(attempt, single.resource, style)),
-        ("CHAIN", _chain(single.chain, style)),
+        ("CHAIN", _chain(single.chain, single.attempt.run, style)),
         ("SAW", _saw(attempt)),
         ("DID", _did(attempt, style)),
         ("OUTCOME", (outcome_text(attempt),)),

@@ -185,6 +185,22 @@ ACCOUNTS = {
 }
 
 
+def test_a_number_alone_means_the_newest_run() -> None:
+    edit = replace(attempt(7, why(at=7), calls=(wrote("7.1", at=7.01, new_version="70"),)), id="r111-7")
+    woken = why(at=9, resource=DEPLOYMENTS, uid="uid-deployment", new_version="70")
+    known = case(edit, attempt(2, woken, at=9), writers={("uid-deployment", "70"): ("r111-7", "r111-7.1")}, now=21)
+    lines = account_lines(judge(replace(known, attempts=(known.attempts[0], retried(known)))), STYLES["120"])
+    [chain] = [line for line in lines if line.startswith("CHAIN")]
+    assert "→ r111-7 done → Deployment/web modified → #2 failed" in chain
+    assert any("which call r111-7.1 wrote" in line for line in lines)
+
+
+def retried(known: Case) -> Any:
+    assert known.last is not None
+    assert known.last.verdict is not None
+    return replace(known.last, verdict=replace(known.last.verdict, outcome=Outcome.RETRY))
+
+
 def golden(name: str) -> str:
     return (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
 

@@ -83,6 +83,11 @@ class Case:
     def title(self) -> str:
         return f"{self.resource.kind} {self.key}"
 
+    def short(self, id_: str) -> str:
+        """An attempt or a call by its number, where that means the newest run that has the object; else whole."""
+        same = self.last is not None and id_.startswith(f"{self.last.run}-")
+        return short(id_) if same else id_
+
     def attempt(self, id_: str) -> Recorded | None:
         return next((one for one in self.attempts if one.id == id_), None) or self.others.get(id_)
 

@@ -7,7 +7,7 @@ from the last write of ours to that object: such a link is marked as inferred. E
 
 from __future__ import annotations
 
-from kubectl_ctrl.history.findings.case import Case, short
+from kubectl_ctrl.history.findings.case import Case
 from kubectl_ctrl.model.account import Step
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.record import Recorded, Source, Why
@@ -34,16 +34,16 @@ def _step(case: Case, attempt: Recorded) -> tuple[Step, Recorded | None]:
         return Step(attempt=attempt, cause=None), None
     if cause.kind in _CHAINED:
         before = case.attempt(cause.attempt)
-        proof = f"{short(attempt.id)} is the {cause.kind.value} that {short(cause.attempt)} asked for"
+        proof = f"{case.short(attempt.id)} is the {cause.kind.value} that {case.short(cause.attempt)} asked for"
         return Step(attempt=attempt, cause=cause, link=Source.RECORDED if before else None, proof=proof), before
     if cause.kind not in _EVENTS or not cause.uid:
         return Step(attempt=attempt, cause=cause), None
     if (wrote := case.writers.get((cause.uid, cause.new_version))) and wrote[0] != attempt.id:
         return Step(
-            attempt=attempt, cause=cause, link=Source.RECORDED, proof=_joined(attempt, cause, wrote[1])
+            attempt=attempt, cause=cause, link=Source.RECORDED, proof=_joined(case, attempt, cause, wrote[1])
         ), case.attempt(wrote[0])
     if before := _followed(case, attempt, cause):
-        proof = f"{_named(cause)} changed in its status alone after {short(before.id)} wrote it"
+        proof = f"{_named(cause)} changed in its status alone after {case.short(before.id)} wrote it"
         return Step(attempt=attempt, cause=cause, link=Source.INFERRED, proof=proof), before
     return Step(attempt=attempt, cause=cause), None
 
@@ -78,10 +78,10 @@ def leading(attempt: Recorded) -> Why | None:
     return next((one for one in attempt.causes if one.kind not in quiet), None) or next(iter(attempt.causes), None)
 
 
-def _joined(attempt: Recorded, cause: Why, call: str) -> str:
+def _joined(case: Case, attempt: Recorded, cause: Why, call: str) -> str:
     return (
-        f"{short(attempt.id)} was woken by {_named(cause)} version {cause.new_version} (uid {cause.uid}), "
-        f"which call {short(call)} wrote"
+        f"{case.short(attempt.id)} was woken by {_named(cause)} version {cause.new_version} (uid {cause.uid}), "
+        f"which call {case.short(call)} wrote"
     )
 
 

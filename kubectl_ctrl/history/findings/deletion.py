@@ -94,7 +94,7 @@ def _deleters(case: Case) -> Iterator[Fact]:
     for one in (*case.attempts, *case.others.values()):
         for made in one.writes:
             if made.call.verb == "delete" and made.call.uid == case.uid != "":
-                yield Fact(text=f"{one.controller} {short(made.call.id)} deleted it", at=made.call.started)
+                yield Fact(text=f"{one.controller} {case.short(made.call.id)} deleted it", at=made.call.started)
 
 
 def blocked(case: Case, qualifier: Qualifier | None) -> Found | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_ctrl.history.findings.case import Case, short
+from kubectl_ctrl.history.findings.case import Case
 from kubectl_ctrl.history.findings.found import Found
 from kubectl_ctrl.model.account import Coming, Fact, Finding, Gap, Qualifier, Risk, Try, Turn
 from kubectl_ctrl.model.attempt import Call
@@ -140,7 +140,7 @@ def _found(case: Case, series: _Series) -> Found:
         why=why,
         tries=_tries(case, resource, key, last.path),
         about=series[0][0].attempt,
-        evidence=tuple(_evidence(series)),
+        evidence=tuple(_evidence(case, series)),
         turns=tuple(_turns(series, ours))[-_SHOWN:],
         field=f"{resource.kind}/{key.name} {last.path}",
         gap=() if series[-1][1].id else (_gap(last, resource, key, other),),
@@ -173,11 +173,12 @@ def _turns(series: _Series, manager: str) -> Iterator[Turn]:
             yield Turn(at=call.started, who=manager, value=step.ours, ours=True, attempt=call.id)
 
 
-def _evidence(series: _Series) -> Iterator[Fact]:
+def _evidence(case: Case, series: _Series) -> Iterator[Fact]:
     for step, call in series[-_LEAST:]:
-        answered = f"; call {short(call.id)} answered with version {call.new_version}" if call.id else ""
+        answered = f"; call {case.short(call.id)} answered with version {call.new_version}" if call.id else ""
         yield Fact(
-            text=f"version {step.cause.new_version} (uid {step.cause.uid}) woke {short(step.attempt.id)}{answered}",
+            text=f"version {step.cause.new_version} (uid {step.cause.uid})"
+            f" woke {case.short(step.attempt.id)}{answered}",
             at=step.cause.at,
             cause=step.cause,
         )

@@ -55,6 +55,7 @@ def judge(case: Case) -> Account:
         since=found.since,
         attempts=len(case.attempts),
         cut=case.cut,
+        latest=case.last.run if case.last is not None else "",
         why=found.why,
         qualifier=qualifier,
         chain=steps,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubectl_ctrl.history.findings.case import Case, end_of, short
+from kubectl_ctrl.history.findings.case import Case, end_of
 from kubectl_ctrl.history.findings.chain import chain, leading
 from kubectl_ctrl.history.findings.found import Found
 from kubectl_ctrl.model.account import Fact, Finding, Qualifier, Risk, Step
@@ -98,7 +98,7 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     name = f"{cause.resource.kind}/{cause.key.name}" if cause.resource and cause.key else "an object"
     fields = ", ".join(dict.fromkeys(one.path for _, why in turns for one in why.changes.shown)) or "metadata"
     by = next((step.writers[0] for _, step in turns if step.writers), "somebody that the server did not note")
-    cycle = " → ".join(short(one.id) for one, _ in turns[-3:])
+    cycle = " → ".join(case.short(one.id) for one, _ in turns[-3:])
     rate = (len(turns) - 1) / (last.started - first.started) if last.started > first.started else 0.0
     pace = f", {rate:.1f} a second" if rate >= 0.1 else ""
     why = (
@@ -116,8 +116,8 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     )
     evidence = tuple(
         Fact(
-            text=f"{short(one.id)} was woken by {name} version {step.new_version} (uid {step.uid}), which no recorded"
-            " call made",
+            text=f"{case.short(one.id)} was woken by {name} version {step.new_version} (uid {step.uid}),"
+            " which no recorded call made",
             source=source,
             at=step.at,
             cause=step,

@@ -48,7 +48,7 @@ def _failed(case: Case, last: Recorded) -> Found:
     call = next((made for made in last.calls[::-1] if made.call.error and _ended(made, last.verdict)), None)
     facts = list(_failure(last, call))
     if len(failing) > 1:
-        facts.append(Fact(text=f"{len(failing)} attempts in a row failed, the first {short(failing[-1].id)}"))
+        facts.append(Fact(text=f"{len(failing)} attempts in a row failed, the first {case.short(failing[-1].id)}"))
     running = case.last
     if running is not None and running is not last:
         facts.append(Fact(text=f"{short(running.id)} runs now", at=running.started))
@@ -325,7 +325,8 @@ def _kept(case: Case, last: Recorded | None, wrote: Recorded | None) -> Iterator
         call = made.call
         sub = f"/{call.subresource}" if call.subresource else ""
         yield Fact(
-            text=f"last write: {call.verb} {_place(call.resource, call.name)}{sub} {call.code} by {short(call.id)}",
+            text=f"last write: {call.verb} {_place(call.resource, call.name)}{sub} {call.code}"
+            f" by {case.short(call.id)}",
             at=call.started,
         )
     else:
