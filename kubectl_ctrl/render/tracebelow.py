@@ -12,7 +12,15 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
 from kubectl_ctrl.render.attempts import Style, answer_text, cause_text, place_text, timestamp
 from kubectl_ctrl.render.text import cut, escaped
-from kubectl_ctrl.render.tracerows import Showing, changed_text, interval, painted, that_matter
+from kubectl_ctrl.render.tracerows import (
+    Showing,
+    changed_text,
+    interval,
+    outcome_color,
+    painted,
+    said_below,
+    that_matter,
+)
 from kubectl_ctrl.render.unified import Side, unified_lines
 
 # So many further causes are told one by one without --calls.
@@ -35,6 +43,8 @@ class _Item:
 def below(attempt: Recorded, showing: Showing, style: Style) -> Iterator[str]:
     """The lines below its row, joined to it by a line drawn at the left."""
     items = [*_causes(attempt, showing, style), *_deeds(attempt, showing, style)]
+    if message := said_below(attempt, style):
+        items.append(_Item(escaped(message), color=outcome_color(attempt)))
     for at, item in enumerate(items):
         last = at == len(items) - 1
         yield from _drawn(item, last, style)

@@ -14,7 +14,7 @@ from kubectl_ctrl.model.record import Made, Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import Style, call_text, cause_text, changes_text, timestamp, verdict_text, why
 from kubectl_ctrl.render.queue import moment_text
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.text import cut, escaped
 
 # From here on WHY is a column; a narrower terminal gets it on a line of its own.
 ROOMY = 100
@@ -25,6 +25,8 @@ _BOTH = 60
 _INDENT = " " * 6
 _ENDLESS = 1_000_000
 _SHOWN_CHANGES = 4
+_SHORT_ERROR = 48
+_LONG_MESSAGE = 60
 _GAP = "  "
 
 _RED, _YELLOW, _CYAN, _DIM = "31", "33", "36", "2"
@@ -99,7 +101,7 @@ def columns(attempts: Sequence[Recorded], showing: Showing, style: Style) -> Col
         return replace(fixed, outcome=max(room, _LEAST))
     room -= len(_GAP)
     spare = room - widest(_LEAST, lambda one: _why(one, style))
-    outcome = min(widest(_LEAST, _outcome), max(spare, room * 2 // 5))
+    outcome = min(widest(_LEAST, lambda one: _outcome(one, style)), max(spare, room * 2 // 5))
     return replace(fixed, why=max(room - outcome, _LEAST), outcome=max(outcome, _LEAST))
 
 
@@ -127,9 +129,10 @@ def row(attempt: Recorded, widths: Columns, showing: Showing, style: Style) -> I
     )
     calls = _counts(attempt).ljust(widths.calls)
     if style.width is None:
-        yield f"{left}{calls}{_GAP}{_all_causes(attempt, style)} | {_wrote(attempt, style)} | {_outcome(attempt)}"
+        told = " | ".join((_all_causes(attempt, style), _wrote(attempt, style), _outcome(attempt, style)))
+        yield f"{left}{calls}{_GAP}{told}"
         return
-    outcome = _folded(_outcome(attempt), widths.outcome)
+    outcome = _folded(_outcome(attempt, style), widths.outcome)
     reason = _folded(_why(attempt, style), widths.why or max(style.width - len(_INDENT), _LEAST))
     beside = reason if widths.why else []
     for at in range(max(len(outcome), len(beside))):
@@ -137,7 +140,7 @@ def row(attempt: Recorded, widths: Columns, showing: Showing, style: Style) -> I
         if widths.why:
             line += _cell(reason[at] if at < len(reason) else "", _why_color(attempt), widths.why, style) + _GAP
         line += (calls if at == 0 else " " * widths.calls) + _GAP
-        yield (line + _cell(outcome[at] if at < len(outcome) else "", _outcome_color(attempt), 0, style)).rstrip()
+        yield (line + _cell(outcome[at] if at < len(outcome) else "", outcome_color(attempt), 0, style)).rstrip()
     if not widths.why:
         yield from (_INDENT + _cell(part, _why_color(attempt), 0, style) for part in reason)
 
@@ -170,7 +173,11 @@ def _counts(attempt: Recorded) -> str:
 
 
 def _why(attempt: Recorded, style: Style) -> str:
-    return why(attempt.causes, attempt.causes_total, style, style.primaries.get(attempt.controller))
+    causes = list(attempt.causes)
+    if causes and causes[0].kind is CauseKind.RETRY:
+        # The attempt that failed tells its error whole.
+        causes[0] = replace(causes[0], detail=cut(causes[0].detail, _SHORT_ERROR, mark=style.mark))
+    return why(causes, attempt.causes_total, style, style.primaries.get(attempt.controller))
 
 
 def _all_causes(attempt: Recorded, style: Style) -> str:
@@ -212,17 +219,23 @@ def changed_text(made: Made, style: Style) -> str:
     return "created" if call.verb == "create" and call.code == 201 else ""
 
 
-def _outcome(attempt: Recorded) -> str:
+def _outcome(attempt: Recorded, style: Style) -> str:
     if attempt.verdict is None:
         return "interrupted" if attempt.interrupted else "running"
-    return verdict_text(attempt.verdict)
+    return verdict_text(replace(attempt.verdict, message="") if said_below(attempt, style) else attempt.verdict)
+
+
+def said_below(attempt: Recorded, style: Style) -> str:
+    """The message of an outcome that is too long for its column, and stands below the row."""
+    message = attempt.verdict.message if attempt.verdict is not None else ""
+    return message if style.width is not None and len(message) > _LONG_MESSAGE else ""
 
 
 def _why_color(attempt: Recorded) -> str:
     return _WHYS.get(attempt.causes[0].kind, _DIM) if attempt.causes else _DIM
 
 
-def _outcome_color(attempt: Recorded) -> str:
+def outcome_color(attempt: Recorded) -> str:
     if attempt.verdict is None:
         return _RED if attempt.interrupted else ""
     return _OUTCOMES.get(attempt.verdict.outcome, "")
