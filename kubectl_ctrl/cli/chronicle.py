@@ -48,6 +48,7 @@ class Followed:
     key: Key | None
     namespace: str = ""
     since: float | None = None
+    first: int = 20  # so many reconciles that have ended are shown to begin with
 
     @property
     def name(self) -> str:

@@ -16,7 +16,6 @@ from kubectl_ctrl.render.tracerows import Showing, columns
 _LOOK_EVERY = 0.1
 # A process that was killed changes nothing in the recording: who runs is looked at without that too.
 _LOOK_ANYWAY = 2.0
-_FIRST = 20
 # Between two looks hardly more can have ended.
 _BETWEEN = 200
 
@@ -54,7 +53,7 @@ class _Following:
 
     def _look(self, now: float) -> None:
         self._followed.chronicle.refresh(now)
-        attempts = self._followed.attempts(_FIRST if self._rows is None else _BETWEEN, self._shown)
+        attempts = self._followed.attempts(self._followed.first if self._rows is None else _BETWEEN, self._shown)
         if self._rows is None:
             self._begin(attempts)
         new = [one for one in attempts if one.id not in self._shown and not self._is_old(one)]
@@ -76,7 +75,7 @@ class _Following:
             return
         lines = [followed.name]
         if followed.key is not None:
-            told = chronicle.told(followed.resource, followed.key, last=_FIRST, since=followed.since)
+            told = chronicle.told(followed.resource, followed.key, last=followed.first, since=followed.since)
             lines = list(head_lines(told.story, told.scene, self._style)) if told is not None else lines
         if not attempts:
             lines.append("Nothing is recorded yet; waiting for the first reconcile.")

@@ -122,6 +122,8 @@ class _Tracing:
         from kubectl_ctrl.cli.following import follow
 
         self._note()
+        if self._given["last"]:
+            followed = replace(followed, first=self._given["last"])
         return follow(self._app, followed, self._showing(None), self._form, self._style)
 
     @property

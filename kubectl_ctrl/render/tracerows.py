@@ -215,7 +215,7 @@ def changed_text(made: Made, style: Style) -> str:
     if call.write and call.new_version and call.new_version == call.old_version:
         return "changed nothing"
     if call.write and call.code == 200 and call.old_version and call.new_version and call.verb != "delete":
-        return "no field changed: managedFields only"  # with the version that came before, its object was known too
+        return "managedFields only"  # with the version that came before, its object was known too
     return "created" if call.verb == "create" and call.code == 201 else ""
 
 
