@@ -20,6 +20,8 @@ from kubectl_ctrl.render.text import cut, escaped
 ROOMY = 100
 # No column is narrower: on so small a terminal the terminal itself breaks the line.
 _LEAST = 16
+# `waiting: rollout 3/5`: an outcome as it may follow.
+_USUAL = 24
 # WHY and OUTCOME need so much to stand side by side.
 _BOTH = 60
 _INDENT = " " * 6
@@ -101,7 +103,7 @@ def columns(attempts: Sequence[Recorded], showing: Showing, style: Style) -> Col
         return replace(fixed, outcome=max(room, _LEAST))
     room -= len(_GAP)
     spare = room - widest(_LEAST, lambda one: _why(one, style))
-    outcome = min(widest(_LEAST, lambda one: _outcome(one, style)), max(spare, room * 2 // 5))
+    outcome = min(widest(_USUAL, lambda one: _outcome(one, style)), max(spare, room * 2 // 5))
     return replace(fixed, why=max(room - outcome, _LEAST), outcome=max(outcome, _LEAST))
 
 
