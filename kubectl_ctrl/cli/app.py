@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
+
+from kubectl_ctrl.model.masking import masked_text
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,6 +23,7 @@ class App:
     color_flag: str = "auto"
     verbosity: int = 0
     machine: bool = False  # stderr is read by a machine too
+    hide: Callable[[str], str] = masked_text  # takes out of a text what must not be seen: a verb may know more of that
     general_error: int = 1  # exit code of errors that have none of their own; 2 where 1 is a verdict
 
     @classmethod

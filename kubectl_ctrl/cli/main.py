@@ -12,6 +12,7 @@ from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
 from kubectl_ctrl.cli.grammar import before_verb
 from kubectl_ctrl.errors import CtrlError, UsageError
 from kubectl_ctrl.render.errors import error_lines
+from kubectl_ctrl.render.text import escaped
 
 TRACEBACK_FROM = 6
 
@@ -91,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:  # noqa: BLE001 - the last border: nobody is shown a traceback who did not ask for one
         if max(app.verbosity, _verbosity(words)) >= TRACEBACK_FROM:
-            traceback.print_exc(file=app.err)
+            app.narrate("\n".join(map(escaped, app.hide(traceback.format_exc()).rstrip("\n").split("\n"))))
         return _failed(app, error)
 
 
@@ -100,6 +101,7 @@ def _failed(app: App, error: Exception) -> int:
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     told = error if isinstance(error, CtrlError) else _bug(error)
+    told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, told.next_step))
     if app.machine:
         from kubectl_ctrl.cli.logs import error_line
 

@@ -77,11 +77,11 @@ def run(app: App, given: Given) -> int:
         _narrate(app, plan)
         _answer(app, plan, form, whole=given["diff"])
         secrecy = secrecy_of(plan)
+        app.hide = secrecy.text
         if given["diff"] and form in ("", "text"):
             fates = [fate for fate in (*plan.given, *plan.fates) if fate.effect is not Becomes.FOREIGN]
             compare(app, [sides_of(fate, secrecy) for fate in fates])
     if (error := plan.error) is not None:
-        error.message = secrecy.text(error.message)
         raise error
     return 1 if plan.changed else 0
 

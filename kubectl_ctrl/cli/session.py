@@ -64,6 +64,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 async def session(app: App, plan: RunPlan) -> int:
     """The whole run; its exit code, or the error that ended it."""
     stop, secrecy = Stop(), Secrecy()
+    app.hide = secrecy.text
     log = logging_to(app.err, form=plan.log, verbosity=app.verbosity, hide=secrecy.text)
     with log, interrupts(stop.request) as signals:
         place = prepared(plan)

@@ -123,8 +123,6 @@ class Teller:
             for line in summary_lines(summary, self._style):
                 self._app.narrate(line)
         problem = summary.problem()
-        if problem is not None:
-            problem.message, problem.tried = self._secrecy.text(problem.message), self._secrecy.text(problem.tried)
         if isinstance(problem, NotInstalled):
             problem.next_step = self._install()
         return problem

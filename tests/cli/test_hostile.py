@@ -13,6 +13,7 @@ from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.telling import Teller
+from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.attempt import (
     Attempt,
     Background,
@@ -188,6 +189,19 @@ def test_s12_no_verb_that_looks_back_lets_it_through(
     assert "fault of kubectl-ctrl" not in err, err
     assert out or err
     assert_tame("stdout", out)
+    assert_tame("stderr", err)
+
+
+def test_s12_no_error_and_no_traceback_lets_it_through(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(app: App, words: object) -> int:
+        raise CtrlError(EVIL, tried=EVIL, next_step=EVIL)
+
+    monkeypatch.setattr(cli, "run", fail)
+    assert cli.main(["version", "-v=6"]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" in err
     assert_tame("stderr", err)
 
 
