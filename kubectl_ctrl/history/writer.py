@@ -23,13 +23,14 @@ from kubectl_ctrl.history.places import WriteLock
 from kubectl_ctrl.history.pruning import Caps, Keeper
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.history.store import Store
-from kubectl_ctrl.model.attempt import Observed
+from kubectl_ctrl.model.attempt import Attempt, Called, Observed, Started
 from kubectl_ctrl.model.record import Known, Run
 
 _log = logging.getLogger(__name__)
 
-# How long it gathers before it writes; with the writing itself it stays within 100 ms.
-_GATHER = 0.05
+# How long it gathers before it writes, and how much longer beginnings wait for their end; with the writing itself it
+# stays within 100 ms.
+_GATHER = 0.04
 # So much may wait to be written; what comes beyond is dropped and counted.
 _MOST_WAITING = 10_000
 # In one transaction, so that others who write to the same file come in between.
@@ -72,6 +73,7 @@ class Recorder:
         self.gaps = 0  # values that were dropped
         self._waiting: deque[Observed] = deque()
         self._known: deque[Known] = deque()
+        self._held: list[Observed] = []  # beginnings that wait for their end
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._clock = clock
@@ -119,18 +121,22 @@ class Recorder:
                 self._closing.wait(_TRY_AGAIN)
                 self._wake.set()
             self._look()
-        self._drain()
+        self._drain(last=True)
         self._write([], ended=self._clock.now())
         self._session.close()
 
-    def _drain(self) -> bool:
-        """Write everything that waits; False when the file does not take it now, and then it waits on."""
-        while self._waiting or self._known:
-            count = min(len(self._waiting), _MOST_AT_ONCE)
-            left = self._write([self._waiting.popleft() for _ in range(count)])
+    def _drain(self, *, last: bool = False) -> bool:
+        """Write what waits; False when the file does not take it now, and then it waits on."""
+        values = [*self._held, *(self._waiting.popleft() for _ in range(len(self._waiting)))]
+        ready, self._held = _parted(values, [] if last else values[len(self._held) :])
+        while ready or self._known:
+            left = self._write(ready[:_MOST_AT_ONCE])
             if left is not None:
-                self._waiting.extendleft(reversed(left))
+                self._waiting.extendleft(reversed([*left, *ready[_MOST_AT_ONCE:]]))
                 return False
+            ready = ready[_MOST_AT_ONCE:]
+        if self._held:
+            self._wake.set()
         return True
 
     def _write(self, values: Sequence[Observed], *, ended: float | None = None) -> Sequence[Observed] | None:
@@ -265,6 +271,23 @@ class _Session:
 
     def __repr__(self) -> str:
         return f"{self._run.id}, {'open' if self._connection else 'closed'}"
+
+
+def _parted(values: list[Observed], young: list[Observed]) -> tuple[list[Observed], list[Observed]]:
+    """What is to be written, and what may wait: most attempts end soon, and their beginning need not be written then."""
+    ended = {value.id for value in values if isinstance(value, Attempt)}
+    held = (
+        {id(value): value for value in young if (begun := _attempt_begun(value)) is not None and begun not in ended}
+        if young
+        else {}
+    )
+    return [value for value in values if id(value) not in held], list(held.values())
+
+
+def _attempt_begun(value: Observed) -> str | None:
+    if isinstance(value, Started):
+        return value.id
+    return value.attempt if isinstance(value, Called) else None
 
 
 def _is_of_the_data(error: Exception) -> bool:
