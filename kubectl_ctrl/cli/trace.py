@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli.command import Verb, later
+import gc
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given, Verb, later
 from kubectl_ctrl.cli.flags import CONTROLLER, LIVE, LOOKING_BACK, OFFLINE, UID, UTC
 from kubectl_ctrl.cli.grammar import Flag
+
+
+def _run(app: App, given: Given) -> int:
+    # Modules, and thousands of values that are kept as long as the process: looking for garbage among them finds none.
+    # What is followed for hours makes some.
+    if not given["watch"]:
+        gc.disable()
+    return later("kubectl_ctrl.cli.tracing:run")(app, given)
+
 
 VERB = Verb(
     name="trace",
@@ -71,5 +83,5 @@ VERB = Verb(
         UTC,
         Flag("-w", "--watch", help="Go on showing reconciles as they run, until Ctrl-C."),
     ),
-    body=later("kubectl_ctrl.cli.tracing:run"),
+    body=_run,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -33,8 +32,6 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    # Thousands of values are made, kept and forgotten with the process: looking for garbage among them finds none.
-    gc.disable()
     form = given.one_of("output", (*_TEXTS, *_EXPORTS))
     words = _checked(app, given, form)
     try:
