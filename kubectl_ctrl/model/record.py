@@ -65,6 +65,11 @@ class Why:
     changes: Changes = NO_CHANGES
     writers: tuple[str, ...] = ()  # one is proven, several are candidates, none is unknown
 
+    @property
+    def writer(self) -> str:
+        """The proven one, "" where there is none."""
+        return self.writers[0] if len(self.writers) == 1 else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:

@@ -41,7 +41,7 @@ class _Theirs:
 
     def alike(self, other: _Theirs) -> bool:
         """A step within the same second as the one before it is noted for nobody: it is anybody's."""
-        by, others = self.cause.writers, other.cause.writers
+        by, others = self.cause.writer, other.cause.writer
         return (self.ours, self.theirs) == (other.ours, other.theirs) and (not by or not others or by == others)
 
 
@@ -57,8 +57,8 @@ def fighting(case: Case, qualifier: Qualifier | None) -> Found | None:
 
 def _known(series: _Series) -> int:
     """How many of the steps are known to be by one and the same manager."""
-    names = {step.cause.writers for step, _ in series if step.cause.writers}
-    return sum(bool(step.cause.writers) for step, _ in series) if len(names) == 1 else 0
+    names = [step.cause.writer for step, _ in series if step.cause.writer]
+    return len(names) if len(set(names)) == 1 else 0
 
 
 def _series(case: Case) -> Iterator[_Series]:
@@ -86,7 +86,7 @@ def _steps(case: Case) -> Iterator[_Theirs]:
     ours = case.controller.manager
     for attempt in case.attempts:
         for cause in attempt.causes:
-            if cause.relisted or len(cause.writers) > 1 or ours in cause.writers:
+            if cause.relisted or cause.writer == ours:
                 continue
             for one in cause.changes.shown:
                 if one.old is not HIDDEN and one.new is not HIDDEN:
@@ -123,7 +123,7 @@ def _found(case: Case, series: _Series) -> Found:
     last = series[-1][0]
     resource = last.cause.resource or case.resource
     key = last.cause.key or case.key
-    other = next(step.cause.writers[0] for step, _ in series if step.cause.writers)
+    other = next(step.cause.writer for step, _ in series if step.cause.writer)
     ours = case.controller.manager
     since = series[0][0].cause.at
     why = (

@@ -31,7 +31,7 @@ def looping(case: Case, qualifier: Qualifier | None) -> Found | None:
     if case.controller is None:
         return None
     manager = case.controller.manager
-    turns = _turns(case, lambda before, cause: cause.writers == (manager,))
+    turns = _turns(case, lambda before, cause: cause.writer == manager)
     if _known(turns) >= _PROVEN:
         return _found(case, turns, Source.RECORDED)
     turns = _turns(case, _appears_in)
@@ -52,12 +52,12 @@ def _turns(case: Case, is_own: Callable[[Recorded | None, Why], bool]) -> list[_
         cause = leading(one)
         if cause is None or not _is_step(case, cause):
             break
-        if cause.writers and not is_own(before, cause):
+        if cause.writer and not is_own(before, cause):
             break
         found.append((one, cause))
-    while found and not found[-1][1].writers:
+    while found and not found[-1][1].writer:
         found.pop()
-    fields = {path for _, cause in found if cause.writers for path in _fields(cause)}
+    fields = {path for _, cause in found if cause.writer for path in _fields(cause)}
     return found[::-1] if all(_fields(cause) <= fields for _, cause in found) else []
 
 
@@ -74,8 +74,8 @@ def _unnoted(case: Case) -> list[_Turn]:
 
 def _known(turns: list[_Turn]) -> int:
     """How many of them are known to be by one and the same manager."""
-    names = {cause.writers for _, cause in turns if cause.writers}
-    return sum(bool(cause.writers) for _, cause in turns) if len(names) == 1 else 0
+    names = [cause.writer for _, cause in turns if cause.writer]
+    return len(names) if len(set(names)) == 1 else 0
 
 
 def _fields(cause: Why) -> set[str]:
@@ -83,7 +83,7 @@ def _fields(cause: Why) -> set[str]:
 
 
 def _is_step(case: Case, cause: Why) -> bool:
-    stepped = cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED) and len(cause.writers) < 2 and not cause.relisted
+    stepped = cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED) and not cause.relisted
     return stepped and (cause.uid, cause.new_version) not in case.writers
 
 
@@ -97,7 +97,7 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     first, (last, cause) = turns[0][0], turns[-1]
     name = f"{cause.resource.kind}/{cause.key.name}" if cause.resource and cause.key else "an object"
     fields = ", ".join(dict.fromkeys(one.path for _, why in turns for one in why.changes.shown)) or "metadata"
-    by = next((step.writers[0] for _, step in turns if step.writers), "somebody that the server did not note")
+    by = next((step.writer for _, step in turns if step.writer), "somebody that the server did not note")
     cycle = " → ".join(case.short(one.id) for one, _ in turns[-3:])
     rate = (len(turns) - 1) / (last.started - first.started) if last.started > first.started else 0.0
     pace = f", {rate:.1f} a second" if rate >= 0.1 else ""

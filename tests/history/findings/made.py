@@ -33,7 +33,7 @@ def why(kind: CauseKind = CauseKind.MODIFIED, *, at: float = 0.0, by: str = "kub
         "uid": "uid-web",
         "old_version": "1",
         "new_version": "2",
-        "writers": (by,) if by and kind in events else (),
+        "writers": tuple(by.split(" or ")) if by and kind in events else (),
         "changes": step("spec.replicas", 3, 5) if kind is CauseKind.MODIFIED else Changes(),
     }
     return Why(kind=kind, at=NOON + at, **{**known, **said})

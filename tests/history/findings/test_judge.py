@@ -216,6 +216,11 @@ def test_writes_within_one_second_which_are_noted_for_nobody_count_with_those_ar
     assert "5 reconciles in a row" in said(account)
 
 
+def test_a_write_that_one_of_several_made_counts_with_those_around_it() -> None:
+    turns = [by_itself(2), by_itself(3, by=f"ed or {OURS}"), by_itself(4)]
+    assert "3 reconciles in a row" in said(judge(case(attempt(1), *turns)))
+
+
 def test_writes_that_are_noted_for_nobody_at_all_are_a_loop_by_inference() -> None:
     account = judge(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9))))
     assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
@@ -272,6 +277,14 @@ def test_a_step_that_is_noted_for_nobody_is_shown_so_and_not_counted() -> None:
     assert account.finding is Finding.FIGHTING
     assert "?" in [turn.who for turn in account.turns]
     assert judge(case(theirs(10), theirs(11, by=""), theirs(12, by=""), theirs(20))).finding is Finding.CONVERGED
+
+
+def test_a_step_that_one_of_several_made_is_shown_so_and_not_counted() -> None:
+    either = f"hpa-bot or {OURS}"
+    account = judge(case(theirs(10), theirs(11, by=either), theirs(20), theirs(30)))
+    assert account.finding is Finding.FIGHTING
+    assert either in [turn.who for turn in account.turns]
+    assert judge(case(theirs(10), theirs(11, by=either), theirs(20))).finding is Finding.CONVERGED
 
 
 def test_a_fight_that_ended_is_over() -> None:
