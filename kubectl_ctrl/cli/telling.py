@@ -15,11 +15,10 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.identities import user_of
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.errors import CtrlError, NotInstalled
-from kubectl_ctrl.history.bodies import secrets_in
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import told
-from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.model.summary import Summary
 from kubectl_ctrl.render.attemptjson import attempt_json
 from kubectl_ctrl.render.attempts import Style, attempt_text, call_text

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import orjson
@@ -113,22 +113,3 @@ def unpacked(data: bytes) -> Obj:
     except (zlib.error, ValueError) as error:
         raise Damaged("an object cannot be understood") from error
     return obj
-
-
-def secrets_in(attempt: Attempt) -> Iterator[Obj | list[Obj]]:
-    """The Secrets that passed through an attempt: what they hold must not be found in anything that is kept."""
-    for read in attempt.reads:
-        if is_secret(read.resource):
-            yield from read.objects
-    for wish in attempt.wishes:
-        if is_secret(wish.resource):
-            if wish.answer is not None:
-                yield wish.answer
-            if wish.body:
-                yield json.loads(wish.body)
-    for call in attempt.calls:
-        if is_secret(call.resource):
-            yield from (one for one in (call.before, call.answer, call.sent) if one is not None)
-    for cause in attempt.start.causes:
-        if is_secret(cause.resource):
-            yield from (one for one in (cause.old, cause.new) if one is not None)

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from kubectl_ctrl.history.bodies import Bodies, secrets_in
+from kubectl_ctrl.history.bodies import Bodies
 from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt, Background, Call, Called, Echoed, Observed, Started, State, Tally
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known, Played, Recorded, Run, call_told, told
 from kubectl_ctrl.model.resources import LEASES, Resource
-from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 
 K = TypeVar("K")
 

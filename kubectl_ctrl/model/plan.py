@@ -83,7 +83,7 @@ class Plan:
     to_fixpoint: bool = False
     settled: bool = True  # False: it would still write after the last round
     lease: ObjectRef | None = None  # that a run would hold while it does all this
-    secrets: tuple[Obj, ...] = field(default=(), repr=False)  # that it saw: whoever shows it hides what they hold
+    secrets: tuple[Obj | list[Obj], ...] = field(default=(), repr=False)  # seen: whoever shows it hides what they hold
 
     @property
     def rounds(self) -> int:

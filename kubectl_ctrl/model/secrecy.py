@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from kubectl_ctrl.model.attempt import Intent, Outside, Raised, Read, Wish
+from kubectl_ctrl.model.attempt import Attempt, Intent, Outside, Raised, Read, Wish
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import (
     LAST_APPLIED,
@@ -186,6 +186,25 @@ class Secrecy:
 
     def __repr__(self) -> str:
         return f"Secrecy(values={len(self._values)})"
+
+
+def secrets_in(attempt: Attempt) -> Iterator[Obj | list[Obj]]:
+    """The Secrets that passed through an attempt: what they hold must not be found in anything that is kept."""
+    for read in attempt.reads:
+        if is_secret(read.resource):
+            yield from read.objects
+    for wish in attempt.wishes:
+        if is_secret(wish.resource):
+            if wish.answer is not None:
+                yield wish.answer
+            if wish.body:
+                yield json.loads(wish.body)
+    for call in attempt.calls:
+        if is_secret(call.resource):
+            yield from (one for one in (call.before, call.answer, call.sent) if one is not None)
+    for cause in attempt.start.causes:
+        if is_secret(cause.resource):
+            yield from (one for one in (cause.old, cause.new) if one is not None)
 
 
 def _covered(side: Any) -> Any:

@@ -22,13 +22,12 @@ from kubectl_ctrl.cli.logs import logging_to
 from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.history import database
-from kubectl_ctrl.history.bodies import secrets_in
 from kubectl_ctrl.history.store import Store
 from kubectl_ctrl.model.attempt import Attempt, Called, Observed
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Played
 from kubectl_ctrl.model.resources import SECRETS
-from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.cli.own import Write

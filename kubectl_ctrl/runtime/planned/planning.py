@@ -21,6 +21,7 @@ from kubectl_ctrl.model.objects import Key, Obj, annotations_of
 from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step, alike
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.model.secrecy import secrets_in
 from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.caches import Caches, selection_of
@@ -221,11 +222,10 @@ def _all_fates(passes: Sequence[Pass]) -> Iterator[Fate]:
     yield from written.values()
 
 
-def _secrets(passes: Iterable[Pass], given: Iterable[Fate]) -> Iterator[Obj]:
+def _secrets(passes: Iterable[Pass], given: Iterable[Fate]) -> Iterator[Obj | list[Obj]]:
     """Every state of a Secret that was seen or planned."""
     for one in passes:
-        for read in one.attempt.reads:
-            yield from read.objects if is_secret(read.resource) else ()
+        yield from secrets_in(one.attempt)
         for step in one.steps:
             yield from filter(None, (step.before, step.after) if is_secret(step.resource) else ())
     for fate in given:
