@@ -122,7 +122,11 @@ def test_a_recording_is_listed_exported_looked_into_and_pruned(
     case.write_text(ctrl("record", "export", attempt).checked().out)
     assert "SAME" in away("replay", str(case)).checked().out
 
-    # What goes is said first.
+    assert_pruned(ctrl, first)
+
+
+def assert_pruned(ctrl: Ctrl, first: str) -> None:
+    """One run, and then everything; what goes is said first."""
     refused = ctrl("record", "prune", "--all")
     assert refused.code == 6
     assert "kubectl ctrl record prune --all --yes" in refused.err
