@@ -274,7 +274,7 @@ class _Session:
 
 
 def _parted(values: list[Observed], young: list[Observed]) -> tuple[list[Observed], list[Observed]]:
-    """What is to be written, and what may wait: most attempts end soon, and their beginning need not be written then."""
+    """What is to be written, and what may wait: most attempts end soon, and then only the end need be written."""
     ended = {value.id for value in values if isinstance(value, Attempt)}
     held = (
         {id(value): value for value in young if (begun := _attempt_begun(value)) is not None and begun not in ended}
