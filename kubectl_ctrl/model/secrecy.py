@@ -131,7 +131,10 @@ class Secrecy:
         return shown if old is shown.old and new is shown.new else replace(shown, old=old, new=new)
 
     def _read(self, read: Read) -> Read:
-        return read if read.raised is None else replace(read, raised=self._raised(read.raised))
+        query = self.text(read.query) if self._values else read.query
+        if read.raised is None:
+            return read if query == read.query else replace(read, query=query)
+        return replace(read, query=query, raised=self._raised(read.raised))
 
     def _wish(self, wish: Wish) -> Wish:
         body, raised = self._body(wish), wish.raised and self._raised(wish.raised)

@@ -76,6 +76,8 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     template = {{"metadata": {{"labels": labels}}, "spec": {{"containers": [container]}}}}
     spec = {{"selector": {{"matchLabels": labels}}, "template": template}}
     await ctx.write.ensure({{"metadata": {{"name": "app"}}, "spec": spec}}, owner=toy, resource=DEPLOYMENTS)
+    await ctx.outside("peek", lambda: ctx.in_thread(lambda: {{"words": [word], "made": "is {WRITTEN}"}}))
+    await ctx.read.list(CONFIGMAPS, labels=f"word={{word}}")
     ctx.write.event(toy, reason="Logged", message=f"Logged in with {{word}}.")
     if toy["spec"]["size"] == 2:
         try:
