@@ -6,7 +6,7 @@ import ipaddress
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +78,11 @@ def _no_lost_tasks() -> Iterator[None]:
     logger.removeHandler(complaints)
     lost = [message for message in complaints.messages if "destroyed" in message or "never retrieved" in message]
     assert not lost, f"the test lost tasks or errors: {lost}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test made of hostile text has to pass from one worker process to the other."""
+    report = yield
+    report.sections = [(title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections]
+    return report
