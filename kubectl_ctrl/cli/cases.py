@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from kubectl_ctrl.cli import recordings, runlock
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.copying import Places
+from kubectl_ctrl.cli.mishaps import shown
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.history.findings.case import Body, Case, Place, Version
@@ -79,7 +81,7 @@ class Cases:
             word=asked.word,
             **self._said.of(asked.key.namespace, run),
             now=self._now,
-            controller=played,
+            controller=_here(played) if played is not None else None,
             run=run,
             alive=self.alive(run, controller),
             stopped=run is not None and self.stopped(run, controller),
@@ -123,9 +125,10 @@ class Cases:
             word="",
             **self._said.of("", run),
             now=self._now,
-            controller=played,
+            controller=_here(played),
             run=run,
             alive=alive,
+            stopped=stopped,
             moment=moment,
         )
         worked = max((attempt.started for attempt in attempts), default=0.0)
@@ -233,6 +236,17 @@ def _is_for(played: Played, asked: Asked) -> bool:
         return False
     wanted = (asked.resource.group, asked.resource.plural)
     return any((one.group, one.plural) == wanted for one in played.primaries)
+
+
+def _here(played: Played) -> Played:
+    """The same with its code named as a person who stands here would write it: a path that was typed elsewhere."""
+    path, colon, attribute = played.word.rpartition(":")
+    if not (colon and attribute.isidentifier()):
+        path, attribute = played.word, ""
+    if not played.code or not ("/" in path or path.endswith(".py") or path in (".", "..")):
+        return played
+    word = shown(Path(played.code))
+    return replace(played, word=f"{word}:{attribute}" if attribute else word)
 
 
 def _played(run: Run, controller: str) -> Played | None:

@@ -39,9 +39,9 @@ class Standing(StrEnum):
 
     DEAD = "dead"  # its process is gone and never said goodbye
     ENDED = "ended"  # it was stopped
-    PAUSED = "paused"  # its process is there and does not work: stopped, asleep, or another one leads
+    PAUSED = "paused"  # its process is there and does not work: stopped, or another one leads
     UNREADY = "not ready"  # its caches are not complete, or a type that it needs is missing
-    UNHEARD = "not heard of"  # it ran on another machine, or nothing tells whether it lives
+    UNHEARD = "not heard of"  # asleep, on another machine, or it cannot record: nothing tells what it does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

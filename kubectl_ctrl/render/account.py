@@ -44,7 +44,7 @@ def account_lines(account: Account, style: Style, *, all_evidence: bool = False)
         ("AS OF", _as_of(account, style)),
         ("WHY", (fact_text(fact, style) for fact in account.why)),
         ("EDITED", _edited(account, style)),
-        ("STARTED", _started(account.chain, account.latest, style)),
+        ("STARTED", _started(account, account.latest, style)),
         ("CHAIN", _chain(account.chain, account.latest, style)),
         ("TURNS", _turns(account.turns, style)),
         ("GAP", _gaps(account.gap, style)),
@@ -127,8 +127,9 @@ def _edited(account: Account, style: Style) -> Iterator[str]:
         yield f"{timestamp(step.cause.at, style)}  {told}  ({number}, {before} before what follows)"
 
 
-def _started(chain: Sequence[Step], run: str, style: Style) -> Iterator[str]:
+def _started(account: Account, run: str, style: Style) -> Iterator[str]:
     """The first change, when and by whom, and the attempt that it became."""
+    chain = account.chain
     if not chain:
         return
     first = chain[0]
@@ -137,7 +138,8 @@ def _started(chain: Sequence[Step], run: str, style: Style) -> Iterator[str]:
         return
     merged = first.attempt.causes_total - 1
     more = f"; {merged} more {'event' if merged == 1 else 'events'} merged" if merged > 0 else ""
-    unknown = f"; {first.cause.attempt} is not recorded" if first.cause.attempt else ""
+    absent = "was not looked at" if account.cut else "is not recorded"
+    unknown = f"; {first.cause.attempt} {absent}" if first.cause.attempt else ""
     told = cause_text(first.cause, style, None)
     yield f"{timestamp(first.cause.at, style)}  {told}  ({_number(first.attempt, run)}{more}{unknown})"
 

@@ -103,7 +103,8 @@ def _failing(one: Failing, now: float) -> Iterator[str]:
 def _hot(health: Health) -> Iterator[str]:
     for one in health.hot:
         share = _share(one.attempts, health.attempts)
-        yield escaped(f"{one.key}: {one.attempts} reconciles{share}, {one.noops} no-ops; {one.because} by {one.cause}")
+        noops = "1 no-op" if one.noops == 1 else f"{one.noops} no-ops"
+        yield escaped(f"{one.key}: {one.attempts} reconciles{share}, {noops}; {one.because} by {one.cause}")
 
 
 def _noops(health: Health) -> str:

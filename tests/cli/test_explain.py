@@ -185,6 +185,29 @@ def test_commands_name_the_cluster_only_where_they_have_to(state: Path, capsys: 
     assert there["try"][0]["command"] == "kubectl ctrl trace foo/web --namespace=other"
 
 
+def test_code_of_ones_own_is_named_from_where_one_stands(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").touch()
+    mine = replace(FOO, word="./mine.py:FOO", code=str(tmp_path / "mine.py"))
+    recording(state, attempt(1), run=replace(RUNS, controllers=(mine,)))
+    for stands, word in ((tmp_path, "mine.py:FOO"), (Path("/"), f"{tmp_path}/mine.py:FOO".removeprefix("/"))):
+        monkeypatch.chdir(stands)
+        assert told(capsys, "foo/web")["try"][-1]["command"].startswith(f"kubectl ctrl run {word} ")
+
+
+def test_what_was_not_looked_at_is_not_said_to_be_absent(
+    state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_ctrl.cli.cases._ATTEMPTS", 2)
+    timers = [
+        Cause(kind=CauseKind.TIMER, at=NOON + number, attempt=f"r7f3-{number - 1}", detail="1s") for number in (2, 3)
+    ]
+    recording(state, attempt(1), attempt(2, timers[0]), attempt(3, timers[1]), run=RUNS)
+    assert main(["explain", "foo/web"]) == 0
+    assert "r7f3-1 was not looked at" in capsys.readouterr().out
+
+
 def test_of_several_controllers_the_foremost_verdict_counts(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = replace(FOO, name="bar", word="bar", manager="kubectl-ctrl-bar")
     failing = attempt(2, outcome=Outcome.TERMINAL, message="no")

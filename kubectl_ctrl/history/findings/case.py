@@ -113,6 +113,13 @@ class Case:
             return self.flags
         return (*self.flags, pinned)
 
+    def revived(self) -> Try:
+        """What makes the controller work again: a second one beside it would be refused."""
+        assert self.controller is not None
+        if self.stopped and self.run is not None:
+            return Try(risk=Risk.WRITE, command=f"kill -CONT {self.run.pid}")
+        return self.ctrl(Risk.READ, "queue", self.controller.name) if self.alive else self.rerun()
+
     def rerun(self) -> Try:
         """Start the controller where it ran."""
         assert self.controller is not None

@@ -61,8 +61,14 @@ def edited(case: Case, steps: tuple[Step, ...]) -> Step | None:
     for one in reversed(case.attempts):
         for cause in reversed(one.causes):
             if one.started <= until and _is_edit(case, cause):
-                return None if cause in told else Step(attempt=one, cause=cause)
+                return None if cause in told or _is_older(case, cause, told[0]) else Step(attempt=one, cause=cause)
     return None
+
+
+def _is_older(case: Case, cause: Why, first: Why | None) -> bool:
+    """That an object was made is no news where the chain begins with a change of it."""
+    about = first is not None and (first.resource, first.key) == (case.resource, case.key)
+    return cause.kind is CauseKind.ADDED and about
 
 
 def _is_edit(case: Case, cause: Why) -> bool:

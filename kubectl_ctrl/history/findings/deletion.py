@@ -182,7 +182,7 @@ def _last_seen(body: Body, manager: str) -> str:
 def _tries(case: Case, finalizers: list[str], qualifier: Qualifier | None) -> Iterator[Try]:
     yield case.kubectl(Risk.READ, "get", case.target, "--output=yaml", "--show-managed-fields")
     if qualifier is not None and case.controller is not None:
-        yield case.rerun()
+        yield case.revived()
     patch = [
         {"op": "test", "path": "/metadata/finalizers/0", "value": finalizers[0]},
         {"op": "remove", "path": "/metadata/finalizers/0"},

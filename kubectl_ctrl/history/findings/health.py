@@ -89,7 +89,15 @@ def _noop(attempt: Recorded) -> bool:
 
 def _failing(attempts: Sequence[Recorded]) -> Iterator[Failing]:
     """Objects whose last attempt failed, those with the same error together; the most first."""
-    last: dict[Key, Recorded] = {one.request: one for one in attempts if one.verdict is not None or one.interrupted}
+    last: dict[Key, Recorded] = {}
+    begun: dict[Key, float] = {}  # the first of the failures in a row
+    for one in sorted(attempts, key=lambda one: one.started):
+        if one.verdict is not None or one.interrupted:
+            last[one.request] = one
+            if failed(one):
+                begun.setdefault(one.request, one.started)
+            else:
+                begun.pop(one.request, None)
     groups: dict[tuple[Outcome, str, str], list[Recorded]] = {}
     for one in last.values():
         if failed(one) and one.verdict is not None:
@@ -101,7 +109,7 @@ def _failing(attempts: Sequence[Recorded]) -> Iterator[Failing]:
     for (outcome, said, where), found in sorted(groups.items(), key=lambda item: -len(item[1]))[:_MOST]:
         text = found[0].verdict.message if len(found) == 1 and found[0].verdict else said
         keys = tuple(one.request for one in found[:_OBJECTS])
-        since = min(one.started for one in found)
+        since = min(begun[one.request] for one in found)
         yield Failing(outcome=outcome, error=text, where=where, objects=keys, count=len(found), since=since)
 
 
@@ -179,6 +187,6 @@ def _tries(work: Work, failing: Sequence[Failing]) -> Iterator[Try]:
         place = (f"--namespace={one.objects[0].namespace}",) if one.objects[0].namespace else ()
         yield case.ctrl(Risk.READ, "explain", f"{kind}/{one.objects[0].name}", *place)
     if work.qualifier is not None:
-        yield case.rerun()
+        yield case.revived()
     yield case.ctrl(Risk.READ, "queue", work.controller.name)
     yield case.ctrl(Risk.READ, "trace", kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.history.findings.case import Case, end_of, short
-from kubectl_ctrl.model.account import Coming, Qualifier
+from kubectl_ctrl.model.account import Coming, Qualifier, Standing
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Played, Recorded
@@ -14,10 +14,16 @@ def coming(case: Case, qualifier: Qualifier | None) -> tuple[Coming, ...]:
     if case.controller is None:
         return (Coming(text="nothing: no controller of it is known"),)
     if qualifier is not None:
-        return (
-            Coming(text=f"nothing while {case.controller.name} does not work; then every object is looked at anew"),
-        )
+        return (Coming(text=_stalled(case, case.controller.name, qualifier)),)
     return (_planned(case), Coming(text=_wakes(case, case.controller)))
+
+
+def _stalled(case: Case, name: str, qualifier: Qualifier) -> str:
+    if case.stopped:
+        return f"nothing while {name} does not work; then it goes on where it was"
+    if qualifier.standing is Standing.UNHEARD:
+        return f"unknown: {name} has told nothing since; what it does may be missing here"
+    return f"nothing while {name} does not work; then every object is looked at anew"
 
 
 def wakers(controller: Played) -> str:

@@ -120,7 +120,7 @@ def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
         )
     look = case.ctrl(Risk.READ, "trace", case.target, f"--id={last.id}")
     if verdict is None or verdict.outcome is Outcome.DROPPED:
-        return (look, case.rerun()) if case.controller is not None else (look,)
+        return (look, case.revived()) if case.controller is not None else (look,)
     if verdict.outcome is Outcome.TERMINAL:
         return (look, case.kubectl(Risk.WRITE, "edit", case.target))
     return (look, case.kubectl(Risk.READ, "describe", case.target))
@@ -305,7 +305,10 @@ def converged(case: Case, qualifier: Qualifier | None) -> Found:
         finding=Finding.CONVERGED,
         since=since,
         why=tuple(facts),
-        tries=(case.ctrl(Risk.READ, "trace", case.target), *((case.rerun(),) if qualifier and case.controller else ())),
+        tries=(
+            case.ctrl(Risk.READ, "trace", case.target),
+            *((case.revived(),) if qualifier and case.controller else ()),
+        ),
         about=wrote if wrote in settled else last,  # how it came to be so; what looked at it since changed nothing
         gap=(),
     )

@@ -138,6 +138,6 @@ def never_ran(case: Case, qualifier: Qualifier | None) -> Found | None:
         why = Fact(text=f"{case.controller.name} was told of nothing that is about it", source=Source.INFERRED)
     tries = (case.ctrl(Risk.READ, "queue", case.controller.name),)
     if qualifier is not None:
-        tries = (*tries, case.rerun())
+        tries = (*tries, case.revived())
     since = entry.since if entry else case.run.began if case.run else None
     return Found(finding=Finding.NEVER_RAN, since=since, why=(why,), tries=tries, gap=())

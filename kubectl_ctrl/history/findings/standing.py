@@ -6,7 +6,7 @@ from kubectl_ctrl.model.account import Qualifier, Standing
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Moment, Run
 
-# A run tells how it stands every 2 s; one that was not heard of for so long does not work, whatever its process does.
+# A run tells how it stands every 2 s; of one that was not heard of for so long, nobody knows what it does.
 _SILENCE = 10.0
 
 
@@ -32,11 +32,10 @@ def standing(
         return Qualifier(standing=Standing.PAUSED, since=heard, text=f"{who} is stopped by a signal")
     if now - heard > _SILENCE:
         silent = format_duration(now - heard)
-        if alive:
-            return Qualifier(
-                standing=Standing.PAUSED, since=heard, text=f"{who} is there and has not been heard of for {silent}"
-            )
-        return Qualifier(standing=Standing.UNHEARD, since=heard, text=f"{who} has not been heard of for {silent}")
+        # A process that is there may work all the same, and only cannot record it.
+        there = "is there and " if alive else ""
+        text = f"{who} {there}has not been heard of for {silent}"
+        return Qualifier(standing=Standing.UNHEARD, since=heard, text=text)
     # What it told of itself before it worked is what it was then.
     return _unready(moment, heard) if moment is not None and moment.state.at > worked else None
 

@@ -12,7 +12,7 @@ from tests.history.made import FOO, FOOS, NOON, RUN
 
 
 def of(*attempts: Recorded, qualifier: Qualifier | None = None) -> Health:
-    shown = case(moment=moment(60))
+    shown = case(moment=moment(60), alive=qualifier is None)
     return health(Work(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier))
 
 
@@ -45,6 +45,13 @@ def test_objects_that_fail_alike_are_told_together_and_healed_ones_are_not() -> 
     assert failing.error == 'deployments.apps "NAME" is forbidden.'
     assert failing.objects == (Key("default", "a"), Key("default", "b"))
     assert told.tries[0].command.startswith("kubectl ctrl explain foo/a")
+
+
+def test_what_fails_does_so_since_the_first_failure_in_a_row() -> None:
+    healed = (attempt(1, outcome=Outcome.RETRY), attempt(2))
+    again = (attempt(3, outcome=Outcome.RETRY), attempt(9, outcome=Outcome.RETRY))
+    [failing] = of(*healed, *again).failing
+    assert failing.since == NOON + 3
 
 
 def test_a_hot_key_is_told_with_what_makes_it_so() -> None:

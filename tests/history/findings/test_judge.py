@@ -398,7 +398,7 @@ def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it()
     ("alive", "ended", "seen", "expected"),
     [
         (False, None, 20.0, Standing.DEAD),
-        (True, None, 20.0, Standing.PAUSED),
+        (True, None, 20.0, Standing.UNHEARD),
         (None, None, 20.0, Standing.UNHEARD),
         (False, 30.0, 30.0, Standing.ENDED),
     ],
@@ -411,7 +411,23 @@ def test_converged_is_not_good_when_nobody_keeps_it_so(
     assert account.qualifier is not None
     assert (account.finding, account.good) == (Finding.CONVERGED, False)
     assert (account.qualifier.standing, account.qualifier.since) == (expected, NOON + seen)
-    assert account.next[0].text.startswith("nothing while foo does not work")
+    silent = expected is Standing.UNHEARD  # it may work, and only be unable to record it
+    assert account.next[0].text.startswith(
+        "unknown: foo has told nothing" if silent else "nothing while foo does not work"
+    )
+
+
+def test_one_that_was_stopped_by_a_signal_is_let_go_on_and_not_started_twice() -> None:
+    account = judge(case(attempt(1), alive=True, stopped=True))
+    assert account.next[0].text == "nothing while foo does not work; then it goes on where it was"
+    assert f"kill -CONT {RUN.pid}" in commands(account)
+    assert not [line for line in commands(account) if "ctrl run" in line]
+
+
+def test_that_an_object_was_made_is_no_edit_where_a_later_one_began_the_chain() -> None:
+    made = attempt(1, why(CauseKind.ADDED, at=0.5))
+    labelled = attempt(2, why(at=1.5, changes=step("metadata.labels.a", None, "b")), calls=(wrote("2.1", at=2.01),))
+    assert judge(case(made, labelled)).edited is None
 
 
 def test_what_it_said_before_it_worked_is_over() -> None:
