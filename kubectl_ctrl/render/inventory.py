@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
-from kubectl_ctrl.model.record import Cluster, Played, Run
+from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attemptjson import stamp
 from kubectl_ctrl.render.attempts import Style
@@ -18,7 +18,10 @@ RUN_SCHEMA = "kubectl-ctrl.run/v1"
 
 _HEADER = ("RUN", "CLUSTER", "CONTROLLERS", "BEGAN", "STATE", "ATTEMPTS", "ERRORS", "GAPS")
 _WIDE = ("WRITES", "NAMESPACE", "PROCESS", "VERSION", "CLUSTER-UID")
+_CLUSTER, _CONTROLLERS = 1, 2
 _KEY_CUT = 8
+# So wide a terminal has room for when a run ended, too.
+_ROOMY = 110
 
 
 def size_text(size: float) -> str:
@@ -39,8 +42,31 @@ def runs_table(found: Inventory, style: Style, *, wide: bool = False) -> str:
     """One line for each run, the newest first."""
     names = {cluster.key: _cluster_name(cluster, found.clusters) for cluster in found.clusters}
     rows = [_cells(one, names[one.run.cluster], found.now, style, wide) for one in found.runs]
-    lines = table(rows, header=[*_HEADER, *_WIDE] if wide else _HEADER).split("\n")
-    return "\n".join(cut(line, style.width, mark=style.mark) for line in lines)
+    header = [*_HEADER, *_WIDE] if wide else _HEADER
+    if style.width is not None and not wide:
+        rows = _narrowed(rows, style.width, style.mark)
+    head, *lines = table(rows, header=header).split("\n")
+    painted = [
+        _painted(cut(line, style.width, mark=style.mark), one, style)
+        for line, one in zip(lines, found.runs, strict=True)
+    ]
+    return "\n".join([cut(head, style.width, mark=style.mark), *painted])
+
+
+def _narrowed(rows: list[list[str]], width: int, mark: str) -> list[list[str]]:
+    """The names cut, so that the numbers behind them stay in view."""
+    for column in (_CONTROLLERS, _CLUSTER):
+        over = max(map(len, table(rows, header=_HEADER).split("\n"))) - width
+        room = max((len(row[column]) for row in rows), default=0) - over
+        if over > 0:
+            least = max(room, len(_HEADER[column]))
+            rows = [[*row[:column], cut(row[column], least, mark=mark), *row[column + 1 :]] for row in rows]
+    return rows
+
+
+def _painted(line: str, one: Filled, style: Style) -> str:
+    code = "" if one.run.ended is not None else "31" if one.over else "32"
+    return f"\x1b[{code}m{line}\x1b[0m" if style.color and code else line
 
 
 def _cluster_name(cluster: Cluster, clusters: Sequence[Cluster]) -> str:
@@ -52,12 +78,14 @@ def _cluster_name(cluster: Cluster, clusters: Sequence[Cluster]) -> str:
 
 def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> list[str]:
     run = one.run
+    narrow = style.width is not None and style.width < _ROOMY
+    began = moment_text(run.began, now, style)
     cells = [
         run.id,
         cluster,
         ",".join(played.name for played in run.controllers),
-        moment_text(run.began, now, style),
-        _state(one, now, style),
+        began.partition(" ")[0] if narrow else began,  # of another day the date
+        _word(one) if narrow else _state(one, now, style),
         str(one.attempts),
         str(one.failures),
         str(run.gaps),
@@ -81,7 +109,7 @@ def run_lines(one: Filled, found: Inventory, style: Style) -> list[str]:
     width = max(len(name) for name, _ in facts) + 3
     lines = [escaped(f"{name:<{width}}{text}") for name, text in facts]
     amounts = {amount.controller: amount for amount in one.amounts}
-    header = ("CONTROLLER", "FOR", "ATTEMPTS", "ERRORS", "UNFINISHED", "WRITES", "LAST")
+    header = ("CONTROLLER", "ATTEMPTS", "ERRORS", "UNFINISHED", "WRITES", "LAST", "FOR")
     rows = [_played_cells(played, amounts.get(played.name), found.now, style) for played in one.run.controllers]
     lines += ["", *table(rows, header=header).split("\n")]
     return [cut(line, style.width, mark=style.mark) for line in lines]
@@ -91,7 +119,9 @@ def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, s
     run = one.run
     cluster = next(cluster for cluster in found.clusters if cluster.key == run.cluster)
     yield "Run", run.id
-    yield "Cluster", f"{_cluster_name(cluster, ())} at {run.server}, {run.cluster}"
+    yield "Cluster", _cluster_name(cluster, ())
+    yield "Its UID", run.cluster
+    yield "Server", run.server
     yield "Namespace", run.namespace or "all"
     if run.labels:
         yield "Selector", run.labels
@@ -109,9 +139,9 @@ def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, s
 def _played_cells(played: Played, amount: Amount | None, now: float, style: Style) -> list[str]:
     primaries = ",".join(one.full_name for one in played.primaries)
     if amount is None:
-        return [escaped(played.name), escaped(primaries), "0", "0", "0", "0", "-"]
+        return [escaped(played.name), "0", "0", "0", "0", "-", escaped(primaries)]
     counts = (amount.attempts, amount.failures, amount.unfinished, amount.writes)
-    return [escaped(played.name), escaped(primaries), *map(str, counts), moment_text(amount.last, now, style)]
+    return [escaped(played.name), *map(str, counts), moment_text(amount.last, now, style), escaped(primaries)]
 
 
 # For machines.
@@ -155,7 +185,7 @@ def _run_json(one: Filled) -> dict[str, Any]:
         "began": stamp(run.began),
         "lastSeen": stamp(run.seen),
         "ended": None if run.ended is None else stamp(run.ended),
-        "state": _word(one, run),
+        "state": _word(one),
         "attempts": one.attempts,
         "errors": one.failures,
         "lostRows": run.gaps,
@@ -163,8 +193,8 @@ def _run_json(one: Filled) -> dict[str, Any]:
     }
 
 
-def _word(one: Filled, run: Run) -> str:
-    if run.ended is not None:
+def _word(one: Filled) -> str:
+    if one.run.ended is not None:
         return "ended"
     return "died" if one.over else "runs"
 

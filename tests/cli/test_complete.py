@@ -21,6 +21,8 @@ from kubectl_ctrl.controllers import BUNDLED
         (["run", "foo", "../"], [":0"]),
         (["run", "."], [":0"]),
         (["run", "mine/contr"], [":0"]),
+        (["record", ""], ["list", "show", "path", "export", "prune", ":4"]),
+        (["record", "ex"], ["export", ":4"]),
         (["nonsense", ""], [":4"]),
     ],
 )

@@ -124,7 +124,7 @@ def test_runs_that_live_ended_and_died_are_told_apart(tmp_path: Path, capsys: Ca
 
 def test_one_run_in_detail(file: Path, capsys: Captured) -> None:
     out, _ = asked(capsys, "show", "r7f3", "--utc")
-    for text in ("kind-dev at https://127.0.0.1:6443, c1", "4121 on laptop", "foos.samplecontroller.k8s.io"):
+    for text in ("Server      https://127.0.0.1:6443", "4121 on laptop", "foos.samplecontroller.k8s.io"):
         assert text in out
     document = json.loads(asked(capsys, "show", "r7f3", "-o", "json")[0])
     assert (document["run"], document["cluster"]["uid"], document["process"]["pid"]) == ("r7f3", "c1", 4121)
