@@ -12,8 +12,9 @@ from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.attempts import Style
-from kubectl_ctrl.render.inventory import run_lines, runs_table, size_text
+from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
 from tests.history.made import FOO, NOON, RUN
+from tests.render.test_schemas import check
 
 GOLDEN = Path(__file__).parent / "golden"
 STYLES = {
@@ -112,3 +113,10 @@ def test_nothing_is_wider_than_the_terminal(name: str) -> None:
 )
 def test_sizes(size: float, told: str) -> None:
     assert size_text(size) == told
+
+
+def test_the_documents_are_what_their_schemas_say() -> None:
+    check("recording.v1", inventory_json(FOUND))
+    check("recording.v1", inventory_json(replace(FOUND, runs=(), clusters=())))
+    for one in FOUND.runs:
+        check("run.v1", run_json(one, FOUND))
