@@ -38,6 +38,26 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
 CONTROLLER = controller("looper", reconcile).for_(CONFIGMAPS)
 """
 
+# Makes a Deployment of a ConfigMap, and has its replicas as the ConfigMap says, whoever else may decide them.
+NAIVE = """
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+
+
+async def reconcile(ctx: Context, request: Request) -> Result | None:
+    found = await ctx.read.get(CONFIGMAPS, request.name)
+    if found is None or request.name != "web":
+        return None
+    labels = {"app": request.name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app"}]}}
+    spec = {"replicas": int(found["data"]["replicas"]), "selector": {"matchLabels": labels}, "template": template}
+    child = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": request.name}, "spec": spec}
+    await ctx.write.ensure(child, owner=found, resource=DEPLOYMENTS)
+    return None
+
+
+CONTROLLER = controller("naive", reconcile).for_(CONFIGMAPS).owns(DEPLOYMENTS)
+"""
+
 # For a type that no CRD brings.
 HOMELESS = """
 GHOSTS = Resource("ghosts.example.com", "v1", "ghosts", "Ghost")

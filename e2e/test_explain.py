@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.explained import FILTERED, HOMELESS, LOOPER, written
+from e2e.explained import FILTERED, HOMELESS, LOOPER, NAIVE, written
 from e2e.kube import Kubectl, wait_until
 from e2e.test_foo import MANIFESTS, converged, foo
 
@@ -208,6 +208,28 @@ def test_two_managers_fight_over_a_field(kubectl: Kubectl, explain: Explain) -> 
     assert "the next turn of rival, which came every" in told["next"][0]["text"]
     assert told["evidence"]
     assert told["chain"][0]["cause"]["writers"] == ["rival"]
+
+
+def test_an_autoscaler_fights(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tmp_path: Path) -> None:
+    ctrl.started("run", written(tmp_path, "naive", NAIVE)).line("naive")
+    kubectl("create", "configmap", "web", "--from-literal=replicas=1")
+    wait_until(lambda: kubectl.try_("get", "deployment", "web").code == 0)
+    # Below its minimum it scales up without a metric, every time that it looks.
+    kubectl("autoscale", "deployment", "web", "--min=3", "--max=5", "--cpu=80%")
+    told = explain.until("FIGHTING", "configmap/web", deadline=60)
+    hpa, naive = "kube-controller-manager", "kubectl-ctrl-naive"
+    assert f"{hpa} and {naive} set Deployment/web spec.replicas in turns" in texts(told)
+    assert {turn["manager"]: turn["value"] for turn in told["turns"]} == {hpa: 3, naive: 1}
+    assert told["field"] == "Deployment/web spec.replicas"
+    assert len([row for row in told["evidence"] if row["cause"]["writers"] == [hpa]]) >= 3
+    assert told["chain"][0]["cause"]["writers"] == [hpa]
+    assert f"the next turn of {hpa}, which came every" in told["next"][0]["text"]
+    assert any("get horizontalpodautoscalers" in command for risk, command in commands(told) if risk == "read")
+    for turn in told["turns"]:
+        assert bool(turn["call"]) == turn["ours"] == (turn["manager"] == naive)
+    text = ctrl("explain", "configmap/web").checked().out
+    assert [row.split()[-1] for row in text.splitlines() if row.split()[-2:] == [hpa, "3"]] == ["3"] * 3, text
+    assert explain.exit_code("configmap/web") == 1
 
 
 @pytest.mark.usefixtures("running")

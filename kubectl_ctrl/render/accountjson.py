@@ -42,6 +42,7 @@ def account_json(account: Account) -> Fields:
         "why": [_fact(fact) for fact in account.why],
         "chain": [_step(step) for step in account.chain],
         "edited": _step(account.edited) if account.edited is not None else None,
+        "field": account.field,
         "turns": [
             {"time": stamp(turn.at), "manager": turn.who, "value": turn.value, "ours": turn.ours, "call": turn.attempt}
             for turn in account.turns

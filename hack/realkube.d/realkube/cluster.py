@@ -41,7 +41,13 @@ EXTRA_ARGS = {
     "etcd": {"unsafe-no-fsync": "true"},
     # With an election they end themselves while the API server is stopped, and nothing starts them again.
     # Its own pace of 20 calls a second makes four Deployments, which would be all that a test of many could measure.
-    "kube-controller-manager": {"leader-elect": "false", "kube-api-qps": "500", "kube-api-burst": "1000"},
+    "kube-controller-manager": {
+        "leader-elect": "false",
+        "kube-api-qps": "500",
+        "kube-api-burst": "1000",
+        # Every 15 s, the default, is as long as a whole test.
+        "horizontal-pod-autoscaler-sync-period": "2s",
+    },
     "kube-scheduler": {"leader-elect": "false", "kube-api-qps": "500", "kube-api-burst": "1000"},
 }
 

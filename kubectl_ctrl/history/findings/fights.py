@@ -96,16 +96,18 @@ def _steps(case: Case) -> Iterator[_Theirs]:
 def _answer(case: Case, step: _Theirs, following: _Theirs | None) -> Call | None:
     """The call of ours that set the field back, before they set it again."""
     until = following.cause.at if following is not None else float("inf")
+    unknown: Call | None = None
     for attempt in case.attempts:
         for made in attempt.writes:
             call = made.call
             took = call.code is not None and call.code < 300 and call.uid == step.cause.uid
             if not took or not step.cause.at <= call.started + call.took or call.started > until:
                 continue
-            back = next((one.new for one in made.changes.shown if one.path == step.path), None)
-            if back == step.ours or (back is None and not made.changes.total):
+            if any(one.path == step.path and one.new == step.ours for one in made.changes.shown):
                 return call
-    return None
+            # What it changed may not have been recorded; the last of these is the likeliest.
+            unknown = unknown if made.changes.total else call
+    return unknown
 
 
 def _over(case: Case, steps: list[_Theirs]) -> bool:
