@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from textwrap import wrap
 from typing import Any
 
@@ -152,7 +153,7 @@ def changes_text(changes: Changes, style: Style, most: int) -> str:
 
 def _is_stamp(difference: Difference, changes: Changes) -> bool:
     """The time of a condition, where the same condition has something better to say."""
-    match = _CONDITION.fullmatch(difference.path)
+    match = _condition(difference.path)
     if match is None or match["field"] not in ("lastTransitionTime", "lastUpdateTime"):
         return False
     whole = difference.path.removesuffix(match["field"])
@@ -162,7 +163,7 @@ def _is_stamp(difference: Difference, changes: Changes) -> bool:
 def _rank(difference: Difference) -> int:
     if not difference.path.startswith("status"):
         return 0
-    match = _CONDITION.fullmatch(difference.path)
+    match = _condition(difference.path)
     if match is None:
         return 2
     return 1 if match["field"] in ("status", None) else 3
@@ -170,22 +171,31 @@ def _rank(difference: Difference) -> int:
 
 def _brief(difference: Difference, style: Style) -> str:
     """`Ready False→True` for a condition's status; all else by its path."""
-    match = _CONDITION.fullmatch(difference.path)
+    match = _condition(difference.path)
     if match is None:
         return difference_text(difference, style)
     sides = (difference.old, difference.new)
     old, new = (side.get("status") if isinstance(side, dict) else side for side in sides)
     field = "" if match["field"] in ("status", None) else f" {match['field']}"
-    return difference_text(Difference(path=f"{match['type']}{field}", old=old, new=new), style)
+    return _sides_text(f"{match['type']}{field}", old, new, style)
+
+
+@lru_cache(1000)
+def _condition(path: str) -> re.Match[str] | None:
+    """The parts of a path that leads into a condition; a story has the same few paths again and again."""
+    return _CONDITION.fullmatch(path)
 
 
 def difference_text(difference: Difference, style: Style) -> str:
     """`spec.replicas 1→3`; values that are not short give way to the path alone."""
-    old, new = _value(difference.old), _value(difference.new)
-    path = escaped(difference.path)
+    return _sides_text(difference.path, difference.old, difference.new, style)
+
+
+def _sides_text(path: str, before: Any, after: Any, style: Style) -> str:
+    old, new = _value(before), _value(after)
     if old is None or new is None:
-        return path
-    return f"{path} {old}{style.arrow}{new}"
+        return escaped(path)
+    return f"{escaped(path)} {old}{style.arrow}{new}"
 
 
 def _value(value: Any) -> str | None:
