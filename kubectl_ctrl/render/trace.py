@@ -8,6 +8,7 @@ from textwrap import wrap
 
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj
@@ -15,13 +16,14 @@ from kubectl_ctrl.model.record import Lived, Recorded, Run, Story, Subject
 from kubectl_ctrl.render.attempts import Style, outcome_text, why
 from kubectl_ctrl.render.queue import moment_text
 from kubectl_ctrl.render.text import cut, escaped, table
-from kubectl_ctrl.render.tracebelow import below
+from kubectl_ctrl.render.tracebelow import below, says_the_same
 from kubectl_ctrl.render.tracerows import Columns, Showing, columns, header, painted, row
 
 _FAILED = (Outcome.RETRY, Outcome.TERMINAL)
 _TELLING = ("Ready", "Available", "Progressing")
 _LABEL = 6  # `NEXT`, `HINT` and what separates them from their text
 _LEAST = 24
+_FEW = 6
 _ENDLESS = 1_000_000
 
 
@@ -96,12 +98,17 @@ class Rows:
 
     def lines(self, attempts: Iterable[Recorded], told: str = "") -> Iterator[str]:
         """With a line before each run where there is more than one; `told` is the run told of before."""
+        whole: dict[Request, Recorded] = {}  # of each object the attempt whose error was told last, and not as the same
         for attempt in attempts:
             if attempt.run != told and (told or len(self.runs) > 1) and self.style.width is not None:
                 yield from self.separator(attempt.run)
+                whole.clear()
             told = attempt.run
             yield from row(attempt, self.widths, self.showing, self.style)
-            yield from below(attempt, self.showing, self.style)
+            before = whole.get(attempt.request)
+            yield from below(attempt, self.showing, self.style, before)
+            if before is None or not says_the_same(attempt, before, self.style):
+                whole[attempt.request] = attempt
 
     def separator(self, name: str) -> Iterator[str]:
         run = next((run for run in self.runs if run.id == name), None)
@@ -209,16 +216,18 @@ def _older(lived: Lived, story: Story, style: Style) -> str:
 
 
 def _joined(parts: Iterable[str], dot: str, style: Style) -> Iterator[str]:
-    """As many parts on a line as fit."""
-    line = ""
+    """As many parts on a line as fit; what is longer than a line is broken between words."""
+    lines = [""]
     for part in parts:
-        longer = f"{line}{dot}{part}" if line else part
-        if style.width is not None and line and len(longer) > style.width:
-            yield line
-            line = f"  {part}"
+        longer = f"{lines[-1]}{dot}{part}" if lines[-1] else part
+        if style.width is not None and lines[-1] and len(longer) > style.width:
+            lines.append(f"  {part}")
         else:
-            line = longer
-    yield line if style.width is None else cut(line, max(style.width, _LEAST), mark=style.mark)
+            lines[-1] = longer
+    for line in lines:
+        yield from wrap(
+            line, style.width or _ENDLESS, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
+        )
 
 
 # Below the rows.
@@ -241,9 +250,11 @@ def _echoes(attempts: Sequence[Recorded]) -> str:
     total = sum(counts.values())
     if not total:
         return ""
-    where = ", ".join(f"#{number}" for number in list(counts)[-5:])
-    more = f"{len(counts) - 5} others and " if len(counts) > 5 else ""
-    return f"{_count(total, 'echo', 'echoes')} of own writes in {more}{where}: dropped, no reconcile"
+    numbers = list(counts)
+    where = ", ".join(f"#{number}" for number in numbers)
+    if len(numbers) > _FEW:
+        where = f"{_count(len(numbers), 'reconcile')}, #{numbers[0]} to #{numbers[-1]}"
+    return f"{_count(total, 'echo', 'echoes')} of own writes in {where}: dropped, no reconcile"
 
 
 def _labelled(label: str, text: str, style: Style) -> Iterator[str]:

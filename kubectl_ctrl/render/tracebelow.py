@@ -27,7 +27,10 @@ from kubectl_ctrl.render.unified import Side, unified_lines
 _FEW = 2
 _LEAST = 40
 _MARGIN = 6
+_HANG = 2
 _ROOMY_LABEL = 44
+# An error takes no more of a terminal than so many lines.
+_MOST_LINES = 3
 
 
 @dataclass(slots=True)
@@ -35,36 +38,54 @@ class _Item:
     """One thing below a row: a line, and lines that belong to it."""
 
     text: str
-    hang: int = 2  # how far what does not fit on its first line is set in
+    hang: int = _HANG  # how far what does not fit on its first line is set in
     color: str = ""
     more: list[str] = field(default_factory=list)  # whole lines, painted already
+    whole: str = ""  # where it is told whole; "" where it is here, however long
 
 
-def below(attempt: Recorded, showing: Showing, style: Style) -> Iterator[str]:
-    """The lines below its row, joined to it by a line drawn at the left."""
+def below(attempt: Recorded, showing: Showing, style: Style, before: Recorded | None = None) -> Iterator[str]:
+    """The lines below its row, joined to it by a line drawn at the left; `before` may have told its error."""
     items = [*_causes(attempt, showing, style), *_deeds(attempt, showing, style)]
     if message := said_below(attempt, style):
-        items.append(_Item(escaped(message), color=outcome_color(attempt)))
+        text = escaped(message)
+        if before is not None and says_the_same(attempt, before, style):
+            text = f"the same error as #{before.number}"
+        items.append(_Item(text, color=outcome_color(attempt), whole=f"--id {attempt.id}"))
     for at, item in enumerate(items):
         last = at == len(items) - 1
         yield from _drawn(item, last, style)
+
+
+def says_the_same(attempt: Recorded, before: Recorded, style: Style) -> bool:
+    message = said_below(attempt, style)
+    return bool(message) and said_below(before, style) == message
 
 
 def _drawn(item: _Item, last: bool, style: Style) -> Iterator[str]:
     tee, corner, bar = ("├", "└", "│") if style.unicode else ("|-", "`-", "|")
     mark, down = corner if last else tee, " " if last else bar
     room = None if style.width is None else max(style.width - _MARGIN - len(mark) - 1, _LEAST)
-    first, *rest = _folded(item.text, room, item.hang)
+    lines = _folded(item.text, room, item.hang)
+    first, *rest = _shortened(lines, item.whole, room, style) if item.whole else lines
     yield f"{'':{_MARGIN}}{mark} {painted(first, item.color, style)}"
     lead = f"{'':{_MARGIN}}{down.ljust(len(mark))} "
     yield from (f"{lead}{painted(line, item.color, style)}" for line in rest)
     yield from (f"{lead}{line}".rstrip() for line in item.more)
 
 
+def _shortened(lines: list[str], whole: str, room: int | None, style: Style) -> list[str]:
+    if room is None or len(lines) <= _MOST_LINES:
+        return lines
+    told = f"{style.mark} (whole with {whole})"
+    last = lines[_MOST_LINES - 1]
+    return [*lines[: _MOST_LINES - 1], last[: room - len(told)] + told]
+
+
 def _folded(text: str, room: int | None, hang: int) -> list[str]:
     if room is None or len(text) <= room:
         return [text]
-    if room - hang < _LEAST and hang < len(text):
+    if _HANG < hang < len(text) and room - hang < _LEAST:
         # Beside its head there is no room for the rest: that begins on a line of its own.
         rest = wrap(text[hang:], room - 4, break_on_hyphens=False)
         return [text[:hang].rstrip(), *(f"    {line}" for line in rest)]
@@ -176,7 +197,8 @@ def _call(made: Made, attempt: Recorded, widths: tuple[int, int], showing: Showi
         facts += [f"audit {call.id}", _echo(call, attempt)]
     text = f"{head}  {'; '.join(filter(None, facts))}".rstrip()
     more = _call_diff(made, showing, style) if showing.diff and call.write else []
-    return _Item(text, hang=len(head) + 2, color="31" if call.error or _unanswered(call) else "", more=more)
+    color = "31" if call.error or _unanswered(call) else ""
+    return _Item(text, hang=len(head) + 2, color=color, more=more, whole=f"--id {attempt.id}" if call.error else "")
 
 
 def _unanswered(call: Call) -> bool:

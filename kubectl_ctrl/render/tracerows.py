@@ -27,7 +27,7 @@ _BOTH = 60
 _INDENT = " " * 6
 _ENDLESS = 1_000_000
 _SHOWN_CHANGES = 4
-_SHORT_ERROR = 48
+_SHORT_ERROR = 72
 _LONG_MESSAGE = 60
 _GAP = "  "
 
@@ -135,7 +135,7 @@ def row(attempt: Recorded, widths: Columns, showing: Showing, style: Style) -> I
         yield f"{left}{calls}{_GAP}{told}"
         return
     outcome = _folded(_outcome(attempt, style), widths.outcome)
-    reason = _folded(_why(attempt, style), widths.why or max(style.width - len(_INDENT), _LEAST))
+    reason = _reason(attempt, widths.why or max(style.width - len(_INDENT), _LEAST), style)
     beside = reason if widths.why else []
     for at in range(max(len(outcome), len(beside))):
         line = left if at == 0 else " " * widths.left
@@ -170,8 +170,8 @@ def _took(attempt: Recorded) -> str:
 
 
 def _counts(attempt: Recorded) -> str:
-    parts = (f"{len(attempt.reads)}r" if attempt.reads else "", f"{len(attempt.writes)}w" if attempt.writes else "")
-    return " ".join(filter(None, parts)) or "-"
+    reads, writes = len(attempt.reads), len(attempt.writes)
+    return " ".join(filter(None, (f"{reads}r" if reads else "", f"{writes}w" if writes else ""))) or "-"
 
 
 def _why(attempt: Recorded, style: Style) -> str:
@@ -180,6 +180,12 @@ def _why(attempt: Recorded, style: Style) -> str:
         # The attempt that failed tells its error whole.
         causes[0] = replace(causes[0], detail=cut(causes[0].detail, _SHORT_ERROR, mark=style.mark))
     return why(causes, attempt.causes_total, style, style.primaries.get(attempt.controller))
+
+
+def _reason(attempt: Recorded, room: int, style: Style) -> list[str]:
+    text = _why(attempt, style)
+    alone = attempt.causes_total == 1 and attempt.causes and attempt.causes[0].kind is CauseKind.RETRY
+    return [cut(text, room, mark=style.mark)] if alone else _folded(text, room)
 
 
 def _all_causes(attempt: Recorded, style: Style) -> str:

@@ -137,3 +137,37 @@ def test_a_secret_is_told_by_its_keys_alone() -> None:
 
 def test_a_write_without_an_answer_says_so() -> None:
     assert "answer unknown" in page(STYLES["120"], story=replace(STORY, attempts=(KILLED,)))
+
+
+LONG = replace(FAILED.verdict, message="RuntimeError: " + "x" * 10_000) if FAILED.verdict else None
+
+
+@pytest.mark.parametrize("name", ["80", "120", "ascii"])
+def test_a_long_error_takes_three_lines_and_is_not_said_again(name: str) -> None:
+    """Whatever an API answers, the reconciles stay in sight; the whole of it stands where one of them is asked for."""
+    cause = replace(RETRIED.causes[0], detail="RuntimeError: " + "x" * 10_000)
+    failed = [
+        replace(FAILED, id=f"r7f3-{number}", causes=(cause,), causes_total=1, calls=(), verdict=LONG)
+        for number in (20, 21, 22)
+    ]
+    text = page(STYLES[name], story=replace(STORY, attempts=tuple(failed), runs=STORY.runs[:1], older=()))
+    assert text.count("(whole with --id r7f3-20)") == 1
+    assert text.count("the same error as #20") == 2
+    rows = text[text.index("OUTCOME") : text.index("NEXT")].splitlines()[1:]
+    assert max(map(len, rows)) <= int(name if name.isdigit() else 80)
+    assert len([line for line in rows if "xxx" in line]) == 3 + 3  # the error once, and what each was a retry after
+    assert "x" * 10_000 in page(STYLES["pipe"], story=replace(STORY, attempts=tuple(failed))).replace("\n", "")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+def test_the_head_is_broken_between_words_and_keeps_names_whole(width: int) -> None:
+    name = "a-name-of-36-characters-as-companies"
+    key = Request("team-with-a-name", name)
+    over = {"r7f3": "gone without a word, last heard of 2s ago"}
+    style = replace(STYLES["80"], width=width)
+    story = replace(STORY, runs=STORY.runs[:1], key=key)
+    head = page(style, story=story, scene=replace(SCENE, over=over)).split("\n\n")[0]
+    assert name in head
+    assert "last heard of 2s ago" in " ".join(head.split())
+    assert "…" not in head
+    assert max(map(len, head.splitlines())) <= max(width, len(f"Foo {key}"))
