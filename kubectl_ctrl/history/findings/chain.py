@@ -52,15 +52,15 @@ def edited(case: Case, steps: tuple[Step, ...]) -> Step | None:
     """The last change of what is wanted of the object before the chain ended, where the chain does not have it.
 
     A join by versions ends at other controllers, which note for nobody why they write. Time order proves no cause, and
-    it is what a reader looks for first.
+    it is what a reader looks for first. What was edited while no run looked, nobody saw: then it is not told.
     """
     if not steps:
         return None
     told = [step.cause for step in steps]
-    until = steps[-1].attempt.started
-    for one in reversed(case.attempts):
+    last = steps[-1].attempt
+    for one in reversed([one for one in case.attempts if one.run == last.run]):
         for cause in reversed(one.causes):
-            if one.started <= until and _is_edit(case, cause):
+            if one.started <= last.started and _is_edit(case, cause):
                 return None if cause in told or _is_older(case, cause, told[0]) else Step(attempt=one, cause=cause)
     return None
 

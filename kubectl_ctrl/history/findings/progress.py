@@ -26,6 +26,9 @@ _DENIED = re.compile(
 # Conditions that are bad news when they are True; of all others it is False.
 _BAD_WHEN_TRUE = frozenset({"ReplicaFailure", "Failed", "Degraded", "Stalled", "DiskPressure", "MemoryPressure"})
 _LONG = 3.0
+# What a reconciler may take as a reason to wait: a right, a quota or an admission rule, and an object that is not right.
+_REFUSED = (403, 422)
+_NUMBER = re.compile(r"[0-9]+")
 
 
 def not_converged(case: Case, qualifier: Qualifier | None) -> Found | None:
@@ -223,14 +226,17 @@ def waiting(case: Case, qualifier: Qualifier | None) -> Found | None:
         )
         return Found(finding=Finding.WAITING, since=passes[0].started, why=(why,), tries=tries, about=last)
     if last.verdict.outcome is Outcome.WAITING:
-        return _waits(case, last, last.verdict)
+        return _waits(case, last, last.verdict, qualifier)
     return None
 
 
-def _waits(case: Case, last: Recorded, verdict: Verdict) -> Found:
+def _waits(case: Case, last: Recorded, verdict: Verdict, qualifier: Qualifier | None) -> Found:
     since = tail(case.attempts, Outcome.WAITING)[0].started
-    facts = [Fact(text=f"{short(last.id)} waits for {verdict.message}", at=end_of(last)), *_blockers(case, last)]
-    past = _episodes(case)
+    facts = [Fact(text=f"{short(last.id)} waits for {verdict.message}", at=end_of(last))]
+    refused = [made for made in last.calls if made.call.code in _REFUSED and made.call.error]
+    facts += [Fact(text=f"{made.call.id}: {made.call.error}", at=made.call.started) for made in refused[:1]]
+    facts += _blockers(case, last)
+    past = _episodes(case, verdict.message)
     if past:
         usual = median(past)
         times = "once before" if len(past) == 1 else f"median of {len(past)} before"
@@ -242,6 +248,8 @@ def _waits(case: Case, last: Recorded, verdict: Verdict) -> Found:
         place = f"{one.resource.full_name}/{one.key.name}"
         tries.append(case.kubectl(Risk.READ, "describe", place))
     tries.append(case.ctrl(Risk.READ, "trace", case.target, "--last=5"))
+    if qualifier is not None and case.controller is not None:
+        tries.append(case.revived())
     return Found(
         finding=Finding.WAITING,
         since=since,
@@ -253,18 +261,23 @@ def _waits(case: Case, last: Recorded, verdict: Verdict) -> Found:
     )
 
 
-def _episodes(case: Case) -> list[float]:
-    """How long each wait before took that came to a good end."""
+def _episodes(case: Case, what: str) -> list[float]:
+    """How long each wait for the same before took that came to a good end."""
     found: list[float] = []
     began: float | None = None
     for one in case.attempts:
         outcome = one.verdict.outcome if one.verdict else None
-        if outcome is Outcome.WAITING:
+        if outcome is Outcome.WAITING and one.verdict is not None and _alike(one.verdict.message, what):
             began = one.started if began is None else began
         elif outcome in (Outcome.DONE, Outcome.AFTER) and began is not None:
             found.append(one.started - began)
             began = None
     return found
+
+
+def _alike(one: str, other: str) -> bool:
+    """`rollout 1/3` and `rollout 2/5` are the same thing to wait for."""
+    return _NUMBER.sub("0", one) == _NUMBER.sub("0", other)
 
 
 def _touched(case: Case, last: Recorded) -> Iterator[tuple[Resource, Key]]:

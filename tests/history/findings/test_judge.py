@@ -375,6 +375,20 @@ def test_waiting_says_for_what_since_when_and_how_long_it_usually_takes() -> Non
     assert (gap.path, gap.want, gap.live) == ("status.availableReplicas", 3, 2)
 
 
+def test_a_wait_is_compared_with_waits_for_the_same_and_says_who_refused() -> None:
+    before = [attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), attempt(5)]
+    denied = wrote("20.1", at=20.01, code=422, error="ValidatingAdmissionPolicy 'nope' denied request: no.")
+    last = attempt(20, outcome=Outcome.WAITING, message="an admission rule", calls=(denied,))
+    account = judge(case(*before, last))
+    assert not [text for text in said(account) if "usually" in text]
+    assert "r7f3-20.1: ValidatingAdmissionPolicy 'nope' denied request: no." in said(account)
+
+
+def test_what_waits_for_a_dead_controller_is_told_how_to_start_it() -> None:
+    account = judge(case(attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), alive=False))
+    assert "kubectl ctrl run foo --namespace=default --context=kind-dev" in commands(account)
+
+
 def test_waiting_while_it_runs_or_a_change_is_queued() -> None:
     assert judge(case(attempt(1), attempt(2, outcome=None))).finding is Finding.WAITING
     queued = moment(60, entries=(Waiting(request=WEB, state="ready", since=NOON + 59, causes=1),))
@@ -487,6 +501,12 @@ def test_where_the_chain_ends_at_others_the_last_edit_is_told_beside_it() -> Non
     assert account.edited.cause is not None
     assert account.edited.cause.writers == ("kubectl-edit",)
     assert judge(case(edit)).edited is None  # the chain has it
+
+
+def test_an_edit_before_the_run_is_not_told_as_the_last() -> None:
+    before = replace(attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),)), id="r111-1")
+    listed = attempt(4, why(CauseKind.INITIAL, at=4), calls=(wrote("4.1", at=4.01),))
+    assert judge(case(before, listed)).edited is None  # nobody saw what was edited in between
 
 
 # --- always ---
