@@ -26,7 +26,7 @@ _DENIED = re.compile(
 # Conditions that are bad news when they are True; of all others it is False.
 _BAD_WHEN_TRUE = frozenset({"ReplicaFailure", "Failed", "Degraded", "Stalled", "DiskPressure", "MemoryPressure"})
 _LONG = 3.0
-# What a reconciler may take as a reason to wait: a right, a quota or an admission rule, and an object that is not right.
+# What a reconciler may wait for: a right, a quota, an admission rule; an object that is not right.
 _REFUSED = (403, 422)
 _NUMBER = re.compile(r"[0-9]+")
 
