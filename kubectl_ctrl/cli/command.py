@@ -79,6 +79,8 @@ class Verb:
     details: str = ""
     cluster: bool = True  # takes kubectl's 21 flags
     completes: Callable[[], Sequence[tuple[str, str]]] = field(default=lambda: ())  # candidates for its arguments
+    recalls: str = ""  # what else the recording offers for them: a key of recalling.SORTS
+    takes_file: bool = False  # an argument may be a file
 
     @property
     def all_flags(self) -> tuple[Flag, ...]:

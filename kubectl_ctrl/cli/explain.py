@@ -52,4 +52,5 @@ VERB = Verb(
     ),
     body=later("kubectl_ctrl.cli.explaining:run"),
     completes=bundled.candidates,
+    recalls="explained",
 )

@@ -9,11 +9,11 @@ from kubectl_ctrl.cli.flags import ANNOTATION_PREFIX
 from kubectl_ctrl.cli.grammar import DURATION, Flag
 
 TYPES = (
-    ("foo/", "A Foo, by its name"),
-    ("memcached/", "A Memcached, by its name"),
-    ("replicaset/", "A ReplicaSet, for podcount"),
-    ("deployment/", "A Deployment, for the scaler"),
-    ("statefulset/", "A StatefulSet, for the scaler"),
+    ("foo", "A Foo, by its name"),
+    ("memcached", "A Memcached, by its name"),
+    ("replicaset", "A ReplicaSet, for podcount"),
+    ("deployment", "A Deployment, for the scaler"),
+    ("statefulset", "A StatefulSet, for the scaler"),
 )
 
 
@@ -71,4 +71,5 @@ VERB = Verb(
     ),
     body=later("kubectl_ctrl.cli.planning:run"),
     completes=_types,
+    recalls="objects",
 )

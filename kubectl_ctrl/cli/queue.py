@@ -40,4 +40,5 @@ VERB = Verb(
     ),
     body=later("kubectl_ctrl.cli.queueing:run"),
     completes=bundled.candidates,
+    recalls="controllers",
 )

@@ -48,4 +48,5 @@ VERB = Verb(
     ),
     body=later("kubectl_ctrl.cli.granting:run"),
     completes=bundled.candidates,
+    recalls="controllers",
 )

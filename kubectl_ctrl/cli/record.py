@@ -51,4 +51,5 @@ VERB = Verb(
     ),
     body=later("kubectl_ctrl.cli.keeping:run"),
     completes=lambda: ACTIONS,
+    recalls="kept",
 )

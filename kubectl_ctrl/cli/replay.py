@@ -58,4 +58,6 @@ VERB = Verb(
         UTC,
     ),
     body=later("kubectl_ctrl.cli.replaying:run"),
+    recalls="attempts",
+    takes_file=True,
 )

@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.grammar import Flag
 
 
 def _kinds() -> Sequence[tuple[str, str]]:
-    return (("deployment/", "A Deployment, by its name"), ("statefulset/", "A StatefulSet, by its name"))
+    return (("deployment", "A Deployment, by its name"), ("statefulset", "A StatefulSet, by its name"))
 
 
 VERB = Verb(

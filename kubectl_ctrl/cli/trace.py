@@ -84,4 +84,5 @@ VERB = Verb(
         Flag("-w", "--watch", help="Go on showing reconciles as they run, until Ctrl-C."),
     ),
     body=_run,
+    recalls="looked at",
 )

@@ -287,3 +287,48 @@ DELETE FROM object WHERE NOT EXISTS (SELECT 1 FROM link l WHERE l.object = objec
 DELETE FROM type WHERE cluster NOT IN (SELECT cluster FROM run)
     AND NOT EXISTS (SELECT 1 FROM subject s WHERE s.type = type.id)
     AND NOT EXISTS (SELECT 1 FROM object o WHERE o.type = type.id);
+
+
+-- For completion: names alone, few of them, newest first.
+
+-- name: hint_runs
+SELECT name, cluster, document FROM run ORDER BY began DESC, id DESC LIMIT :most;
+
+-- name: hint_types
+SELECT t.grp, t.plural, t.kind, t.namespaced, max(t.singular), max(t.short_names),
+    EXISTS (SELECT 1 FROM subject s WHERE s.type = t.id) AS asked
+FROM type t
+WHERE t.cluster = :cluster AND (asked OR EXISTS (SELECT 1 FROM object o WHERE o.type = t.id))
+GROUP BY t.grp, t.plural
+ORDER BY asked DESC, t.plural, t.grp
+LIMIT :most;
+
+-- name: hint_names
+SELECT name, max(asked) FROM (
+    SELECT s.name AS name, s.id AS asked FROM type t JOIN subject s ON s.type = t.id
+    WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespace = :namespace
+    UNION ALL
+    SELECT o.name, 0 FROM type t JOIN object o ON o.type = t.id
+    WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND o.namespace = :namespace
+)
+WHERE substr(name, 1, length(:prefix)) = :prefix
+GROUP BY name
+ORDER BY max(asked) DESC, name
+LIMIT :most;
+
+-- name: hint_attempts
+SELECT r.name, a.number, a.controller, a.outcome,
+    coalesce((SELECT s.name FROM about b JOIN subject s ON s.id = b.subject WHERE b.attempt = a.id LIMIT 1), '')
+FROM attempt a JOIN run r ON r.id = a.run
+WHERE r.cluster = :cluster AND a.outcome IS NOT NULL
+    AND substr(r.name || '-' || a.number, 1, length(:prefix)) = :prefix
+ORDER BY a.id DESC
+LIMIT min(:most, 50);
+
+-- name: hint_numbers
+SELECT r.name, a.number, a.controller, coalesce(a.outcome, 'runs'), s.name
+FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+    JOIN attempt a ON a.id = b.attempt JOIN run r ON r.id = a.run
+WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespace = :namespace AND s.name = :name
+ORDER BY a.id DESC
+LIMIT min(:most, 50);

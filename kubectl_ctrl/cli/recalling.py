@@ -1,0 +1,181 @@
+"""What completion remembers: controllers, types, names, runs and attempts out of the recording.
+
+Within a tenth of a second, so without the values that verbs work on; and without a word where something is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
+from kubectl_ctrl.errors import ConfigError
+from kubectl_ctrl.history.hints import AttemptHint, Hints, Place, RunHint, TypeHint
+
+Pairs = Iterable[tuple[str, str]]
+
+# A word that may become RUN-N is told from a type only by how it begins.
+_LEAST_OF_RUN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scene:
+    """A recording, the cluster in it that is meant, and where the context looks for names."""
+
+    hints: Hints
+    runs: Sequence[RunHint]
+    cluster: str
+    namespace: str
+    arguments: tuple[str, ...]
+    last: str
+
+
+def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, str]]:
+    """What may stand where `last` began, of this sort (a key of `SORTS`)."""
+    file = given.flags.get("from")
+    with Hints(Path(file).expanduser() if file else app.state_dir / "history.db") as hints:
+        runs = hints.runs()
+        context = _context(app, given)
+        scene = _Scene(
+            hints=hints,
+            runs=runs,
+            cluster=_cluster(runs, context, given.flags.get("recorded_cluster", "")),
+            namespace=given["namespace"] or context[2] or "default",
+            arguments=given.arguments,
+            last=last,
+        )
+        return list(SORTS[what](scene))
+
+
+def _context(app: App, given: Given) -> tuple[str, str, str]:
+    """(server, CA, namespace) of the context that is meant; empty where the kubeconfig does not say."""
+    try:
+        resolved = load(
+            ConfigFlags(**{one.name: given[one.name] for one in fields(ConfigFlags)}), app.environ, app.home
+        )
+        return resolved.server, ca_fingerprint(resolved), resolved.namespace
+    except ConfigError:
+        return "", "", ""
+
+
+def _cluster(runs: Sequence[RunHint], context: tuple[str, str, str], named: str) -> str:
+    """As the verbs choose it, as far as that goes without the object; the newest where that is open."""
+    if named:
+        return next((run.cluster for run in runs if named in (run.context, run.cluster, run.server)), "")
+    ours = [run.cluster for run in runs if context[0] and (run.server, run.ca) == context[:2]]
+    return (ours or [run.cluster for run in runs] or [""])[0]
+
+
+def _controllers(scene: _Scene) -> Pairs:
+    names = dict.fromkeys(name for run in scene.runs if run.cluster == scene.cluster for name in run.controllers)
+    return [(name, "Recorded here") for name in names]
+
+
+def _clusters(scene: _Scene) -> Pairs:
+    return dict.fromkeys((run.context or run.cluster, run.server) for run in scene.runs)
+
+
+def _runs(scene: _Scene) -> Pairs:
+    return [(run.name, ", ".join(run.controllers)) for run in scene.runs if run.cluster == scene.cluster]
+
+
+def _attempts(scene: _Scene) -> Pairs:
+    found = scene.hints.attempts(scene.cluster, scene.last)
+    return [(f"{one.run}-{one.number}", _text(one)) for one in found]
+
+
+def _text(one: AttemptHint) -> str:
+    return " ".join(filter(None, (one.controller, one.name, one.outcome)))
+
+
+def _objects(scene: _Scene) -> Pairs:
+    """TYPE, TYPE/NAME, NAME after TYPE, and the number of an attempt after TYPE/NAME."""
+    if not scene.arguments:
+        kind, slash, prefix = scene.last.partition("/")
+        if slash:
+            return [(f"{kind}/{name}", text) for name, text in _names(scene, kind, prefix)]
+        return [*_types(scene), *(_attempts(scene) if len(scene.last) >= _LEAST_OF_RUN else ())]
+    return _names(scene, scene.arguments[0], scene.last) if len(scene.arguments) == 1 else ()
+
+
+def _looked_at(scene: _Scene) -> Pairs:
+    """As `_objects`, with the numbers of the object's attempts behind it."""
+    if len(scene.arguments) == 1 and "/" in scene.arguments[0]:
+        return _numbers(scene)
+    return _objects(scene)
+
+
+def _numbers(scene: _Scene) -> Pairs:
+    if not scene.arguments:
+        return ()
+    kind, slash, name = scene.arguments[0].partition("/")
+    name = name if slash else "".join(scene.arguments[1:2])
+    return [
+        (str(one.number), _text(one))
+        for found in _meant(scene, kind)
+        for one in scene.hints.attempts_of(scene.cluster, _place(scene, found), name)
+    ]
+
+
+def _types(scene: _Scene) -> Pairs:
+    """As short as they are clear: the singular, with the group where two types share it."""
+    types = scene.hints.types(scene.cluster)
+    words = [found.singular or found.kind.lower() for found in types]
+    return [
+        (
+            word if words.count(word) == 1 else f"{word}.{found.group}".rstrip("."),
+            f"{found.kind} {found.group}".rstrip(),
+        )
+        for word, found in zip(words, types, strict=True)
+    ]
+
+
+def _names(scene: _Scene, kind: str, prefix: str) -> Pairs:
+    return [
+        (name, found.kind)
+        for found in _meant(scene, kind)
+        for name in scene.hints.names(scene.cluster, _place(scene, found), prefix)
+    ]
+
+
+def _meant(scene: _Scene, kind: str) -> Iterable[TypeHint]:
+    plain, _, group = kind.lower().partition(".")
+    for found in scene.hints.types(scene.cluster):
+        names = (found.plural, found.singular, found.kind.lower(), *found.short_names)
+        if plain in names and found.group.startswith(group):
+            yield found
+
+
+def _place(scene: _Scene, found: TypeHint) -> Place:
+    return Place(found.group, found.plural, scene.namespace if found.namespaced else "")
+
+
+def _explained(scene: _Scene) -> Pairs:
+    return [*(() if scene.arguments else _controllers(scene)), *_looked_at(scene)]
+
+
+def _kept(scene: _Scene) -> Pairs:
+    """Behind an action of `record`."""
+    if scene.arguments == ("show",):
+        return _runs(scene)
+    if scene.arguments[:1] != ("export",):
+        return ()
+    rest = replace(scene, arguments=scene.arguments[1:])
+    return [*(_runs(rest) if not rest.arguments else ()), *_objects(rest)]
+
+
+SORTS: dict[str, Callable[[_Scene], Pairs]] = {
+    "any controller": _controllers,
+    "attempts": lambda scene: () if scene.arguments else _attempts(scene),
+    "clusters": _clusters,
+    "controllers": lambda scene: () if scene.arguments else _controllers(scene),
+    "explained": _explained,
+    "kept": _kept,
+    "looked at": _looked_at,
+    "numbers": _numbers,
+    "objects": _objects,
+    "runs": _runs,
+}
