@@ -121,7 +121,9 @@ class Recorder:
                 self._closing.wait(_TRY_AGAIN)
                 self._wake.set()
             self._look()
-        self._drain(last=True)
+        if not self._drain(last=True):  # the end may fit where all of this did not
+            self.gaps += len(self._waiting)
+            self._waiting.clear()
         self._write([], ended=self._clock.now())
         self._session.close()
 

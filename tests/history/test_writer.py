@@ -208,6 +208,26 @@ def test_f50_a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room(
         assert read.runs()[0].gaps == 0
 
 
+def test_f50_what_a_full_disk_never_took_is_counted_with_the_last_words(
+    tmp_path: Path, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, really = tmp_path / "history.db", database.writable
+
+    def limited(where: Path) -> sqlite3.Connection:
+        connection = really(where)
+        connection.execute("PRAGMA max_page_count = 60")
+        return connection
+
+    monkeypatch.setattr(database, "writable", limited)
+    with recorder(path) as made:
+        for number in range(1, 100):
+            made.observe(replace(attempt(number), traceback="x" * 2000))
+    with Recording.open(path) as read:
+        [run] = read.runs()
+    assert run.ended is not None
+    assert run.gaps == 99 - count(path) > 0
+
+
 def test_what_comes_while_nothing_can_be_written_is_bounded_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
