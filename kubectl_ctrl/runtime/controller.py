@@ -316,6 +316,11 @@ class Controller:
         return (counts.adds, counts.retries, counts.ready, self.under_way, counts.backoff, counts.timers)
 
     @property
+    def busy(self) -> bool:
+        """Whether anything runs, is held, or is ready to run."""
+        return bool(self._running or self._held) or len(self._queue) > 0
+
+    @property
     def depth(self) -> Depth:
         counts, held = self._queue.counts, len(self._held)
         ready = sum(keys for _, keys in counts.ready)

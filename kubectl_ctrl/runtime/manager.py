@@ -28,7 +28,7 @@ from kubectl_ctrl.runtime.member import Member
 from kubectl_ctrl.runtime.observers import Observer, Observers
 from kubectl_ctrl.runtime.options import Run, RunOptions
 from kubectl_ctrl.runtime.presence import Presence
-from kubectl_ctrl.runtime.report import LOOK_EVERY, Report
+from kubectl_ctrl.runtime.report import Reports
 from kubectl_ctrl.runtime.runs import AttemptIds, new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
@@ -84,7 +84,7 @@ class Manager:
             )
 
         self.members = tuple(member(spec) for spec in controllers)
-        self._reports = tuple(Report(one, self._observers, clock) for one in self.members)
+        self._reports = Reports(self.members, self._observers, clock)
         own = [resource for spec in controllers for resource in spec.primaries]
         self._until = Until(options.until, client, own=own, clock=clock, rng=rng) if options.until else None
         self._presence = Presence(client.discovery, self._missing, clock=clock, rng=rng)
@@ -124,11 +124,10 @@ class Manager:
             if self._over.is_set():
                 return self._summary(clean=True)
             caches = (informers.run() for informers in self._informers.values())
-            async with _beside(group, *caches, self._presence.run(), self._report()):
+            async with _beside(group, *caches, self._presence.run(), self._reports.run()):
                 async with _beside(group, *(member.recorder.run() for member in self.members)):
                     clean = await self._work(group, stop)
-                for report in self._reports:
-                    report.close()
+                self._reports.close()
             return self._summary(clean=clean)
 
     # What can end a run.
@@ -255,13 +254,6 @@ class Manager:
                 yield Failed(controller=member.spec.name, request=request, verdict=verdict)
 
     # What can be seen of it.
-
-    async def _report(self) -> None:
-        """Tell observers how it stands, for as long as it runs; also the sign that this process lives."""
-        while True:
-            for report in self._reports:
-                report.look()
-            await self._clock.sleep(LOOK_EVERY)
 
     def _unmet(self) -> Iterator[Unmet]:
         if self._until is not None:

@@ -20,6 +20,9 @@ class Observers:
         self._observers = list(observers)
         self._removed = 0
 
+    def add(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
     def tell(self, value: Observed) -> None:
         for observer in tuple(self._observers):
             try:

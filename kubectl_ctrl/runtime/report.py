@@ -6,19 +6,59 @@ however long the queue is; what is told of a long one is bounded.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.model.attempt import Observed, Started
 from kubectl_ctrl.runtime.member import Member
 from kubectl_ctrl.runtime.observers import Observers
 
-LOOK_EVERY = 0.5
+_LOOK_EVERY = 0.5
 _STATE_EVERY = 2.0
 _TALLY_EVERY = 10.0
 # Looks come a little late or early.
-_SOON = LOOK_EVERY / 2
+_SOON = _LOOK_EVERY / 2
 
 
-class Report:
-    """Of one controller, for the observers of its run."""
+class Reports:
+    """Of all controllers of a run, for its observers."""
+
+    def __init__(self, members: Iterable[Member], observers: Observers, clock: Clock) -> None:
+        self._reports = tuple(_Report(member, observers, clock) for member in members)
+        self._clock = clock
+        self._stirred = asyncio.Event()
+        observers.add(self._hear)
+
+    async def run(self) -> None:
+        """Tell how they stand, for as long as they run; also the sign that this process lives.
+
+        Where nothing waits and nothing runs, nothing moves before an attempt begins: then one look tells the state.
+        """
+        while True:
+            self._stirred.clear()
+            if not [report for report in self._reports if report.look()]:
+                with suppress(TimeoutError):
+                    async with self._clock.timeout(_STATE_EVERY - _LOOK_EVERY):
+                        await self._stirred.wait()
+            await self._clock.sleep(_LOOK_EVERY)
+
+    def close(self) -> None:
+        """Tell how they stand in the end."""
+        for report in self._reports:
+            report.close()
+
+    def _hear(self, value: Observed) -> None:
+        if isinstance(value, Started):
+            self._stirred.set()
+
+    def __repr__(self) -> str:
+        return f"Reports({', '.join(map(repr, self._reports))})"
+
+
+class _Report:
+    """Of one controller."""
 
     def __init__(self, member: Member, observers: Observers, clock: Clock) -> None:
         self._member = member
@@ -29,10 +69,11 @@ class Report:
         self._held = member.controller.held_back
         self._tallied = clock.elapsed()
 
-    def look(self) -> None:
-        """Tell what is worth it."""
+    def look(self) -> bool:
+        """Tell what is worth it; whether more may move before an attempt begins."""
         now, member = self._clock.elapsed(), self._member
-        pulse = (member.controller.pulse, member.leading, tuple(member.obstacles()))
+        obstacles = tuple(member.obstacles())
+        pulse = (member.controller.pulse, member.leading, obstacles)
         if pulse != self._pulse or now - self._told > _STATE_EVERY - _SOON:
             self._pulse, self._told = pulse, now
             self._observers.tell(member.state())
@@ -41,6 +82,7 @@ class Report:
         if held != self._held or now - self._tallied > _TALLY_EVERY - _SOON:
             self._held, self._tallied = held, now
             self._observers.tell(member.tally())
+        return bool(obstacles) or member.controller.busy
 
     def close(self) -> None:
         """Tell how it stands in the end."""
