@@ -18,7 +18,7 @@ from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.summary import Reason, Summary
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.summary import summary_lines
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.events import EventRecorder

@@ -24,8 +24,8 @@ from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.accountjson import account_json, single_json
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.health import health_json, health_lines
+from kubectl_ctrl.render.style import Style
 
 _FORMS = ("text", "json", "yaml")
 _MOST_CHILDREN = 8

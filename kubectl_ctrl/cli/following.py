@@ -9,7 +9,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.chronicle import Followed
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.model.record import Recorded
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace import Rows, head_lines
 from kubectl_ctrl.render.tracerows import Showing, columns
 

@@ -22,9 +22,8 @@ from kubectl_ctrl.install.parts import Parts, read_parts
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Played, Run
 from kubectl_ctrl.model.rights import Account, CallOf, rights_in, roles
-from kubectl_ctrl.render.attempts import Style
-from kubectl_ctrl.render.queue import moment_text
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
+from kubectl_ctrl.render.style import Style, moment_text
 
 _FORMS = ("", "yaml", "json", "text")
 _QUESTIONS = ("from_trace", "missing", "unused")

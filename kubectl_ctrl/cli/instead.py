@@ -14,8 +14,8 @@ from kubectl_ctrl.cli.recordings import split_words
 from kubectl_ctrl.cli.tree import Asked, grown
 from kubectl_ctrl.errors import CtrlError, NotFound, NotServed
 from kubectl_ctrl.model.inferred import Inferred
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.inferred import inferred_json, inferred_lines
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.tree import tree_lines
 
 _FORMS = ("text", "wide", "json", "jsonl", "yaml")

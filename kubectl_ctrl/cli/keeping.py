@@ -20,8 +20,8 @@ from kubectl_ctrl.history.database import too_open
 from kubectl_ctrl.history.pruning import file_size
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.inventory import Filled, Inventory
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
+from kubectl_ctrl.render.style import Style
 
 _FORMS = ("text", "wide", "json", "yaml")
 _OWN = {"all": ("export", "prune"), "older_than": ("prune",), "run": ("prune",), "to": ("export",), "yes": ("prune",)}

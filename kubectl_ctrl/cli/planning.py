@@ -33,9 +33,10 @@ from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.plan import Effect as Becomes
 from kubectl_ctrl.model.plan import Plan
 from kubectl_ctrl.model.resources import ObjectRef, Resource
-from kubectl_ctrl.render.attempts import Style, call_text
+from kubectl_ctrl.render.attempts import call_text
 from kubectl_ctrl.render.plan import plan_json, plan_lines
 from kubectl_ctrl.render.sides import secrecy_of, sides_of
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.runtime.planned.client import PlanClient
 from kubectl_ctrl.runtime.planned.planning import Planner, PlanOptions

@@ -22,8 +22,8 @@ from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
 from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.sighting import Sighting
-from kubectl_ctrl.render.attempts import Style, timestamp
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
+from kubectl_ctrl.render.style import Style, timestamp
 
 _FORMS = ("text", "wide", "json", "yaml")
 # While watching: how often a change is looked for, and how often "heard of 2s ago" is drawn anew.

@@ -23,8 +23,8 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, NotRecorded, RecordingError, UsageError
 from kubectl_ctrl.model.casefile import Case, case_of, dumps, loads
 from kubectl_ctrl.model.replayed import Replayed
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.replay import replay_json, replay_lines
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.runtime.replay import blessed, replay, why_not
 
 _DIFFERS = 9

@@ -21,7 +21,8 @@ from kubectl_ctrl.model.record import told
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.model.summary import Summary
 from kubectl_ctrl.render.attemptjson import attempt_json
-from kubectl_ctrl.render.attempts import Style, attempt_text, call_text
+from kubectl_ctrl.render.attempts import attempt_text, call_text
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
 from kubectl_ctrl.render.text import escaped
 

@@ -18,7 +18,7 @@ from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace import subject_lines, trace_lines
 from kubectl_ctrl.render.tracerows import Showing
 from kubectl_ctrl.render.waterfall import waterfall_lines

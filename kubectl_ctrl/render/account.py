@@ -13,7 +13,8 @@ from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempts import Style, call_text, cause_text, difference_text, outcome_text, timestamp
+from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
+from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
 
 _LABEL = 10
@@ -79,13 +80,12 @@ def _verdict(account: Account, style: Style) -> str:
 
 def _beside(verdict: str, title: str, right: str, color: str, style: Style) -> list[str]:
     """The verdict, what it is about, and at the right how it is known; on two lines where one is too short."""
-    dash = "—" if style.unicode else "-"
-    text = f"{verdict} {dash} {title}"
+    text = f"{verdict} {style.dash} {title}"
     if style.width is None:
-        return [f"{painted(verdict, color, style)} {dash} {title} {right}"]
+        return [f"{painted(verdict, color, style)} {style.dash} {title} {right}"]
     if len(text) + len(right) < style.width:
         gap = " " * (style.width - len(text) - len(right))
-        return [f"{painted(verdict, color, style)} {dash} {title}{gap}{right}"]
+        return [f"{painted(verdict, color, style)} {style.dash} {title}{gap}{right}"]
     if len(verdict) + len(right) < style.width:
         gap = " " * (style.width - len(verdict) - len(right))
         return [f"{painted(verdict, color, style)}{gap}{right}", title]
@@ -281,10 +281,6 @@ def commands(tries: Sequence[Try], style: Style) -> list[str]:
         tag = painted(f"[{one.risk}]", _RISKS[one.risk], style) + " " * (width - len(one.risk) - 2)
         lines.append(f"{label}{tag}  {escaped(one.command)}")
     return lines
-
-
-def painted(text: str, code: str, style: Style) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if style.color and text else text
 
 
 def single_lines(single: Single, style: Style, *, all_evidence: bool = False) -> list[str]:

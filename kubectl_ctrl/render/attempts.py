@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from textwrap import wrap
 from typing import Any
@@ -17,6 +16,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Changes, Recorded, Why
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
 
 _SHOWN_DIFFERENCES = 2
@@ -27,30 +27,8 @@ _INDENT = "    "
 _CONDITION = re.compile(r"status\.conditions\[type=(?P<type>[^\]]+)\](?:\.(?P<field>\w+))?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
-    """How lines are to look; None as width means that nothing is cut."""
-
-    width: int | None = None
-    color: bool = False
-    unicode: bool = True
-    zone: tzinfo | None = UTC
-    full_times: bool = False  # RFC 3339 with the date, for pipes
-    controllers: bool = False  # name the controller: more than one runs
-    namespace: str | None = None  # said once for the whole run, with the run's id; None: said in every line
-    primaries: Mapping[str, Resource] = field(default_factory=dict)  # of each controller
-
-    @property
-    def arrow(self) -> str:
-        return "→" if self.unicode else "->"
-
-    @property
-    def mark(self) -> str:
-        """Stands where something was cut."""
-        return "…" if self.unicode else "..."
-
-
-_CODES = {Outcome.RETRY: "31", Outcome.TERMINAL: "31", Outcome.DROPPED: "31", Outcome.WAITING: "33"}
+_RED, _YELLOW = "31", "33"
+_COLORS = {Outcome.RETRY: _RED, Outcome.TERMINAL: _RED, Outcome.DROPPED: _RED, Outcome.WAITING: _YELLOW}
 
 
 def attempt_text(attempt: Recorded, style: Style) -> str:
@@ -63,7 +41,7 @@ def attempt_text(attempt: Recorded, style: Style) -> str:
     tail = outcome_text(attempt)
     line = f"{head}  {reason} | {what(attempt)} | "
     if style.width is None or len(line) + len(tail) <= style.width:
-        return line + _painted(tail, attempt, style)
+        return line + painted(tail, outcome_color(attempt), style)
     return "\n".join((cut(f"{head}  {reason}", style.width, mark=style.mark), *_below(attempt, style, style.width)))
 
 
@@ -77,7 +55,7 @@ def _below(attempt: Recorded, style: Style, width: int) -> Iterator[str]:
         tail = outcome_text(replace(attempt, verdict=replace(verdict, message="")))
     line = f"{_INDENT}{cut(done, max(room - len(tail), len(style.mark)), mark=style.mark)} | "
     fits = len(line) + len(tail) <= width
-    yield line + _painted(tail, attempt, style) if fits else cut(line + tail, width, mark=style.mark)
+    yield line + painted(tail, outcome_color(attempt), style) if fits else cut(line + tail, width, mark=style.mark)
     if verdict is not None and apart:
         yield from wrap(escaped(verdict.message), max(width, _LEAST), initial_indent=_INDENT, subsequent_indent=_INDENT)
 
@@ -90,11 +68,6 @@ def _who(attempt: Recorded, style: Style) -> str:
     if style.width is not None:
         who = cut(who, max(style.width // 3, _LEAST), mark=style.mark)
     return f"{who} {attempt.id.rpartition('-')[2] if short else attempt.id}"
-
-
-def timestamp(at: float, style: Style) -> str:
-    moment = datetime.fromtimestamp(at, UTC).astimezone(style.zone)
-    return moment.isoformat(timespec="milliseconds") if style.full_times else moment.strftime("%H:%M:%S")
 
 
 def why(causes: Sequence[Why], total: int, style: Style, primary: Resource | None) -> str:
@@ -260,6 +233,7 @@ def verdict_text(verdict: Verdict) -> str:
     return f"{text}: {escaped(verdict.message)}" if verdict.message else text
 
 
-def _painted(text: str, attempt: Recorded, style: Style) -> str:
-    code = _CODES.get(attempt.verdict.outcome) if attempt.verdict else None
-    return f"\x1b[{code}m{text}\x1b[0m" if style.color and code else text
+def outcome_color(attempt: Recorded) -> str:
+    if attempt.verdict is None:
+        return _RED if attempt.interrupted else ""
+    return _COLORS.get(attempt.verdict.outcome, "")

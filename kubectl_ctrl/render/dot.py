@@ -15,8 +15,9 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempts import Style, call_text, cause_text, difference_text, outcome_text, timestamp
+from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
 from kubectl_ctrl.render.links import Writers, all_calls, writers
+from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.render.text import cut, escaped
 
 _STYLE = Style(unicode=True, zone=UTC)

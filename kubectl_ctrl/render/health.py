@@ -8,10 +8,10 @@ from typing import Any
 from kubectl_ctrl.model.account import Failing, Health, Hot
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.render.account import commands, labelled, painted
+from kubectl_ctrl.render.account import commands, labelled
 from kubectl_ctrl.render.accountjson import SCHEMA, time_json
 from kubectl_ctrl.render.attemptjson import stamp
-from kubectl_ctrl.render.attempts import Style, timestamp
+from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
 
 
@@ -43,7 +43,6 @@ def health_lines(health: Health, style: Style) -> list[str]:
 
 
 def _headline(health: Health, style: Style) -> str:
-    dash = "—" if style.unicode else "-"
     failing = sum(one.count for one in health.failing)
     if failing:
         verdict, color = f"{failing} of {health.objects} objects FAILING", "31"
@@ -51,7 +50,7 @@ def _headline(health: Health, style: Style) -> str:
         verdict, color = f"NOT WORKING ({health.qualifier.standing})", "33"
     else:
         verdict, color = "HEALTHY", "32"
-    title = f" {dash} controller {health.controller}"
+    title = f" {style.dash} controller {health.controller}"
     text = cut(f"{verdict}{title}", style.width, mark=style.mark)
     return painted(text[: len(verdict)], color, style) + text[len(verdict) :]
 

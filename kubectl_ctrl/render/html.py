@@ -21,8 +21,9 @@ from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Branch, Changes, Made, Recorded, Run, Story, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attemptjson import said, stamp
-from kubectl_ctrl.render.attempts import Style, call_text, cause_text, outcome_text, what, why
+from kubectl_ctrl.render.attempts import call_text, cause_text, outcome_text, what, why
 from kubectl_ctrl.render.links import links
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.render.tracks import grouped, laid, micros, span_of
 

@@ -10,8 +10,7 @@ from typing import Any
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.inferred import Evidence, Inferred, Sign
 from kubectl_ctrl.render.attemptjson import stamp
-from kubectl_ctrl.render.attempts import Style
-from kubectl_ctrl.render.queue import moment_text
+from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.render.text import cut, escaped
 
 SCHEMA = "kubectl-ctrl.inferred/v1"
@@ -132,7 +131,7 @@ def _table(rows: list[Cells], found: Inferred, style: Style, now: float) -> Iter
         widths[4] = 0
     elif style.width is not None:
         widths[4] = max(style.width - sum(widths) + widths[4] - len(_GAP) * (len(widths) - 1), _LEAST)
-    yield _painted(_line(header, widths, style), _BOLD, style)
+    yield painted(_line(header, widths, style), _BOLD, style)
     for row, sign in zip(rows, found.signs, strict=True):
         # What gives way is the list of fields, never who wrote them.
         room = None if narrow or style.width is None else widths[4]
@@ -140,7 +139,7 @@ def _table(rows: list[Cells], found: Inferred, style: Style, now: float) -> Iter
         if style.width is not None:
             for text in filter(None, (row[4] if narrow else "", _said(sign, style, now))):
                 below = wrap(text, style.width, initial_indent=_INDENT, subsequent_indent=_INDENT)
-                yield from (_painted(line, _DIM, style) for line in below)
+                yield from (painted(line, _DIM, style) for line in below)
 
 
 def _line(row: Cells, widths: list[int], style: Style) -> str:
@@ -153,11 +152,7 @@ def _line(row: Cells, widths: list[int], style: Style) -> str:
 
 
 def _colored(line: str, sign: Sign, style: Style) -> str:
-    return _painted(line, _RED, style) if sign.warning else line
-
-
-def _painted(line: str, code: str, style: Style) -> str:
-    return f"\x1b[{code}m{line}\x1b[0m" if style.color else line
+    return painted(line, _RED if sign.warning else "", style)
 
 
 # For machines.

@@ -9,8 +9,7 @@ from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attemptjson import stamp
-from kubectl_ctrl.render.attempts import Style
-from kubectl_ctrl.render.queue import moment_text
+from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.render.text import cut, escaped, table
 
 LIST_SCHEMA = "kubectl-ctrl.recording/v1"

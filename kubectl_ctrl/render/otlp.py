@@ -14,8 +14,9 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.record import Made, Recorded, Run, Story, Why
-from kubectl_ctrl.render.attempts import Style, cause_text, difference_text
+from kubectl_ctrl.render.attempts import cause_text, difference_text
 from kubectl_ctrl.render.links import Link, links
+from kubectl_ctrl.render.style import Style
 
 _INTERNAL, _CLIENT = 1, 3  # SpanKind
 _OK, _ERROR = 1, 2  # StatusCode

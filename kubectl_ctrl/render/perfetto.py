@@ -15,8 +15,9 @@ from typing import Any
 from kubectl_ctrl.model.record import Made, Recorded, Run, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attemptjson import said
-from kubectl_ctrl.render.attempts import Style, call_text, difference_text, outcome_text, why
+from kubectl_ctrl.render.attempts import call_text, difference_text, outcome_text, why
 from kubectl_ctrl.render.links import Link, links
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.render.tracks import Span, grouped, laid, micros, span_of
 

@@ -23,8 +23,8 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.sides import secrecy_of, shown_sides
+from kubectl_ctrl.render.style import Style, painted
 from kubectl_ctrl.render.text import cut, escaped
 
 _MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.UNCHANGED: "=", Effect.FOREIGN: "="}
@@ -78,10 +78,10 @@ def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> 
         lines = (f"{head}{_GAP}{change}", f"{head.rstrip()}{_GAP}{change}")
         width = max(map(len, lines)) if style.width is None else style.width
         if fitting := [line for line in lines if len(line) <= width]:
-            yield _painted(fitting[0], row.mark, style)
+            yield _marked(fitting[0], row.mark, style)
             continue
         # The values stand below, in all the room that there is.
-        yield _painted(_fit(head.rstrip(), style), row.mark, style)
+        yield _marked(_fit(head.rstrip(), style), row.mark, style)
         if isinstance(row.change, str):
             yield from wrap(row.change, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
         else:
@@ -277,7 +277,7 @@ def _ending(plan: Plan, style: Style) -> Iterator[str]:
     for one in plan.last:
         who = made + ";" if len(plan.last) == 1 else escaped(str(one.request))
         for line in _folded(f"{who} then {then(one.attempt.verdict)}", style):
-            yield f"\x1b[31m{line}\x1b[0m" if style.color and one.error is not None else line
+            yield painted(line, "31" if one.error is not None else "", style)
 
 
 def then(verdict: Verdict) -> str:
@@ -301,9 +301,8 @@ def then(verdict: Verdict) -> str:
             return f"dropped: {message}"
 
 
-def _painted(line: str, mark: str, style: Style) -> str:
-    code = _COLORS.get(mark) if style.color else None
-    return f"\x1b[{code}m{line[0]}\x1b[0m{line[1:]}" if code else line
+def _marked(line: str, mark: str, style: Style) -> str:
+    return painted(line[0], _COLORS.get(mark, ""), style) + line[1:]
 
 
 def _folded(line: str, style: Style) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Any
 
@@ -12,7 +11,7 @@ from kubectl_ctrl.model.attempt import Depth, State, Waiting
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.sighting import Life, Sighting
 from kubectl_ctrl.render.attemptjson import stamp
-from kubectl_ctrl.render.attempts import Style, timestamp
+from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped, table
 
 SCHEMA = "kubectl-ctrl.queue/v1"
@@ -50,7 +49,7 @@ def queue_lines(look: Look, style: Style) -> list[str]:
 
 
 def _block(sighting: Sighting, look: Look, style: Style) -> list[str]:
-    lines = [_painted(line, sighting.life, style) for line in _head(sighting, look.now, style)]
+    lines = [painted(line, _COLORS.get(sighting.life, ""), style) for line in _head(sighting, look.now, style)]
     state = sighting.state
     if sighting.gaps:
         lost = "1 row" if sighting.gaps == 1 else f"{sighting.gaps} rows"
@@ -133,7 +132,10 @@ def _rows(rows: list[list[str]], wide: bool, style: Style) -> list[str]:
         room = max(style.width - beside, _LEAST)
         shown = [[cut(row[0], room, mark=style.mark), *row[1:]] for row in shown]
     lines = table(shown[1:], header=shown[0]).split("\n")
-    return [lines[0], *(_painted(line, row[1], style) for line, row in zip(lines[1:], rows, strict=True))]
+    return [
+        lines[0],
+        *(painted(line, _COLORS.get(row[1], ""), style) for line, row in zip(lines[1:], rows, strict=True)),
+    ]
 
 
 def _cells(entry: Waiting, shared: str | None, now: float, gone: bool, style: Style) -> list[str]:
@@ -183,19 +185,6 @@ def _crowds(state: State, now: float, wide: bool, style: Style) -> list[str]:
 
 def _for(since: float, now: float, style: Style) -> str:
     return timestamp(since, style) if style.full_times else format_duration(max(now - since, 0.0))
-
-
-def moment_text(at: float, now: float, style: Style) -> str:
-    """A time for people: of another day with its date."""
-    if style.full_times:
-        return timestamp(at, style)
-    day, today = (datetime.fromtimestamp(one, UTC).astimezone(style.zone).date() for one in (at, now))
-    return timestamp(at, style) if day == today else f"{day} {timestamp(at, style)}"
-
-
-def _painted(line: str, what: str, style: Style) -> str:
-    code = _COLORS.get(what)
-    return f"\x1b[{code}m{line}\x1b[0m" if style.color and code else line
 
 
 # For machines.

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
-from kubectl_ctrl.render.attempts import Style, timestamp, verdict_text, why
+from kubectl_ctrl.render.attempts import verdict_text, why
+from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
 
 SCHEMA = "kubectl-ctrl.replay/v1"
@@ -47,12 +48,10 @@ class _Line(NamedTuple):
 
 def _fitted(line: _Line, style: Style) -> str:
     text = cut(line.text, style.width, mark=style.mark)
-    if not style.color:
-        return text
     if code := _COLORS.get(line.sign):
-        return f"\x1b[{code}m{text}\x1b[0m"
+        return painted(text, code, style)
     before, word, after = text.partition(line.loud) if line.loud else (text, "", "")
-    return f"{before}\x1b[31m{word}\x1b[0m{after}" if word else text
+    return f"{before}{painted(word, '31', style)}{after}"
 
 
 def _head(replayed: Replayed, style: Style, code: str) -> Iterator[_Line]:
@@ -62,7 +61,7 @@ def _head(replayed: Replayed, style: Style, code: str) -> Iterator[_Line]:
         f"{attempt.id} at {timestamp(attempt.started, style)}",
         f"today's code: {code}",
     )
-    yield _Line(escaped((" · " if style.unicode else " | ").join(parts)))
+    yield _Line(escaped(style.dot.join(parts)))
     reason = why(attempt.causes, attempt.causes_total, style, primaries[0] if primaries else None)
     yield _Line(f"why: {reason}")
     if replayed.cut:

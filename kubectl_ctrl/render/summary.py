@@ -6,7 +6,8 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import Waiting
 from kubectl_ctrl.model.summary import Failed, Left, Reason, Summary, Unmet
-from kubectl_ctrl.render.attempts import Style, timestamp, verdict_text
+from kubectl_ctrl.render.attempts import verdict_text
+from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.render.text import escaped
 
 _SHOWN = 20

@@ -13,11 +13,11 @@ from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Lived, Recorded, Run, Story, Subject
-from kubectl_ctrl.render.attempts import Style, outcome_text, why
-from kubectl_ctrl.render.queue import moment_text
+from kubectl_ctrl.render.attempts import outcome_text, why
+from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.render.text import cut, escaped, table
 from kubectl_ctrl.render.tracebelow import below, says_the_same
-from kubectl_ctrl.render.tracerows import Columns, Showing, columns, header, painted, row
+from kubectl_ctrl.render.tracerows import Columns, Showing, columns, header, row
 
 _FAILED = (Outcome.RETRY, Outcome.TERMINAL)
 _TELLING = ("Ready", "Available", "Progressing")
@@ -129,9 +129,8 @@ class Rows:
 
 
 def head_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
-    dot = " · " if style.unicode else " | "
-    yield from _joined(_about(story, scene, style), dot, style)
-    yield from _joined(_recorded(story, scene, style), dot, style)
+    yield from _joined(_about(story, scene, style), style)
+    yield from _joined(_recorded(story, scene, style), style)
     plain = []
     if scene.related:
         plain.append("These reconciles are of other objects: it caused them, or they wrote it.")
@@ -215,11 +214,11 @@ def _older(lived: Lived, story: Story, style: Style) -> str:
     return f"an older object of this name: {_count(lived.attempts, 'reconcile')} until {until} (--uid {lived.uid})"
 
 
-def _joined(parts: Iterable[str], dot: str, style: Style) -> Iterator[str]:
+def _joined(parts: Iterable[str], style: Style) -> Iterator[str]:
     """As many parts on a line as fit; what is longer than a line is broken between words."""
     lines = [""]
     for part in parts:
-        longer = f"{lines[-1]}{dot}{part}" if lines[-1] else part
+        longer = f"{lines[-1]}{style.dot}{part}" if lines[-1] else part
         if style.width is not None and lines[-1] and len(longer) > style.width:
             lines.append(f"  {part}")
         else:
@@ -238,9 +237,8 @@ def foot_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
         yield from _labelled("", echoes, style)
     if scene.coming or scene.hint:
         yield ""
-    dot = " · " if style.unicode else " | "
     if scene.coming:
-        yield from _labelled("NEXT", dot.join(scene.coming), style)
+        yield from _labelled("NEXT", style.dot.join(scene.coming), style)
     if scene.hint:
         yield from _labelled("HINT", scene.hint, style)
 

@@ -10,17 +10,10 @@ from textwrap import wrap
 from kubectl_ctrl.model.attempt import Call, Intent, Read
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
-from kubectl_ctrl.render.attempts import Style, answer_text, cause_text, place_text, timestamp
+from kubectl_ctrl.render.attempts import answer_text, cause_text, outcome_color, place_text
+from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
-from kubectl_ctrl.render.tracerows import (
-    Showing,
-    changed_text,
-    interval,
-    outcome_color,
-    painted,
-    said_below,
-    that_matter,
-)
+from kubectl_ctrl.render.tracerows import Showing, changed_text, interval, said_below, that_matter
 from kubectl_ctrl.render.unified import Side, unified_lines
 
 # So many further causes are told one by one without --calls.

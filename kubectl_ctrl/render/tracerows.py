@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import wrap
 
-from kubectl_ctrl.model.attempt import Call, Outcome
+from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Made, Recorded
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempts import Style, call_text, cause_text, changes_text, timestamp, verdict_text, why
-from kubectl_ctrl.render.queue import moment_text
+from kubectl_ctrl.render.attempts import call_text, cause_text, changes_text, outcome_color, verdict_text, why
+from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
 
 # From here on WHY is a column; a narrower terminal gets it on a line of its own.
@@ -31,8 +31,7 @@ _SHORT_ERROR = 72
 _LONG_MESSAGE = 60
 _GAP = "  "
 
-_RED, _YELLOW, _CYAN, _DIM = "31", "33", "36", "2"
-_OUTCOMES = {Outcome.RETRY: _RED, Outcome.TERMINAL: _RED, Outcome.DROPPED: _RED, Outcome.WAITING: _YELLOW}
+_YELLOW, _CYAN, _DIM = "33", "36", "2"
 _WHYS = {
     CauseKind.ADDED: _CYAN,
     CauseKind.MODIFIED: _CYAN,
@@ -243,22 +242,12 @@ def _why_color(attempt: Recorded) -> str:
     return _WHYS.get(attempt.causes[0].kind, _DIM) if attempt.causes else _DIM
 
 
-def outcome_color(attempt: Recorded) -> str:
-    if attempt.verdict is None:
-        return _RED if attempt.interrupted else ""
-    return _OUTCOMES.get(attempt.verdict.outcome, "")
-
-
 def _folded(text: str, width: int) -> list[str]:
     return wrap(text, max(width, _LEAST), break_on_hyphens=False) or [""]
 
 
 def _cell(text: str, color: str, width: int, style: Style) -> str:
     return painted(text, color, style) + " " * max(width - len(text), 0)
-
-
-def painted(text: str, color: str, style: Style) -> str:
-    return f"\x1b[{color}m{text}\x1b[0m" if style.color and color and text else text
 
 
 def interval(first: float, last: float, style: Style) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Branch, Source
-from kubectl_ctrl.render.attempts import Style, timestamp
+from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped, table
 
 # On a terminal so many of one kind below one owner are shown, and the rest is counted.
 _MOST = 20
 _LEAST = 12
-_COLORS = {"True": "32", "False": "31", "Unknown": "33"}
+_COLORS = {"False": "31", "Unknown": "33"}
 
 Row = tuple[str, ...]
 
@@ -30,7 +30,10 @@ def tree_lines(tree: Branch, style: Style, *, now: float) -> list[str]:
         names = max(room - reasons, _LEAST)
         rows = [(_cut(row[0], names, style), row[1], _cut(row[2], reasons, style), row[3]) for row in rows]
     lines = table(rows, header=header).split("\n")
-    return [lines[0], *(_painted(line, row[1], style) for line, row in zip(lines[1:], rows, strict=True))]
+    return [
+        lines[0],
+        *(painted(line, _COLORS.get(row[1], ""), style) for line, row in zip(lines[1:], rows, strict=True)),
+    ]
 
 
 def _below(branch: Branch, above: str, style: Style, now: float) -> Iterator[Row]:
@@ -82,8 +85,3 @@ def _age(branch: Branch, style: Style, now: float) -> str:
 
 def _cut(text: str, width: int, style: Style) -> str:
     return cut(text, width, mark=style.mark)
-
-
-def _painted(line: str, ready: str, style: Style) -> str:
-    code = _COLORS.get(ready)
-    return f"\x1b[{code}m{line}\x1b[0m" if style.color and code and ready != "True" else line

@@ -13,7 +13,7 @@ from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
 from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Changes
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.style import Style, painted
 from kubectl_ctrl.render.text import escaped
 
 _COLORS = {"+": "32", "-": "31"}
@@ -37,7 +37,7 @@ def unified_lines(
     if after is None or (before is None and old.version):
         return _noted(old, new, changes, style)
     lines = list(unified_diff(_lines(before), _lines(after), lineterm="", n=2))[2:]
-    return [_painted(escaped(line), style) for line in lines if not line.startswith("@@")] or ["(no field of note)"]
+    return [_colored(escaped(line), style) for line in lines if not line.startswith("@@")] or ["(no field of note)"]
 
 
 def _noted(old: Side, new: str, changes: Changes, style: Style) -> list[str]:
@@ -50,7 +50,7 @@ def _noted(old: Side, new: str, changes: Changes, style: Style) -> list[str]:
     for one in changes.shown:
         sides = (("-", one.old), ("+", one.new))
         lines += [
-            _painted(f"{sign}{escaped(one.path)}: {_value(side)}", style) for sign, side in sides if side is not ABSENT
+            _colored(f"{sign}{escaped(one.path)}: {_value(side)}", style) for sign, side in sides if side is not ABSENT
         ]
     rest = changes.total - len(changes.shown)
     return [*lines, *([f"and {rest} more differences"] if rest > 0 else [])]
@@ -69,6 +69,5 @@ def _lines(obj: Obj | None) -> list[str]:
     return list(map(escaped, str(text).splitlines()))
 
 
-def _painted(line: str, style: Style) -> str:
-    code = _COLORS.get(line[:1])
-    return f"\x1b[{code}m{line}\x1b[0m" if style.color and code else line
+def _colored(line: str, style: Style) -> str:
+    return painted(line, _COLORS.get(line[:1], ""), style)

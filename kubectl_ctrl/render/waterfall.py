@@ -10,10 +10,11 @@ from textwrap import wrap
 from kubectl_ctrl.model.attempt import Wish
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Made, Recorded, Why
-from kubectl_ctrl.render.attempts import Style, answer_text, cause_text, outcome_text, place_text, timestamp
+from kubectl_ctrl.render.attempts import answer_text, cause_text, outcome_text, place_text
+from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
 from kubectl_ctrl.render.tracebelow import intent_text, read_text
-from kubectl_ctrl.render.tracerows import Showing, changed_text, painted
+from kubectl_ctrl.render.tracerows import Showing, changed_text
 from kubectl_ctrl.render.unified import Side, unified_lines
 
 _WIDEST_BAR = 60
@@ -45,16 +46,15 @@ _COLORS = {"wait": "2", "gap": "2", "read": "36", "write": "32", "failed": "31"}
 
 def waterfall_lines(attempt: Recorded, showing: Showing, style: Style, *, where: str) -> Iterator[str]:
     """`where` says which cluster."""
-    dot = " · " if style.unicode else " | "
     kind = f"{showing.about[0].kind} " if showing.about else ""
-    yield dot.join(
+    yield style.dot.join(
         filter(
             None, (f"{kind}{escaped(str(attempt.request))}", escaped(where), f"{attempt.id} of {attempt.controller}")
         )
     )
     facts = [f"started {timestamp(attempt.started, style)}", f"waited {format_duration(attempt.waited)}"]
     facts += [f"try {attempt.try_no}"] if attempt.try_no > 1 else []
-    yield dot.join([*facts, outcome_text(_short(attempt))])
+    yield style.dot.join([*facts, outcome_text(_short(attempt))])
     yield from _section("WOKEN BY", _causes(attempt, showing, style), style)
     yield from _section("TIME", _time(attempt, style), style)
     yield from _section("READ", (read_text(read) for read in attempt.reads), style, fold=True)

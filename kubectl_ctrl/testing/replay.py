@@ -25,8 +25,8 @@ from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.casefile import Case, dumps, loads
 from kubectl_ctrl.model.record import told
 from kubectl_ctrl.model.replayed import Replayed
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.replay import replay_lines
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Reconciler
 from kubectl_ctrl.runtime.replay import TIMEOUT, replay

@@ -9,7 +9,7 @@ from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Recorded, told
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.style import Style
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z

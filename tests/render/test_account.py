@@ -19,8 +19,8 @@ from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.accountjson import account_json, single_json
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.health import health_json, health_lines
+from kubectl_ctrl.render.style import Style
 from tests.history.findings.made import (
     OURS,
     WEB,

@@ -9,7 +9,8 @@ from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.attempts import Style, attempt_text
+from kubectl_ctrl.render.attempts import attempt_text
+from kubectl_ctrl.render.style import Style
 from tests.render.samples import (
     CREATED,
     INITIAL,

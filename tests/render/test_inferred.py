@@ -11,8 +11,8 @@ import pytest
 from kubectl_ctrl.model.inferred import Evidence, Inferred, Sign
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.inferred import FOOTER, inferred_json, inferred_lines
+from kubectl_ctrl.render.style import Style
 from tests.render.samples import NOON
 
 GOLDEN = Path(__file__).parent / "golden"

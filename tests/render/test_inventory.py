@@ -11,8 +11,8 @@ import pytest
 from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
+from kubectl_ctrl.render.style import Style
 from tests.history.made import FOO, NOON, RUN
 from tests.render.test_schemas import check
 

@@ -14,9 +14,9 @@ from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Plan
 from kubectl_ctrl.model.resources import LEASES, SECRETS
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.plan import plan_json, plan_lines, then
 from kubectl_ctrl.render.sides import secrecy_of, sides_of, unified
+from kubectl_ctrl.render.style import Style
 from tests.render import plans
 from tests.render.plans import FAILED, GROWN, KEPT, MADE, MIXED, NOTHING, OF_A_FILE, RESTLESS
 from tests.render.test_schemas import FOLDER, schema

@@ -17,8 +17,8 @@ from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Changes, Recorded, Why
 from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
-from kubectl_ctrl.render.attempts import Style
 from kubectl_ctrl.render.replay import replay_json, replay_lines
+from kubectl_ctrl.render.style import Style
 from tests.render.test_schemas import check
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -11,7 +11,7 @@ import pytest
 
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import Recorded, Story, Subject
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace import Scene, subject_lines, totals, trace_lines
 from kubectl_ctrl.render.tracerows import Showing
 from kubectl_ctrl.render.waterfall import waterfall_lines

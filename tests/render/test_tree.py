@@ -11,7 +11,7 @@ import pytest
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Branch, Source
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, Resource
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.tree import tree_lines
 from tests.render.samples import FOOS, NOON
 

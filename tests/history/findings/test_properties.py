@@ -17,7 +17,7 @@ from kubectl_ctrl.model.diffs import ABSENT
 from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.account import account_lines
-from kubectl_ctrl.render.attempts import Style
+from kubectl_ctrl.render.style import Style
 from tests.history.findings.made import OURS, WEB, attempt, body, case, held, looked, moment, step, why, wish, wrote
 from tests.history.made import FOOS, NOON, RUN
 
