@@ -37,7 +37,7 @@ from kubectl_ctrl.render.attempts import call_text
 from kubectl_ctrl.render.plan import plan_json, plan_lines
 from kubectl_ctrl.render.sides import secrecy_of, sides_of
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.text import escaped, headed
 from kubectl_ctrl.runtime.planned.client import PlanClient
 from kubectl_ctrl.runtime.planned.planning import Planner, PlanOptions
 from kubectl_ctrl.runtime.planned.world import World
@@ -253,12 +253,9 @@ def _chosen(wanted: _Wanted, resources: Sequence[Resource], what: str) -> Source
 def _introduce(app: App, task: _Task, resolved: Resolved) -> None:
     names = ", ".join(map(str, task.requests[:3])) + (", ..." if len(task.requests) > 3 else "")
     kind = task.controller.spec.primary.kind
-    app.narrate(
-        escaped(
-            f"plan of {task.controller.spec.name} for {kind} {names}"
-            f" on context {guard.context_name(resolved)} ({resolved.server})"
-        )
-    )
+    who = f"plan of {task.controller.spec.name} for {kind} {names}"
+    for line in headed(who, f"on context {guard.context_name(resolved)} ({resolved.server})", app.width):
+        app.narrate(escaped(line))
 
 
 def _narrate(app: App, plan: Plan) -> None:

@@ -24,7 +24,7 @@ from kubectl_ctrl.render.attemptjson import attempt_json
 from kubectl_ctrl.render.attempts import attempt_text, call_text
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.text import escaped, headed
 
 _log = logging.getLogger(__name__)
 
@@ -72,17 +72,12 @@ class Teller:
         where = f"namespace {plan.namespace} (-A for all)" if plan.namespace else "all namespaces"
         election = "on" if plan.elects else "off (local cluster)" if plan.elect == "auto" else "off"
         place = f"context {name} ({plan.resolved.server}), {where}"
-        for line in self._header(f"run {run_id}: {', '.join(names)}", f"on {place}"):
+        for line in headed(f"run {run_id}: {', '.join(names)}", f"on {place}", self._app.width):
             self._app.narrate(escaped(line))
         if plan.as_installed:
             self._app.narrate(f"acting as {', '.join(map(user_of, plan.names))}")
         self._app.narrate(escaped(recording))
         self._app.narrate(f"leader election {election}; Ctrl-C ends it")
-
-    def _header(self, who: str, where: str) -> list[str]:
-        """One line, or two on a terminal that is too narrow for it."""
-        line = f"{who} {where}"
-        return [who, f"  {where}"] if self._app.width and len(line) > self._app.width else [line]
 
     def observer(self, nobody_reads: Callable[[], None]) -> Callable[[Observed], None]:
         """Shows one line per attempt, and from -v 4 on one per call; `nobody_reads` is called once stdout is closed."""

@@ -54,7 +54,7 @@ def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
     dot = " · " if style.unicode else ", "
     rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds} rounds"
     still = f"{dot}all other controllers stand still" if plan.to_fixpoint else ""
-    yield _fit(f"reads live{dot}writes dry-run on server{dot}{rounds}{still}", style)
+    yield from _folded(f"reads live{dot}writes dry-run on server{dot}{rounds}{still}", style)
     if plan.given:
         yield "once the file is applied:"
         yield from _rows(plan, plan.given, style, secrecy)

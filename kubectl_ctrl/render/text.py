@@ -19,6 +19,12 @@ def escaped(text: str) -> str:
     )
 
 
+def headed(who: str, where: str, width: int | None) -> list[str]:
+    """What runs where, in one line, or in two on a terminal that is too narrow for it."""
+    line = f"{who} {where}"
+    return [line] if width is None or len(line) <= width else [who, f"  {where}"]
+
+
 def cut(text: str, width: int | None, *, mark: str = "…") -> str:
     """At most `width` characters, the last of them telling that there was more."""
     if width is None or len(text) <= width:

@@ -57,6 +57,10 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         assert max(map(len, plan_lines(plan, Style(width=width)))) <= width
 
 
+def test_what_a_plan_to_the_end_takes_for_granted_is_said_whole() -> None:
+    assert "all other controllers stand still" in " ".join(text(RESTLESS, STYLES["80"]).split())
+
+
 def test_nothing_that_steers_a_terminal_gets_out() -> None:
     assert "\x1b" not in text(MIXED, PIPE)
     assert "\x1b" not in "\n".join(unified(sides_of(plans.GONE, secrecy_of(NOTHING))))

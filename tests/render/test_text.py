@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_ctrl.render.text import cut, escaped, table
+from kubectl_ctrl.render.text import cut, escaped, headed, table
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,14 @@ from kubectl_ctrl.render.text import cut, escaped, table
 )
 def test_cut_keeps_the_beginning_and_tells_that_there_was_more(text: str, width: int | None, shown: str) -> None:
     assert cut(text, width) == shown
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [(None, ["run of foo on kind"]), (18, ["run of foo on kind"]), (17, ["run of foo", "  on kind"])],
+)
+def test_a_header_takes_two_lines_where_one_is_too_narrow(width: int | None, lines: list[str]) -> None:
+    assert headed("run of foo", "on kind", width) == lines
 
 
 def test_what_drives_a_terminal_is_shown_by_its_number() -> None:
