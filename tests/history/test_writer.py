@@ -228,6 +228,29 @@ def test_f50_what_a_full_disk_never_took_is_counted_with_the_last_words(
     assert run.gaps == 99 - count(path) > 0
 
 
+def test_f50_a_read_only_database_is_told_once_and_what_came_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, really, only_read = recording(tmp_path), database.writable, ["ON"]
+
+    def limited(where: Path) -> sqlite3.Connection:
+        connection = really(where)
+        connection.execute(f"PRAGMA query_only = {only_read[0]}")
+        return connection
+
+    monkeypatch.setattr(database, "writable", limited)
+    with recorder(path) as made:
+        for number in range(1, 20):
+            made.observe(attempt(number))
+        until(lambda: bool(warnings(caplog)))
+        [said] = warnings(caplog)
+        assert f"{str(path)!r} cannot be used: it cannot be written" in said
+        assert said.endswith("Next: make the file and its folder writable")
+        only_read[0] = "OFF"
+        until(lambda: count(path) == 19)
+    assert warnings(caplog)[1:] == ["Recording again."]
+
+
 def test_what_comes_while_nothing_can_be_written_is_bounded_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
