@@ -10,6 +10,7 @@ from kubectl_ctrl.cli import recordings, runlock
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.copying import Places
+from kubectl_ctrl.cli.generations import counted
 from kubectl_ctrl.cli.mishaps import shown
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.cli.sightings import Traces, sightings
@@ -133,8 +134,9 @@ class Cases:
         )
         worked = max((attempt.started for attempt in attempts), default=0.0)
         qualifier = standing(run, moment, self._now, alive=alive, stopped=stopped, worked=worked)
-        unique = {one.id: one for one in attempts}
-        return Work(controller=played, run=run, case=case, attempts=list(unique.values()), qualifier=qualifier)
+        unique = list({one.id: one for one in attempts}.values())
+        known = counted(self._recording, self._cluster, unique)
+        return Work(controller=played, run=run, case=case, attempts=unique, qualifier=qualifier, counted=known)
 
     def runs_of(self, controller: str) -> list[Run]:
         """Newest first; a controller is meant by its name, or by what was typed for it."""

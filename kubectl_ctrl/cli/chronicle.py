@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubectl_ctrl.cli import recordings, runlock
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.generations import counted
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history.findings.case import Case
+from kubectl_ctrl.history.findings.health import savings
 from kubectl_ctrl.history.findings.next import coming
 from kubectl_ctrl.history.findings.standing import standing
 from kubectl_ctrl.model.cause import CauseKind
@@ -22,7 +24,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.sighting import Life, Sighting
 from kubectl_ctrl.render.trace import Scene, totals
 
-# Of an object with more attempts than this the last are counted and told, unless more are asked for.
+# Of an object with more attempts than this the last are looked at, unless more are asked for.
 _MOST = 2000
 # So many attempts at the end are looked through for the object as it was last seen.
 _LOOKED = 20
@@ -138,6 +140,8 @@ class Chronicle:
             at=self._now,
         )
         scene = self._scene(story, attempts, meant)
+        if last:
+            scene = self._counted(story, scene, since)
         return Told(story=story, scene=scene, primaries=self.primaries(runs, resource))
 
     def lived(self, resource: Resource, key: Key) -> list[Lived]:
@@ -197,13 +201,29 @@ class Chronicle:
             hidden=len(meant) - len(story.attempts),
             over=self.over(story.runs),
             object=obj,
-            seen=seen,
+            seen=max(seen, self._heard(run)) if run is not None else seen,
             live=run is not None and self._works(run),
             gone=_gone(story.uid, attempts),
             coming=self._coming(story, run, attempts),
-            hint=_hint(meant),
+            hint=_hint(meant, counted(self._recording, self._cluster, meant)),
             related=_is_related(story, attempts, self.primaries(self.runs, story.resource)),
         )
+
+    def _counted(self, story: Story, scene: Scene, since: float | None) -> Scene:
+        """With the counts of all that is meant, where more of it is recorded than was looked at."""
+        assert story.resource is not None
+        assert story.key is not None
+        counts = self._recording.counts(
+            cluster=self._cluster,
+            resource=story.resource,
+            key=story.key,
+            uid=story.uid,
+            controller=self._controller,
+            since=since,
+        )
+        if counts.attempts <= scene.totals.attempts:
+            return scene
+        return replace(scene, totals=counts, hidden=counts.attempts - len(story.attempts))
 
     def over(self, runs: Sequence[Run]) -> dict[str, str]:
         """Of each run that works no more, or not now, how that came."""
@@ -219,7 +239,13 @@ class Chronicle:
         return found
 
     def _clock(self, at: float) -> str:
-        return f"{format_duration(max(round(self._now - at), 0))} ago"
+        seconds = round(self._now - at)
+        return f"{format_duration(seconds)} ago" if seconds > 0 else "just now"
+
+    def _heard(self, run: Run) -> float:
+        """When the run last told anything: until then it watched."""
+        told = [one.state.at for one in self._moments if one.run == run.id]
+        return run.ended if run.ended is not None else max([run.seen, run.began, *told])
 
     def _works(self, run: Run) -> bool:
         return any(one.life is Life.RUNNING for (name, _), one in self._lives.items() if name == run.id)
@@ -343,12 +369,16 @@ def _in(at: float | None, now: float) -> str:
     return f" in {format_duration(at - now)}" if at > now else " now"
 
 
-def _hint(attempts: Sequence[Recorded]) -> str:
-    noops = [one for one in attempts if one.verdict is not None and not one.writes]
-    if len(noops) < 2:
-        return ""
-    more = f"kubectl ctrl explain {noops[-1].controller} tells what a filter would save"
-    return f"{len(noops)} of {len(attempts)} reconciles changed nothing: {more}"
+def _hint(attempts: Sequence[Recorded], types: AbstractSet[Resource]) -> str:
+    """What a filter would have spared, where it would have held back nothing that was of use."""
+    for controller in dict.fromkeys(one.controller for one in reversed(attempts)):
+        own = [one for one in attempts if one.controller == controller]
+        found = [one for one in savings(own, types) if not one.useful and one.noops > 1]
+        if found:
+            most = max(found, key=lambda one: one.noops)
+            saved = f"when={most.predicate} on {most.resource.kind} would have spared {most.noops} of {len(own):,}"
+            return f"{saved} reconciles, which changed nothing: kubectl ctrl explain {controller}"
+    return ""
 
 
 def _is_related(story: Story, attempts: Sequence[Recorded], primaries: Mapping[str, Resource]) -> bool:

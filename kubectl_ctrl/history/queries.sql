@@ -127,6 +127,16 @@ WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespa
 ORDER BY a.id DESC
 LIMIT :last;
 
+-- name: count_about
+-- Of each run; an attempt that did not learn which object it was about counts for every object of its name.
+SELECT r.id, count(*), coalesce(sum(a.writes), 0), coalesce(sum(a.outcome IN ('retry', 'terminal')), 0),
+    sum(a.outcome IS NULL), min(a.started)
+FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+    JOIN attempt a ON a.id = b.attempt JOIN run r ON r.id = a.run
+WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespace = :namespace AND s.name = :name
+    AND (:uid = '' OR b.uid IN ('', :uid)) AND :controller IN ('', s.controller) AND a.started >= :since
+GROUP BY r.id;
+
 -- name: list_controllers
 -- All that one controller ever did.
 SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document,

@@ -25,7 +25,7 @@ from kubectl_ctrl.history.store import BACKGROUND
 from kubectl_ctrl.model.attempt import Echoed, State, Tally
 from kubectl_ctrl.model.inventory import Amount, Filled
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Cluster, Known, Made, Moment, Recorded, Run, Subject
+from kubectl_ctrl.model.record import Cluster, Counts, Known, Made, Moment, Recorded, Run, Subject
 from kubectl_ctrl.model.resources import Resource
 
 EVER = float("inf")
@@ -203,6 +203,24 @@ class Recording:
             after=self._row_of(after) if after else 0,
         )
         return self._told(rows[::-1])
+
+    def counts(self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[Narrow]) -> Counts:
+        """Of all attempts about an object; `last`, `run` and `after` narrow nothing here."""
+        rows = self._rows(
+            "count_about",
+            cluster=cluster,
+            **_place(resource, key),
+            uid=narrow.get("uid", ""),
+            controller=narrow.get("controller", ""),
+            since=narrow.get("since") or 0.0,
+        )
+        return Counts(
+            attempts=sum(row[1] for row in rows),
+            writes=sum(row[2] for row in rows),
+            errors=sum(row[3] for row in rows),
+            interrupted=sum(row[4] for row in rows if self._dead(self._run(row[0]))),
+            first=min((row[5] for row in rows), default=0.0),
+        )
 
     def whole(self, *, cluster: str, controller: str) -> list[Recorded]:
         """Every attempt of a controller, about whatever object, oldest first."""

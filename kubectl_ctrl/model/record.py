@@ -192,6 +192,18 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many attempts there are about an object, however many of them are looked at."""
+
+    attempts: int = 0
+    reads: int | None = None  # None: not counted
+    writes: int = 0
+    errors: int = 0  # attempts that ended RETRY or TERMINAL
+    interrupted: int = 0
+    first: float = 0.0  # wall time of the first; 0 without any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     """How a controller of a run stood when it was last heard of."""
 

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Lived, Recorded, Run, Story, Subject
+from kubectl_ctrl.model.record import Counts, Lived, Recorded, Run, Story, Subject
 from kubectl_ctrl.render.attempts import outcome_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.render.text import cut, escaped, table
@@ -28,22 +28,10 @@ _ENDLESS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """Counts over all attempts that are meant, also those that are not shown."""
-
-    attempts: int
-    reads: int
-    writes: int
-    errors: int
-    interrupted: int
-    first: float  # wall time of the first; 0 without any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """What stands around the rows."""
 
-    totals: Totals
+    totals: Counts  # over all attempts that are meant, also those that are not shown
     hidden: int = 0  # older attempts that are meant and not shown
     over: Mapping[str, str]  # of each run that is over, how it ended: `ended 10:31:07`
     object: Obj | None = None  # as it was when last seen
@@ -55,8 +43,8 @@ class Scene:
     related: bool = False  # the attempts are about other objects: it caused them, or they wrote it
 
 
-def totals(attempts: Sequence[Recorded]) -> Totals:
-    return Totals(
+def totals(attempts: Sequence[Recorded]) -> Counts:
+    return Counts(
         attempts=len(attempts),
         reads=sum(len(one.reads) for one in attempts),
         writes=sum(len(one.writes) for one in attempts),
@@ -189,7 +177,8 @@ def _age(text: object, now: float) -> str:
 def _recorded(story: Story, scene: Scene, style: Style) -> list[str]:
     counts = scene.totals
     parts = [f"recorded {_by(story, scene, style)}".rstrip()]
-    parts += [_count(counts.attempts, "reconcile"), f"{_count(counts.reads, 'read')}, {_count(counts.writes, 'write')}"]
+    reads = [] if counts.reads is None else [_count(counts.reads, "read")]
+    parts += [_count(counts.attempts, "reconcile"), ", ".join([*reads, _count(counts.writes, "write")])]
     parts.append(_count(counts.errors, "error"))
     if counts.interrupted:
         parts.append(f"{counts.interrupted} interrupted")

@@ -15,10 +15,11 @@ import pytest
 
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.tracing import since
+from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Read, Started, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
-from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Run
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from tests.history.made import FOO, FOOS, NOON, RUN, recording
@@ -68,6 +69,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Told:
 
 
 def attempt(number: int, *causes: Cause, run: Run = MINE, calls: tuple[Call, ...] = (), **said: Any) -> Attempt:
+    reads: tuple[Read, ...] = said.pop("reads", ())
     start = Started(
         id=f"{run.id}-{number}",
         controller=said.pop("controller", "foo"),
@@ -79,7 +81,7 @@ def attempt(number: int, *causes: Cause, run: Run = MINE, calls: tuple[Call, ...
         waited=0.001,
         try_no=1,
     )
-    return Attempt(start=start, took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=calls, reads=())
+    return Attempt(start=start, took=0.04, verdict=Verdict(outcome=Outcome.DONE), calls=calls, reads=reads)
 
 
 def seen(uid: str, key: Key) -> Cause:
@@ -135,6 +137,77 @@ def test_which_reconciles(state: Path, told: Told) -> None:
     for words in (["foo/web", "7"], ["foo/web", "--id=7"], ["foo/web", "r7f3-7"], ["r7f3-7"]):
         assert "· r7f3-7 of foo" in told(*words)
     assert "has no attempt 99" in told("foo/web", "99", code=4)
+
+
+def test_all_that_is_recorded_is_counted_however_little_is_looked_at(
+    state: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_ctrl.cli.chronicle._MOST", 4)
+    failed = Verdict(outcome=Outcome.TERMINAL, message="no")
+    early = [replace(attempt(number, calls=(created(number),)), verdict=failed) for number in range(1, 4)]
+    recording(state, *early, *(attempt(number) for number in range(4, 11)), run=MINE)
+    text = told("foo/web", "--last=2")
+    assert "10 reconciles · 3 writes · 3 errors" in text
+    assert "8 older reconciles not shown" in text
+    assert "6 reconciles · 0 writes · 0 errors" in told("foo/web", "--last=4", "--since=2026-01-01T12:00:05Z")
+
+
+def test_of_a_run_that_is_over_the_object_is_told_as_of_its_end(state: Path, told: Told) -> None:
+    """As explain does: until then it watched, whether or not anything made it reconcile."""
+    late = SystemClock().now()
+    kept = attempt(1, changed("generation", 1), reads=(read(1),))
+    recording(state, kept, run=MINE)
+    first = told("foo/web").splitlines()[0]
+    assert "generation 7" in first
+    assert late - 60 < parse_rfc3339(first.rpartition("as of ")[2]) < late + 60
+
+
+def changed(path: str, number: int) -> Cause:
+    """A change of the Foo's status, which counts generations."""
+    old, new = versioned(number - 1), versioned(number)
+    return Cause(
+        kind=CauseKind.MODIFIED,
+        at=NOON + number,
+        resource=FOOS,
+        key=WEB,
+        uid="uid-web",
+        old_version=f"{number - 1}",
+        new_version=f"{number}",
+        old=old,
+        new=new | {path: {"beat": number}},
+    )
+
+
+def versioned(number: int) -> Obj:
+    meta = {"name": "web", "namespace": "default", "uid": "uid-web", "resourceVersion": f"{number}", "generation": 7}
+    return {"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": meta}
+
+
+def read(number: int) -> Read:
+    found = (("uid-web", f"{number}"),)
+    return Read(verb="get", resource=FOOS, query="default/web", found=found, objects=(versioned(number),))
+
+
+def test_the_hint_names_the_filter_that_would_have_spared_what_changed_nothing(state: Path, told: Told) -> None:
+    beats = [attempt(number, changed("status", number), reads=(read(number),)) for number in range(1, 4)]
+    recording(state, *beats, attempt(4, changed("spec", 4)), run=MINE)
+    text = told("foo/web")
+    assert "HINT  when=generation_changed on Foo would have spared 3 of 4 reconciles, which changed nothing" in text
+    assert "kubectl ctrl explain foo" in text
+
+
+def test_no_hint_where_no_filter_would_help(state: Path, told: Told) -> None:
+    """Retries and timers pass every filter, and so does whatever counts no generation."""
+    failed = Verdict(outcome=Outcome.RETRY, delay=1.0, message="no")
+    timer = Cause(kind=CauseKind.TIMER, at=NOON, attempt="r7f3-1", detail="5s")
+    again = Cause(kind=CauseKind.RETRY, at=NOON, attempt="r7f3-1", count=1, detail="no")
+    recording(state, *(replace(attempt(number, again), verdict=failed) for number in (1, 2, 3)), run=MINE)
+    assert "HINT" not in told("foo/web")
+    recording(state, *(attempt(number, timer, run=OTHER) for number in (1, 2, 3)), run=OTHER)
+    assert "HINT" not in told("foo/web", "--recorded-cluster=staging")
+    plain = replace(MINE, id="r1cc", cluster="c3", context="plain")
+    recording(state, *(attempt(number, changed("status", number), run=plain) for number in (1, 2, 3)), run=plain)
+    assert "HINT" not in told("foo/web", "--recorded-cluster=plain")
 
 
 def test_what_an_object_caused_and_what_wrote_it(state: Path, told: Told) -> None:

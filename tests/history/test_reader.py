@@ -15,7 +15,7 @@ from kubectl_ctrl.model.attempt import Background, Called, Echoed, Observed, Out
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.masking import MASKED
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Cluster, Run, told
+from kubectl_ctrl.model.record import Cluster, Counts, Run, told
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, SECRETS, STATEFULSETS
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, begun, done, owned, read_of, recording, woken, wrote
 from tests.render.samples import CREATED, INITIAL, SCALED, STATUS
@@ -291,3 +291,19 @@ def test_reads_of_several_objects_keep_their_places(tmp_path: Path) -> None:
     start = begun(1)
     with opened(tmp_path, start, done(start, reads=(listed,))) as read:
         assert read.replayable("r7f3-1").reads[0].objects == (NEW, two)
+
+
+def test_what_is_about_an_object_is_counted_without_being_read(tmp_path: Path) -> None:
+    again = begun(1, woken(CauseKind.ADDED, owned("Foo", "web", "u-2", "50")), run="rabc", at=NOON + 1000)
+    cut = begun(2, run="rabc", at=NOON + 1000)
+    recording(tmp_path, *STORY)
+    with opened(tmp_path, again, done(again), cut, run=OTHER_RUN) as read:
+
+        def counts(**narrow: object) -> Counts:
+            return read.counts(cluster="c1", resource=FOOS, key=WEB, **narrow)  # type: ignore[arg-type]
+
+        assert counts() == Counts(attempts=5, writes=2, errors=1, interrupted=1, first=NOON + 1)
+        assert counts(uid="u-web") == Counts(attempts=3, writes=2, errors=1, first=NOON + 1)
+        assert counts(uid="u-2") == Counts(attempts=2, interrupted=1, first=NOON + 1001)
+        assert counts(since=NOON + 3) == Counts(attempts=3, errors=1, interrupted=1, first=NOON + 3)
+        assert counts(controller="bar") == Counts()

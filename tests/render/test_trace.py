@@ -139,13 +139,13 @@ def test_a_write_without_an_answer_says_so() -> None:
     assert "answer unknown" in page(STYLES["120"], story=replace(STORY, attempts=(KILLED,)))
 
 
-LONG = replace(FAILED.verdict, message="RuntimeError: " + "x" * 10_000) if FAILED.verdict else None
+LONG = replace(FAILED.verdict, message="RuntimeError: " + "e" * 10_000) if FAILED.verdict else None
 
 
 @pytest.mark.parametrize("name", ["80", "120", "ascii"])
 def test_a_long_error_takes_three_lines_and_is_not_said_again(name: str) -> None:
     """Whatever an API answers, the reconciles stay in sight; the whole of it stands where one of them is asked for."""
-    cause = replace(RETRIED.causes[0], detail="RuntimeError: " + "x" * 10_000)
+    cause = replace(RETRIED.causes[0], detail="RuntimeError: " + "e" * 10_000)
     failed = [
         replace(FAILED, id=f"r7f3-{number}", causes=(cause,), causes_total=1, calls=(), verdict=LONG)
         for number in (20, 21, 22)
@@ -155,8 +155,8 @@ def test_a_long_error_takes_three_lines_and_is_not_said_again(name: str) -> None
     assert text.count("the same error as #20") == 2
     rows = text[text.index("OUTCOME") : text.index("NEXT")].splitlines()[1:]
     assert max(map(len, rows)) <= int(name if name.isdigit() else 80)
-    assert len([line for line in rows if "xxx" in line]) == 3 + 3  # the error once, and what each was a retry after
-    assert "x" * 10_000 in page(STYLES["pipe"], story=replace(STORY, attempts=tuple(failed))).replace("\n", "")
+    assert len([line for line in rows if "eee" in line]) == 3 + 3  # the error once, and what each was a retry after
+    assert "e" * 10_000 in page(STYLES["pipe"], story=replace(STORY, attempts=tuple(failed))).replace("\n", "")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])

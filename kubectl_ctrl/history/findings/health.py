@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from statistics import quantiles
 
@@ -33,6 +34,7 @@ class Work:
     case: Case  # of no object: how the run stands, and how commands name its cluster
     attempts: Sequence[Recorded]  # of all objects
     qualifier: Qualifier | None
+    counted: AbstractSet[Resource] = frozenset()  # types that are known to count a generation
 
 
 def health(work: Work) -> Health:
@@ -42,7 +44,7 @@ def health(work: Work) -> Health:
     took = [one.took for one in ended if one.took is not None]
     moment = work.case.moment
     failing = tuple(_failing(attempts))
-    savings = tuple(_savings(attempts))
+    found = tuple(savings(attempts, work.counted))
     return Health(
         controller=work.controller.name,
         run=work.run.id,
@@ -55,13 +57,13 @@ def health(work: Work) -> Health:
         attempts=len(attempts),
         failures=sum(_went_wrong(one) for one in attempts),
         retries=sum(any(cause.kind is CauseKind.RETRY for cause in one.causes) for one in attempts),
-        noops=sum(map(_noop, attempts)),
+        noops=sum(map(noop, attempts)),
         took=_spread(took),
         slowest=max(ended, key=lambda one: one.took or 0.0, default=None),
         waited=_spread([one.waited for one in attempts]),
         failing=failing,
         hot=tuple(_hot(attempts)),
-        savings=savings,
+        savings=found,
         held=moment.tally.filtered if moment and moment.tally else (),
         queue=_queue(moment.state.depth) if moment else (),
         gaps=work.run.gaps,
@@ -81,7 +83,7 @@ def _went_wrong(attempt: Recorded) -> bool:
     return attempt.verdict is not None and attempt.verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL)
 
 
-def _noop(attempt: Recorded) -> bool:
+def noop(attempt: Recorded) -> bool:
     """It ended well, and neither wrote nor waits: nothing would be different without it."""
     done = attempt.verdict is not None and attempt.verdict.outcome in (Outcome.DONE, Outcome.AFTER)
     return done and not attempt.writes
@@ -121,7 +123,7 @@ def _hot(attempts: Sequence[Recorded]) -> Iterator[Hot]:
     for key, found in sorted(by.items(), key=lambda item: -len(item[1]))[:_MOST]:
         if len(found) >= _LEAST_HOT and len(found) >= _HOT * share and len(by) > 1:
             cause, because = Counter(map(_leading, found)).most_common(1)[0]
-            noops = sum(map(_noop, found))
+            noops = sum(map(noop, found))
             yield Hot(key=key, attempts=len(found), noops=noops, cause=cause, because=because)
 
 
@@ -141,17 +143,20 @@ def _top(path: str) -> str:
     return path.partition("[")[0].partition(".")[0]
 
 
-def _savings(attempts: Sequence[Recorded]) -> Iterator[Saving]:
-    """Of each resource: the attempts that a filter on the generation would have saved, those that did something too."""
+def savings(attempts: Sequence[Recorded], counted: AbstractSet[Resource]) -> Iterator[Saving]:
+    """Of each resource: the attempts that a filter on the generation would have saved, those that did something too.
+
+    `counted` are the types that have a generation: of all others such a filter lets everything pass.
+    """
     saved: dict[Resource, list[Recorded]] = {}
     for one in attempts:
         resources = {cause.resource for cause in one.causes}
         if len(resources) == 1 and one.causes and all(map(_is_aside, one.causes)) and _all_kept(one):
             resource = next(iter(resources))
-            if resource is not None:
+            if resource in counted and resource is not None:
                 saved.setdefault(resource, []).append(one)
     for resource, found in saved.items():
-        noops = [one for one in found if _noop(one)]
+        noops = [one for one in found if noop(one)]
         if noops:
             paths = _paths(cause for one in noops for cause in one.causes)
             useful = len(found) - len(noops)

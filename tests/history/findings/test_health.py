@@ -6,14 +6,15 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded
-from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
 from tests.history.findings.made import attempt, case, moment, retry, step, why, wrote
 from tests.history.made import FOO, FOOS, NOON, RUN
 
 
 def of(*attempts: Recorded, qualifier: Qualifier | None = None) -> Health:
     shown = case(moment=moment(60), alive=qualifier is None)
-    return health(Work(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier))
+    counted = {FOOS, DEPLOYMENTS}
+    return health(Work(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier, counted=counted))
 
 
 def test_the_numbers_of_a_run() -> None:
@@ -84,6 +85,12 @@ def test_a_filter_that_would_also_hold_back_work_is_told_with_that() -> None:
     worked = attempt(2, rollout, calls=(wrote("2.1", at=2),))
     [saving] = of(attempt(1, rollout), worked).savings
     assert (saving.noops, saving.useful) == (1, 1)
+
+
+def test_a_type_without_generations_is_never_saved_anything() -> None:
+    """A filter on what a ConfigMap does not have lets all of its changes pass."""
+    labelled = why(resource=CONFIGMAPS, changes=step("metadata.labels.app", 1, 2))
+    assert of(attempt(1, labelled), attempt(2, labelled)).savings == ()
 
 
 def test_what_was_not_kept_of_the_causes_is_never_counted_as_saved() -> None:
