@@ -256,7 +256,7 @@ class Chronicle:
             for version in _versions(one, uid):
                 obj = self._recording.body(self._cluster, uid, version)
                 if obj is not None:
-                    return obj, one.started + (one.took or 0.0)
+                    return obj, one.end
         return None, 0.0
 
     def _coming(self, story: Story, run: Run | None, attempts: Sequence[Recorded]) -> tuple[str, ...]:

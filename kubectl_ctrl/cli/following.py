@@ -57,7 +57,7 @@ class _Following:
         if self._rows is None:
             self._begin(attempts)
         new = [one for one in attempts if one.id not in self._shown and not self._is_old(one)]
-        self._show([one for one in new if _over(one)], [one for one in new if not _over(one)])
+        self._show([one for one in new if one.over], [one for one in new if not one.over])
 
     def _is_old(self, attempt: Recorded) -> bool:
         """Whether it began before what was shown first."""
@@ -113,7 +113,3 @@ class _Following:
 def _plain(*parts: Sequence[str]) -> Iterator[str]:
     for part in parts:
         yield from part
-
-
-def _over(attempt: Recorded) -> bool:
-    return attempt.verdict is not None or attempt.interrupted

@@ -39,6 +39,11 @@ class Call:
     def write(self) -> bool:
         return self.verb in WRITES and not self.dry_run
 
+    @property
+    def granted(self) -> bool:
+        """Whether the server answered that it has done what was asked."""
+        return self.code is not None and self.code < 300
+
 
 WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 
@@ -125,6 +130,11 @@ class Verdict:
     error_id: str = ""
     where: str = ""  # file:line of the raise in the reconciler's own code
     last: bool = False  # the run will not come to what follows: each object has one attempt (--once)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the attempt went wrong, as against having to wait or being cut from outside."""
+        return self.outcome in (Outcome.RETRY, Outcome.TERMINAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

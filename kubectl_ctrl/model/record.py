@@ -121,6 +121,30 @@ class Recorded:
     def writes(self) -> tuple[Made, ...]:
         return tuple(made for made in self.calls if made.call.write)
 
+    @property
+    def over(self) -> bool:
+        """Whether it came to an end, or was cut off with its process."""
+        return self.verdict is not None or self.interrupted
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended in an error."""
+        return self.verdict is not None and self.verdict.failed
+
+    @property
+    def outcome(self) -> str:
+        """In one word; of one without a verdict, whether it still runs."""
+        if self.verdict is None:
+            return "interrupted" if self.interrupted else "running"
+        return self.verdict.outcome.value
+
+    @property
+    def end(self) -> float:
+        """When it ended; of one that did not, when the last was heard of it."""
+        if self.took is not None:
+            return self.started + self.took
+        return max([self.started, *(made.call.started + made.call.took for made in self.calls)])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:

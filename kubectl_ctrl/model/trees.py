@@ -117,7 +117,7 @@ def remembered(root: Branch, attempts: Sequence[Recorded], owns: Iterable[Resour
     for attempt in attempts:
         for made in attempt.writes:
             call = made.call
-            if call.resource is None or call.resource not in types or call.subresource or (call.code or 500) >= 400:
+            if call.resource is None or call.resource not in types or call.subresource or not call.granted:
                 continue
             place = (call.resource, (call.namespace, call.name))
             before = known.pop(place, None)

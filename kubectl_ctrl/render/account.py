@@ -287,7 +287,7 @@ def single_lines(single: Single, style: Style, *, all_evidence: bool = False) ->
     """One reconcile: why it ran, what it saw and did, how it ended, and what it caused."""
     attempt = single.attempt
     verdict = attempt.verdict
-    failing = verdict is None or verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL, Outcome.DROPPED)
+    failing = verdict is None or verdict.failed or verdict.outcome is Outcome.DROPPED
     kind = f"{single.resource.kind} " if single.resource else ""
     title = f"reconcile {attempt.id} of {escaped(f'{kind}{attempt.request}')}"
     brief = _ended(attempt)

@@ -86,17 +86,12 @@ def _fact(fact: Fact) -> Fields:
 
 
 def _step(step: Step) -> Fields:
-    verdict = step.attempt.verdict
     return {
         "attempt": step.attempt.id,
         "time": stamp(step.attempt.started),
         "cause": cause_json(step.cause, UTC) if step.cause is not None else None,
         "causesTotal": step.attempt.causes_total,
-        "outcome": verdict.outcome.value
-        if verdict is not None
-        else "interrupted"
-        if step.attempt.interrupted
-        else "running",
+        "outcome": step.attempt.outcome,
         "link": step.link.value if step.link is not None else None,
         "proof": step.proof,
     }

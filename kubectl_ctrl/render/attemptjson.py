@@ -14,7 +14,6 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Source, Why
-from kubectl_ctrl.render.attempts import outcome_text
 
 SCHEMA = "kubectl-ctrl.attempt/v1"
 
@@ -76,7 +75,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
 def _verdict_json(attempt: Recorded) -> dict[str, Any]:
     verdict = attempt.verdict
     if verdict is None:
-        return {"outcome": outcome_text(attempt)}
+        return {"outcome": attempt.outcome}
     return {
         "outcome": verdict.outcome.value,
         "delaySeconds": verdict.delay,

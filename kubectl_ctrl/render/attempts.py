@@ -209,7 +209,7 @@ def answer_text(call: Call) -> str:
 def outcome_text(attempt: Recorded) -> str:
     """How long it took and what follows; of one without a verdict, whether it still runs."""
     if attempt.verdict is None:
-        return "interrupted" if attempt.interrupted else "running"
+        return attempt.outcome
     return f"{format_duration(attempt.took or 0.0)} {verdict_text(attempt.verdict)}"
 
 

@@ -22,7 +22,6 @@ from kubectl_ctrl.render.text import cut, escaped
 
 _STYLE = Style(unicode=True, zone=UTC)
 _WIDEST = 60
-_FAILED = (Outcome.RETRY, Outcome.TERMINAL, Outcome.DROPPED)
 
 
 @dataclass(slots=True)
@@ -84,7 +83,7 @@ def quoted(*lines: str) -> str:
 
 def _looks(attempt: Recorded) -> str:
     """A failure has a doubled border: on paper there is no red."""
-    failed = attempt.verdict is None or attempt.verdict.outcome in _FAILED
+    failed = attempt.verdict is None or attempt.failed or attempt.outcome == Outcome.DROPPED
     return "shape=box, style=rounded, peripheries=2, color=firebrick" if failed else "shape=box, style=rounded"
 
 

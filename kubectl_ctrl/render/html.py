@@ -110,7 +110,7 @@ def _told_facts(story: Story) -> Iterator[tuple[str, str]]:
 def _counts(story: Story) -> str:
     """How many there are, how many of them changed something, and how many failed."""
     wrote = sum(any(not made.call.error for made in attempt.writes) for attempt in story.attempts)
-    failed = sum(outcome(attempt) in ("retry", "terminal") for attempt in story.attempts)
+    failed = sum(attempt.failed for attempt in story.attempts)
     return f"{len(story.attempts)}, of which {wrote} wrote and {failed} failed"
 
 
@@ -163,15 +163,11 @@ def _row(place: int, attempt: Recorded, primary: Resource | None, *, days: bool)
         ("took", "" if attempt.took is None else format_duration(attempt.took)),
         ("why", _safe(why(attempt.causes, attempt.causes_total, _STYLE, primary))),
         ("did", _safe(what(attempt))),
-        (f"out {outcome(attempt)}", _safe(_outcome(attempt))),
+        (f"out {attempt.outcome}", _safe(_outcome(attempt))),
     )
     rest = "".join(f'<td role="cell" class="{name}">{text}</td>' for name, text in cells)
     number = f'<th role="rowheader" scope="row"><a href="#{_safe(attempt.id)}">{_safe(attempt.id)}</a></th>'
     return f'<tr role="row" data-i="{place}">{number}{rest}</tr>\n'
-
-
-def outcome(attempt: Recorded) -> str:
-    return attempt.verdict.outcome.value if attempt.verdict else outcome_text(attempt)
 
 
 def _outcome(attempt: Recorded) -> str:
@@ -255,7 +251,7 @@ def _attempt(attempt: Recorded, base: int, primary: Resource | None) -> Fields:
         "id": attempt.id,
         "object": str(attempt.request),
         "controller": attempt.controller,
-        "outcome": outcome(attempt),
+        "outcome": attempt.outcome,
         "ready": min(micros(attempt.started - attempt.waited), micros(attempt.started)) - base,
         "causes": [_cause(cause, base, primary) for cause in attempt.causes],
     }

@@ -58,9 +58,8 @@ def _resource(attempt: Recorded, cluster: str, run: Run | None) -> Fields:
 
 def _spans(attempt: Recorded, cluster: str, caused: list[Link]) -> list[Fields]:
     trace, root = trace_id(cluster, attempt.id), span_id(cluster, attempt.id)
-    end = _end(attempt)
     status: Fields = {}
-    if attempt.verdict and attempt.verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL):
+    if attempt.verdict and attempt.verdict.failed:
         status = {"code": _ERROR, "message": _text(attempt.verdict.message)}
     elif attempt.verdict and attempt.verdict.outcome is not Outcome.DROPPED:
         status = {"code": _OK}
@@ -70,20 +69,13 @@ def _spans(attempt: Recorded, cluster: str, caused: list[Link]) -> list[Fields]:
         "name": f"reconcile {_text(attempt.controller)}",
         "kind": _INTERNAL,
         "startTimeUnixNano": _nanos(attempt.started),
-        "endTimeUnixNano": _nanos(end),
+        "endTimeUnixNano": _nanos(attempt.end),
         "attributes": _attributes(_told(attempt)),
         "events": [_event(cause) for cause in attempt.causes],
         "links": [_link(link, cluster) for link in caused],
         "status": status,
     }
     return [span, *(_call(made, cluster, trace, root) for made in (*attempt.calls, *attempt.background))]
-
-
-def _end(attempt: Recorded) -> float:
-    """Of an attempt that never ended, the last that is known of it."""
-    if attempt.took is not None:
-        return attempt.started + attempt.took
-    return max((made.call.started + made.call.took for made in attempt.calls), default=attempt.started)
 
 
 def _told(attempt: Recorded) -> Fields:
@@ -98,11 +90,7 @@ def _told(attempt: Recorded) -> Fields:
         "kubectl_ctrl.causes": attempt.causes_total,
         "kubectl_ctrl.echoes": attempt.echoes,
         "kubectl_ctrl.skipped": list(attempt.skipped),
-        "kubectl_ctrl.outcome": verdict.outcome.value
-        if verdict
-        else "interrupted"
-        if attempt.interrupted
-        else "running",
+        "kubectl_ctrl.outcome": attempt.outcome,
         "kubectl_ctrl.delay_seconds": verdict.delay if verdict else 0.0,
         "error.type": verdict.error_id if verdict else "",
         "code.location": verdict.where if verdict else "",

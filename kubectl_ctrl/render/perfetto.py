@@ -124,7 +124,7 @@ def _where(attempt: Recorded) -> str:
 
 def _category(attempt: Recorded) -> str:
     """Slices are found, and in some viewers coloured, by it."""
-    return f"reconcile,{attempt.verdict.outcome.value}" if attempt.verdict else f"reconcile,{outcome_text(attempt)}"
+    return f"reconcile,{attempt.outcome}"
 
 
 def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[int, int], int]) -> Iterator[Event]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from kubectl_ctrl.clock import parse_rfc3339
-from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.durations import format_duration
@@ -19,7 +18,6 @@ from kubectl_ctrl.render.text import cut, escaped, table
 from kubectl_ctrl.render.tracebelow import below, says_the_same
 from kubectl_ctrl.render.tracerows import Columns, Showing, columns, header, row
 
-_FAILED = (Outcome.RETRY, Outcome.TERMINAL)
 _TELLING = ("Ready", "Available", "Progressing")
 _LABEL = 6  # `NEXT`, `HINT` and what separates them from their text
 _LEAST = 24
@@ -48,7 +46,7 @@ def totals(attempts: Sequence[Recorded]) -> Counts:
         attempts=len(attempts),
         reads=sum(len(one.reads) for one in attempts),
         writes=sum(len(one.writes) for one in attempts),
-        errors=sum(one.verdict is not None and one.verdict.outcome in _FAILED for one in attempts),
+        errors=sum(one.failed for one in attempts),
         interrupted=sum(one.interrupted for one in attempts),
         first=attempts[0].started if attempts else 0.0,
     )
@@ -304,5 +302,4 @@ def _narrowed(rows: list[list[str]], titles: list[str], width: int, mark: str) -
 
 
 def _color(last: Recorded) -> str:
-    failed = last.interrupted or (last.verdict is not None and last.verdict.outcome in _FAILED)
-    return "31" if failed else ""
+    return "31" if last.interrupted or last.failed else ""

@@ -228,7 +228,7 @@ def changed_text(made: Made, style: Style) -> str:
 
 def _outcome(attempt: Recorded, style: Style) -> str:
     if attempt.verdict is None:
-        return "interrupted" if attempt.interrupted else "running"
+        return attempt.outcome
     return verdict_text(replace(attempt.verdict, message="") if said_below(attempt, style) else attempt.verdict)
 
 

@@ -18,10 +18,7 @@ def micros(at: float) -> int:
 def span_of(attempt: Recorded) -> Span:
     """From its start to its end. One without an end reaches to its last sign of life; none is shorter than 1 µs."""
     begin = micros(attempt.started)
-    if attempt.took is not None:
-        return begin, max(begin + 1, micros(attempt.started + attempt.took))
-    last = max((made.call.started + made.call.took for made in attempt.calls), default=attempt.started)
-    return begin, max(begin + 1, micros(last))
+    return begin, max(begin + 1, micros(attempt.end))
 
 
 def laid(spans: Sequence[Span]) -> list[tuple[int, Span]]:

@@ -133,7 +133,7 @@ def _bars(attempt: Recorded) -> Iterator[_Bar]:
     start = attempt.started
     yield _Bar(label="in the queue", fact="", start=start - attempt.waited, took=attempt.waited, kind="wait")
     calls = sorted(attempt.calls, key=lambda made: made.call.started)
-    end = _end(attempt)
+    end = attempt.end
     least = (end - start) * _TOLD_GAP
     at = start
     for made in calls:
@@ -143,13 +143,6 @@ def _bars(attempt: Recorded) -> Iterator[_Bar]:
         at = max(at, made.call.started + made.call.took)
     if end - at > least or not calls:
         yield _Bar(label="no call", fact="", start=at, took=max(end - at, 0.0), kind="gap")
-
-
-def _end(attempt: Recorded) -> float:
-    """When it ended; of one that did not, when its last call was heard of."""
-    if attempt.took is not None:
-        return attempt.started + attempt.took
-    return max([attempt.started, *(made.call.started + made.call.took for made in attempt.calls)])
 
 
 def _call(made: Made, end: float) -> _Bar:
@@ -173,7 +166,7 @@ class _Scale:
         self._room = room
         self._start = attempt.started
         self._wait = attempt.waited
-        self._work = max(_end(attempt) - attempt.started, 1e-6)
+        self._work = max(attempt.end - attempt.started, 1e-6)
         self.broken = self._wait > self._work * _LONG_WAIT
         share = _WAIT_SHARE if self.broken else self._wait / (self._wait + self._work)
         self._waiting = share * room

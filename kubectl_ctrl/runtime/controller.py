@@ -23,7 +23,6 @@ from kubectl_ctrl.runtime.echoes import Echoes, Written
 from kubectl_ctrl.runtime.follow import follow
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.options import Run
-from kubectl_ctrl.runtime.verdict import is_failure
 from kubectl_ctrl.runtime.watching import Watching
 from kubectl_ctrl.workqueue.limits import Backoff
 from kubectl_ctrl.workqueue.queue import Queue
@@ -259,7 +258,7 @@ class Controller:
 
     def _note_standing(self, request: Request, verdict: Verdict) -> None:
         before = self.standings.pop(request, None)
-        if is_failure(verdict) or verdict.outcome in (Outcome.WAITING, Outcome.DROPPED):
+        if verdict.failed or verdict.outcome in (Outcome.WAITING, Outcome.DROPPED):
             same = before is not None and before.verdict.message == verdict.message
             since = before.since if before is not None and same else self._clock.now()
             self.standings[request] = Standing(verdict, since)

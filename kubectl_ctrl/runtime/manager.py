@@ -33,7 +33,6 @@ from kubectl_ctrl.runtime.runs import AttemptIds, new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.until import Until
-from kubectl_ctrl.runtime.verdict import is_failure
 from kubectl_ctrl.version import VERSION
 
 _log = logging.getLogger(__name__)
@@ -250,7 +249,7 @@ class Manager:
     def _failed(self, member: Member) -> Iterator[Failed]:
         for request, standing in member.controller.standings.items():
             verdict = standing.verdict
-            if is_failure(verdict) or (self.options.once and verdict.outcome is Outcome.DROPPED):
+            if verdict.failed or (self.options.once and verdict.outcome is Outcome.DROPPED):
                 yield Failed(controller=member.spec.name, request=request, verdict=verdict)
 
     # What can be seen of it.

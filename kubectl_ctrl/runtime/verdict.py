@@ -102,11 +102,6 @@ def judge_error(error: BaseException, where: str = "", about: str = "") -> Verdi
     )
 
 
-def is_failure(verdict: Verdict) -> bool:
-    """Whether the attempt went wrong, as against having to wait or being cut from outside."""
-    return verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL)
-
-
 def describe(error: BaseException) -> str:
     """One error for people: ours are sentences already, of others the type says half."""
     try:

@@ -14,7 +14,6 @@ from kubectl_ctrl.runtime.verdict import (
     NOT_INSTALLED_RETRY,
     SLOW_RETRY,
     AttemptTimeout,
-    is_failure,
     judge_error,
     judge_result,
     where_raised,
@@ -178,7 +177,7 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_only_retries_and_terminal_errors_are_failures() -> None:
-    failed = [outcome for outcome in Outcome if is_failure(Verdict(outcome=outcome))]
+    failed = [outcome for outcome in Outcome if Verdict(outcome=outcome).failed]
     assert failed == [Outcome.RETRY, Outcome.TERMINAL]
 
 

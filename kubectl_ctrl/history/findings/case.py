@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubectl_ctrl.model.account import Risk, Try
@@ -56,7 +56,7 @@ class Case:
     @property
     def ended(self) -> Recorded | None:
         """The last attempt that came to an end, or was cut off."""
-        return next((one for one in reversed(self.attempts) if one.verdict is not None or one.interrupted), None)
+        return next((one for one in reversed(self.attempts) if one.over), None)
 
     @property
     def body(self) -> Body | None:
@@ -94,7 +94,7 @@ class Case:
     def wrote(self, uid: str, before: float) -> Recorded | None:
         """The last attempt that wrote that object before then."""
         for one in reversed(self.attempts):
-            if one.started <= before and any(made.call.uid == uid and _took(made.call.code) for made in one.writes):
+            if one.started <= before and any(made.call.uid == uid and made.call.granted for made in one.writes):
                 return one
         return None
 
@@ -130,22 +130,16 @@ class Case:
         return Try(risk=Risk.WRITE, command=shlex.join(words))
 
 
-def _took(code: int | None) -> bool:
-    return code is not None and code < 300
-
-
 def failed(attempt: Recorded) -> bool:
     """Whether it went wrong, or never came to its end."""
-    if attempt.verdict is None:
-        return attempt.interrupted
-    return attempt.verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL, Outcome.DROPPED)
+    return attempt.interrupted or attempt.failed or attempt.outcome == Outcome.DROPPED
 
 
 def tail(attempts: tuple[Recorded, ...], *outcomes: Outcome) -> list[Recorded]:
     """The attempts at the end that all came out so; one that still runs does not count. Oldest first."""
     found: list[Recorded] = []
     for one in reversed(attempts):
-        if one.verdict is None and not one.interrupted:
+        if not one.over:
             continue
         if one.verdict is None or one.verdict.outcome not in outcomes:
             break
@@ -153,16 +147,6 @@ def tail(attempts: tuple[Recorded, ...], *outcomes: Outcome) -> list[Recorded]:
     return found[::-1]
 
 
-def end_of(attempt: Recorded) -> float:
-    return attempt.started + (attempt.took or 0.0)
-
-
 def short(id_: str) -> str:
     """`r7f3-12` and `r7f3-12.3` as `#12` and `#12.3`."""
     return f"#{id_.rpartition('-')[2]}"
-
-
-def objects_of(attempt: Recorded) -> Iterator[Version]:
-    """(UID, version) of everything that it read."""
-    for read in attempt.reads:
-        yield from read.found

@@ -100,7 +100,7 @@ def _answer(case: Case, step: _Theirs, following: _Theirs | None) -> Call | None
     for attempt in case.attempts:
         for made in attempt.writes:
             call = made.call
-            took = call.code is not None and call.code < 300 and call.uid == step.cause.uid
+            took = call.granted and call.uid == step.cause.uid
             if not took or not step.cause.at <= call.started + call.took or call.started > until:
                 continue
             if any(one.path == step.path and one.new == step.ours for one in made.changes.shown):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubectl_ctrl.history.findings.case import Case, end_of
+from kubectl_ctrl.history.findings.case import Case
 from kubectl_ctrl.history.findings.chain import chain, leading
 from kubectl_ctrl.history.findings.found import Found
 from kubectl_ctrl.model.account import Fact, Finding, Qualifier, Risk, Step
@@ -89,7 +89,7 @@ def _is_step(case: Case, cause: Why) -> bool:
 
 def _appears_in(before: Recorded | None, cause: Why) -> bool:
     """Whether the write appears while the attempt before ran, which made none itself: nobody else has a reason to."""
-    return before is not None and not before.writes and before.started <= cause.at <= end_of(before) + _LATE
+    return before is not None and not before.writes and before.started <= cause.at <= before.end + _LATE
 
 
 def _found(case: Case, turns: list[_Turn], source: Source) -> Found:

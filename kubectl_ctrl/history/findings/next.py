@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.history.findings.case import Case, end_of, short
+from kubectl_ctrl.history.findings.case import Case, short
 from kubectl_ctrl.model.account import Coming, Qualifier, Standing
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
@@ -45,7 +45,7 @@ def _planned(case: Case) -> Coming:
     last = case.last
     if last is None:
         return Coming(text="its first reconcile") if case.entry else Coming(text="nothing is queued")
-    if last.verdict is None and not last.interrupted:
+    if not last.over:
         return Coming(text=f"{short(last.id)} runs; what follows is decided when it ends")
     if case.entry is not None and case.entry.state == "ready":
         return Coming(text="a reconcile is queued, and starts as soon as a worker is free")
@@ -55,7 +55,7 @@ def _planned(case: Case) -> Coming:
 def _decided(last: Recorded) -> Coming:
     if last.verdict is None:
         return Coming(text="nothing is planned: the process ended under it")
-    verdict, at = last.verdict, end_of(last) + last.verdict.delay
+    verdict, at = last.verdict, last.end + last.verdict.delay
     match verdict.outcome:
         case _ if verdict.last:
             return Coming(text="nothing: with --once each object has one attempt")

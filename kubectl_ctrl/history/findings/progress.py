@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from kubectl_ctrl.history.findings.case import Case, end_of, failed, short, tail
+from kubectl_ctrl.history.findings.case import Case, failed, short, tail
 from kubectl_ctrl.history.findings.found import Found
 from kubectl_ctrl.history.findings.gap import rollout
 from kubectl_ctrl.history.findings.scope import aside
@@ -43,7 +43,7 @@ def not_converged(case: Case, qualifier: Qualifier | None) -> Found | None:
 def _failed(case: Case, last: Recorded) -> Found:
     failing = [last]
     for one in case.attempts[::-1]:
-        if one.id == last.id or (one.verdict is None and not one.interrupted):
+        if one.id == last.id or not one.over:
             continue
         if not failed(one):
             break
@@ -61,7 +61,7 @@ def _failed(case: Case, last: Recorded) -> Found:
         why=tuple(facts),
         tries=_tries(case, last, call),
         about=last,
-        evidence=tuple(_call_evidence(last, call)),
+        evidence=tuple(_call_evidence(call)),
         where=last.verdict.where if last.verdict else "",
         call=call,
     )
@@ -73,7 +73,7 @@ def _ended(made: Made, verdict: Verdict | None) -> bool:
 
 
 def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
-    at = end_of(last)
+    at = last.end
     if last.verdict is None:
         sent = [made for made in last.calls if made.call.code is None]
         unknown = f"; the answer of {len(sent)} calls is unknown" if sent else ""
@@ -95,7 +95,7 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
         yield Fact(text="terminal: it is not tried again until something changes", at=at)
 
 
-def _call_evidence(last: Recorded, call: Made | None) -> Iterator[Fact]:
+def _call_evidence(call: Made | None) -> Iterator[Fact]:
     if call is not None:
         error = f": {call.call.error}" if call.call.error else ""
         yield Fact(text=f"call {call.call.id}: {_call_text(call)}{error}", at=call.call.started)
@@ -191,7 +191,7 @@ def _not_ready(case: Case, last: Recorded) -> Found | None:
         fact,
         Fact(
             text=f"reconcile {short(last.id)} ended well and plans nothing more: something has to change",
-            at=end_of(last),
+            at=last.end,
         ),
     )
     tries = (
@@ -210,20 +210,13 @@ def waiting(case: Case, qualifier: Qualifier | None) -> Found | None:
         why = Fact(text=f"reconcile {short(last.id)} runs", at=last.started)
         return Found(finding=Finding.WAITING, since=last.started, why=(why,), tries=tries, about=last)
     entry = case.entry
-    if (
-        entry is not None
-        and entry.state in ("ready", "running")
-        and case.moment
-        and case.moment.state.at > end_of(last)
-    ):
+    if entry is not None and entry.state in ("ready", "running") and case.moment and case.moment.state.at > last.end:
         why = Fact(text=f"a newer change of it is queued ({entry.state}), with {entry.causes} causes", at=entry.since)
         queue = case.ctrl(Risk.READ, "queue", last.controller)
         return Found(finding=Finding.WAITING, since=entry.since, why=(why,), tries=(queue, *tries), about=last)
     if last.verdict.outcome is Outcome.AGAIN:
         passes = tail(case.attempts, Outcome.AGAIN)
-        why = Fact(
-            text=f"{short(last.id)} asked for another pass at once, {len(passes)} in a row by now", at=end_of(last)
-        )
+        why = Fact(text=f"{short(last.id)} asked for another pass at once, {len(passes)} in a row by now", at=last.end)
         return Found(finding=Finding.WAITING, since=passes[0].started, why=(why,), tries=tries, about=last)
     if last.verdict.outcome is Outcome.WAITING:
         return _waits(case, last, last.verdict, qualifier)
@@ -232,17 +225,17 @@ def waiting(case: Case, qualifier: Qualifier | None) -> Found | None:
 
 def _waits(case: Case, last: Recorded, verdict: Verdict, qualifier: Qualifier | None) -> Found:
     since = tail(case.attempts, Outcome.WAITING)[0].started
-    facts = [Fact(text=f"{short(last.id)} waits for {verdict.message}", at=end_of(last))]
+    facts = [Fact(text=f"{short(last.id)} waits for {verdict.message}", at=last.end)]
     refused = [made for made in last.calls if made.call.code in _REFUSED and made.call.error]
     facts += [Fact(text=f"{made.call.id}: {made.call.error}", at=made.call.started) for made in refused[:1]]
-    facts += _blockers(case, last)
+    facts += _blockers(case)
     past = _episodes(case, verdict.message)
     if past:
         usual = median(past)
         times = "once before" if len(past) == 1 else f"median of {len(past)} before"
         longer = "; this one takes longer" if case.now - since > max(_LONG * usual, 1.0) else ""
         facts.append(Fact(text=f"it usually takes {format_duration(usual)} ({times}){longer}"))
-    gaps = tuple(_rollouts(case, last))
+    gaps = tuple(_rollouts(case))
     tries: list[Try] = []
     for one in gaps[:1]:
         place = f"{one.resource.full_name}/{one.key.name}"
@@ -280,17 +273,17 @@ def _alike(one: str, other: str) -> bool:
     return _NUMBER.sub("0", one) == _NUMBER.sub("0", other)
 
 
-def _touched(case: Case, last: Recorded) -> Iterator[tuple[Resource, Key]]:
-    """The objects beside itself that the attempt read or asked for, whose newest state is known."""
+def _touched(case: Case) -> Iterator[tuple[Resource, Key]]:
+    """The objects beside itself whose newest state is known."""
     own = (case.resource, case.key)
     for place in case.bodies:
         if place != own:
             yield place
 
 
-def _blockers(case: Case, last: Recorded) -> Iterator[Fact]:
+def _blockers(case: Case) -> Iterator[Fact]:
     """What the objects that it looks at say is wrong with them."""
-    for resource, key in _touched(case, last):
+    for resource, key in _touched(case):
         body = case.bodies[resource, key]
         for one in _conditions((body.obj or {}).get("status")):
             bad = "True" if one.get("type") in _BAD_WHEN_TRUE else "False"
@@ -298,22 +291,22 @@ def _blockers(case: Case, last: Recorded) -> Iterator[Fact]:
                 yield Fact(text=f"{resource.kind}/{key.name} says {_condition(one)}", source=body.source, at=body.at)
 
 
-def _rollouts(case: Case, last: Recorded) -> Iterator[Gap]:
-    for resource, key in _touched(case, last):
+def _rollouts(case: Case) -> Iterator[Gap]:
+    for resource, key in _touched(case):
         yield from rollout(case, resource, key, case.bodies[resource, key])
 
 
 def converged(case: Case, qualifier: Qualifier | None) -> Found:
     last = case.ended or case.last
     settled = tail(case.attempts, Outcome.DONE, Outcome.AFTER)
-    wrote = next((one for one in case.attempts[::-1] if any(_took(made) for made in one.writes)), None)
+    wrote = next((one for one in case.attempts[::-1] if any(made.call.granted for made in one.writes)), None)
     facts = list(_kept(case, last, wrote))
     if (says := ready(case)) is not None:
         facts.append(says)
     facts += aside(case)
     since = settled[0].started if settled else None
     if wrote is not None and since is not None:
-        since = max(since, end_of(wrote)) if wrote in settled else since
+        since = max(since, wrote.end) if wrote in settled else since
     return Found(
         finding=Finding.CONVERGED,
         since=since,
@@ -333,11 +326,11 @@ def _kept(case: Case, last: Recorded | None, wrote: Recorded | None) -> Iterator
     kept = dict.fromkeys(_place(wish.resource, wish.key.name) for wish in last.wishes if wish.verb == "ensure")
     keeps = f" and keeps {', '.join(list(kept)[:4])}" if kept else ""
     if wrote is last:
-        yield Fact(text=f"reconcile {short(last.id)} succeeded{keeps}", at=end_of(last))
+        yield Fact(text=f"reconcile {short(last.id)} succeeded{keeps}", at=last.end)
     else:
-        yield Fact(text=f"reconcile {short(last.id)} found nothing to change{keeps}", at=end_of(last))
+        yield Fact(text=f"reconcile {short(last.id)} found nothing to change{keeps}", at=last.end)
     if wrote is not None:
-        made = next(made for made in wrote.writes[::-1] if _took(made))
+        made = next(made for made in wrote.writes[::-1] if made.call.granted)
         call = made.call
         sub = f"/{call.subresource}" if call.subresource else ""
         yield Fact(
@@ -347,7 +340,3 @@ def _kept(case: Case, last: Recorded | None, wrote: Recorded | None) -> Iterator
         )
     else:
         yield Fact(text="no write of it is recorded")
-
-
-def _took(made: Made) -> bool:
-    return made.call.code is not None and made.call.code < 300

@@ -147,7 +147,7 @@ def refusals(
             key = (refusal.right, refusal.user)
             before = found.pop(key, None)
             found[key] = replace(refusal, count=1 + (before.count if before else 0))
-        if not lacked and one.call.code is not None and one.call.code < 400:
+        if not lacked and one.call.granted:
             # It was given meanwhile.
             allowed = _proven(one.call, runs[one.run][1])
             found = {key: value for key, value in found.items() if key[0] not in allowed}

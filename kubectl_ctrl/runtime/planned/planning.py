@@ -36,7 +36,7 @@ from kubectl_ctrl.runtime.planned.snapshot import Snapshot, taken
 from kubectl_ctrl.runtime.runs import AttemptIds, new_run
 from kubectl_ctrl.runtime.services import Mute
 from kubectl_ctrl.runtime.status import Schemas
-from kubectl_ctrl.runtime.verdict import describe, is_failure
+from kubectl_ctrl.runtime.verdict import describe
 
 MOST_ROUNDS = 10
 
@@ -181,7 +181,7 @@ def _error(ended: Ended) -> CtrlError | None:
     error = ended.error
     if ended.cut is Cut.TIMEOUT:
         return TimedOut(ended.verdict.message)
-    if error is None or not (is_failure(ended.verdict) or isinstance(error, NotInstalled | NotServed)):
+    if error is None or not (ended.verdict.failed or isinstance(error, NotInstalled | NotServed)):
         return None
     if isinstance(error, CtrlError):
         return error
