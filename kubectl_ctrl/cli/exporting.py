@@ -15,7 +15,8 @@ from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.history.copying import Chosen, Copied, copy, made_anew
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.casefile import case_of, dumps
-from kubectl_ctrl.render.inventory import counted, size_text
+from kubectl_ctrl.render.inventory import size_text
+from kubectl_ctrl.render.text import counted
 
 _RUN = re.compile(r"r[0-9a-z]+")
 

@@ -24,6 +24,7 @@ from kubectl_ctrl.model.record import Played, Run
 from kubectl_ctrl.model.rights import Account, CallOf, rights_in, roles
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
 from kubectl_ctrl.render.style import Style, moment_text
+from kubectl_ctrl.render.text import counted
 
 _FORMS = ("", "yaml", "json", "text")
 _QUESTIONS = ("from_trace", "missing", "unused")
@@ -179,8 +180,7 @@ def _unused(app: App, given: Given, found: Account, form: str) -> None:
 
 def _evidence(app: App, given: Given, found: Account) -> str:
     style = Style(zone=UTC if given["utc"] else None, full_times=not app.terminal)
-    runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
-    attempts = "1 reconcile" if found.attempts == 1 else f"{found.attempts} reconciles"
+    runs, attempts = counted(found.runs, "run"), counted(found.attempts, "reconcile")
     since = moment_text(found.since or 0.0, SystemClock().now(), style)
     return f"{found.controller}: from {runs} and {attempts} with calls, recorded since {since}"
 

@@ -19,6 +19,7 @@ from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.errors import CallError, NotFound, Refused
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of
 from kubectl_ctrl.model.resources import LEASES
+from kubectl_ctrl.render.text import counted
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ async def _pass_deployments(
             count = await _restored(client, repair)
         if count:
             raise Refused(
-                f"{name} already runs in the cluster: {ref_of(deployment)} ({_counted(count, 'replica')}).",
+                f"{name} already runs in the cluster: {ref_of(deployment)} ({counted(count, 'replica')}).",
                 next_step=f"to have it wait while yours runs: {plan.again('--takeover')}",
             )
 
@@ -151,7 +152,3 @@ def _lasts(lease: Obj) -> float:
 
 def _named(lease: Obj) -> str:
     return f"{namespace_of(lease)}/{name_of(lease)}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -35,7 +35,7 @@ from kubectl_ctrl.install.ours import is_marked, is_ours
 from kubectl_ctrl.install.removing import Installed, Remover, installed, wait_until_gone
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.text import counted, escaped
 
 _SHOWN = 10
 _STOPPING = 45.0
@@ -197,7 +197,7 @@ class Job:
         counts: dict[str, int] = {}
         for one in of_crd:
             counts[one.ref.namespace] = counts.get(one.ref.namespace, 0) + 1
-        total = _objects(len(of_crd))
+        total = counted(len(of_crd), "object")
         parts = [f"{count} in namespace {space}" for space, count in sorted(counts.items()) if space]
         return total + (f": {', '.join(parts)}" if parts else "")
 
@@ -255,7 +255,7 @@ class Job:
         for crd in found.installed.crds:
             app.narrate(f"{found.name}: {shown(ref_of(crd))} stays with its objects; --crds=delete takes them too")
         if count := len(found.marked):
-            told = f"{_objects(count)} {'has' if count == 1 else 'have'} a finalizer of it"
+            told = f"{counted(count, 'object')} {'has' if count == 1 else 'have'} a finalizer of it"
             app.narrate(f"{found.name}: {told}, and cannot go while it does not run")
 
     async def _clean(self) -> None:
@@ -284,7 +284,7 @@ class Job:
         if left:
             names, were = "; ".join(map(str, left[:_SHOWN])), "was" if len(left) == 1 else "were"
             raise TimedOut(
-                f"{_objects(len(left))} {were} not gone within {format_duration(wish.drain)}: {names}.",
+                f"{counted(len(left), 'object')} {were} not gone within {format_duration(wish.drain)}: {names}.",
                 next_step="controller, rights and CRDs are still there; help whoever holds them, and run it again",
             )
         for crd in found.installed.crds:
@@ -362,8 +362,9 @@ class Job:
         if self._wish.dry_run == "none":
             late = await Drain(self._here.client, going, self._found.name).holding()
             if late:
+                names = "; ".join(map(str, late[:_SHOWN]))
                 raise Refused(
-                    f"{_objects(len(late))} came since, so the CRDs stay: {'; '.join(map(str, late[:_SHOWN]))}.",
+                    f"{counted(len(late), 'object')} came since, so the CRDs stay: {names}.",
                     next_step=self._wish.again,
                 )
         for crd in going:
@@ -382,10 +383,6 @@ class Job:
 def _is_served(one: Held, places: Sequence[Place]) -> bool:
     """Whether somebody runs who looks after the place where the object lies."""
     return any(place.overlaps(one.ref.namespace) for place in places)
-
-
-def _objects(count: int) -> str:
-    return "1 object" if count == 1 else f"{count} objects"
 
 
 def _places(places: Sequence[Place]) -> str:

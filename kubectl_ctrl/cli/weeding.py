@@ -11,7 +11,8 @@ from kubectl_ctrl.errors import Refused, UsageError
 from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, file_size
 from kubectl_ctrl.history.pruning import prune as removed
 from kubectl_ctrl.model.inventory import Filled, Inventory
-from kubectl_ctrl.render.inventory import counted, runs_table, size_text
+from kubectl_ctrl.render.inventory import runs_table, size_text
+from kubectl_ctrl.render.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

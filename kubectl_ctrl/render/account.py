@@ -15,7 +15,7 @@ from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.render.text import counted, cut, escaped
 
 _LABEL = 10
 _LEAST = 30
@@ -96,7 +96,7 @@ def _by(account: Account, style: Style) -> Iterator[str]:
     if account.controller:
         who = f"by {account.controller}, run {account.run}" if account.run else f"by {account.controller}"
         where = f", context {account.context}" if account.context else ""
-        reconciles = "1 reconcile" if account.attempts == 1 else f"{account.attempts} reconciles"
+        reconciles = counted(account.attempts, "reconcile")
         looked = f"the last {reconciles} looked at" if account.cut else f"{reconciles} recorded"
         text = f"{who}{where}; {looked}"
         yield painted(cut(escaped(text), style.width, mark=style.mark), "2", style)
@@ -137,7 +137,7 @@ def _started(account: Account, run: str, style: Style) -> Iterator[str]:
         yield f"{_number(first.attempt, run)} has no recorded cause"
         return
     merged = first.attempt.causes_total - 1
-    more = f"; {merged} more {'event' if merged == 1 else 'events'} merged" if merged > 0 else ""
+    more = f"; {counted(merged, 'more event')} merged" if merged > 0 else ""
     absent = "was not looked at" if account.cut else "is not recorded"
     unknown = f"; {first.cause.attempt} {absent}" if first.cause.attempt else ""
     told = cause_text(first.cause, style, None)

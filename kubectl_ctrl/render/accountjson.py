@@ -8,10 +8,8 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Any
 
-from kubectl_ctrl.model.account import Account, Fact, Gap, Single, Step, Try
-from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
-from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.render.attemptjson import attempt_json, call_json, cause_json, said, stamp
+from kubectl_ctrl.model.account import Account, Fact, Gap, Qualifier, Single, Step, Try
+from kubectl_ctrl.render.attemptjson import attempt_json, call_json, cause_json, said, sides_json, stamp, time_json
 
 SCHEMA = "kubectl-ctrl.explanation/v1"
 
@@ -29,7 +27,7 @@ def account_json(account: Account) -> Fields:
         "since": time_json(account.since),
         "source": account.source.value,
         "asOf": time_json(account.qualifier.since) if account.qualifier else stamp(account.now),
-        "qualifier": _qualifier(account),
+        "qualifier": qualifier_json(account.qualifier),
         "resource": account.resource.full_name,
         "kind": account.resource.kind,
         "namespace": account.key.namespace,
@@ -51,7 +49,7 @@ def account_json(account: Account) -> Fields:
         "where": account.where,
         "call": call_json(account.call, UTC) if account.call is not None else None,
         "next": [{"text": one.text, "time": time_json(one.at)} for one in account.next],
-        "try": [_try(one) for one in account.tries],
+        "try": [try_json(one) for one in account.tries],
         "evidence": [_fact(fact) for fact in account.evidence],
         "notes": list(account.notes),
     }
@@ -66,17 +64,12 @@ def single_json(single: Single) -> Fields:
         "attempt": attempt_json(single.attempt),
         "chain": [_step(step) for step in single.chain],
         "caused": [_fact(fact) for fact in single.caused],
-        "try": [_try(one) for one in single.tries],
+        "try": [try_json(one) for one in single.tries],
         "evidence": [_fact(fact) for fact in single.evidence],
     }
 
 
-def time_json(at: float | None) -> str | None:
-    return None if at is None else stamp(at)
-
-
-def _qualifier(account: Account) -> Fields | None:
-    one = account.qualifier
+def qualifier_json(one: Qualifier | None) -> Fields | None:
     return None if one is None else {"controller": one.standing.value, "since": stamp(one.since), "text": one.text}
 
 
@@ -98,18 +91,17 @@ def _step(step: Step) -> Fields:
 
 
 def _gap(gap: Gap) -> Fields:
-    sides = {"want": gap.want, "live": gap.live}
     return {
         "resource": gap.resource.full_name,
         "namespace": gap.key.namespace,
         "name": gap.key.name,
         "path": gap.path,
-        **{name: MASK if value is HIDDEN else value for name, value in sides.items() if value is not ABSENT},
+        **sides_json(want=gap.want, live=gap.live),
         "owners": list(gap.owners),
         "source": gap.source.value,
         "time": time_json(gap.at),
     }
 
 
-def _try(one: Try) -> Fields:
+def try_json(one: Try) -> Fields:
     return {"risk": one.risk.value, "command": one.command}

@@ -51,25 +51,31 @@ def stamp(at: float, zone: tzinfo = UTC) -> str:
     return datetime.fromtimestamp(at, zone).isoformat(timespec="microseconds")
 
 
+def time_json(at: float | None) -> str | None:
+    """A time that may not be known."""
+    return None if at is None else stamp(at)
+
+
 def seconds(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
 
 
 def changes_json(changes: Changes) -> list[dict[str, Any]]:
-    return [_difference_json(difference) for difference in changes.shown]
+    return [difference_json(difference) for difference in changes.shown]
+
+
+def difference_json(difference: Difference) -> dict[str, Any]:
+    return {"path": difference.path, **sides_json(old=difference.old, new=difference.new)}
+
+
+def sides_json(**sides: Any) -> dict[str, Any]:
+    """What stands on each side; one that has nothing there has no value (null is one), a hidden one says so."""
+    return {name: MASK if value is HIDDEN else value for name, value in sides.items() if value is not ABSENT}
 
 
 def said(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Only the facts that say something."""
     return {name: value for name, value in facts.items() if value}
-
-
-def _difference_json(difference: Difference) -> dict[str, Any]:
-    """A side that has nothing there has no value; null is one."""
-    sides = (("old", difference.old), ("new", difference.new))
-    return {"path": difference.path} | {
-        name: MASK if value is HIDDEN else value for name, value in sides if value is not ABSENT
-    }
 
 
 def _verdict_json(attempt: Recorded) -> dict[str, Any]:

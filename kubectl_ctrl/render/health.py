@@ -9,10 +9,10 @@ from kubectl_ctrl.model.account import Failing, Health, Hot
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.account import commands, labelled
-from kubectl_ctrl.render.accountjson import SCHEMA, time_json
-from kubectl_ctrl.render.attemptjson import stamp
+from kubectl_ctrl.render.accountjson import SCHEMA, qualifier_json, try_json
+from kubectl_ctrl.render.attemptjson import stamp, time_json
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.render.text import counted, cut, escaped
 
 
 def health_lines(health: Health, style: Style) -> list[str]:
@@ -28,10 +28,7 @@ def health_lines(health: Health, style: Style) -> list[str]:
         ("SAVE", _savings(health)),
         (
             "HELD",
-            (
-                f"{count} {'change' if count == 1 else 'changes'} by {escaped(repr(name))}"
-                for name, count in health.held
-            ),
+            (f"{counted(count, 'change')} by {escaped(repr(name))}" for name, count in health.held),
         ),
         ("QUEUE", (", ".join(f"{count} {name}" for name, count in health.queue) or "empty",)),
         ("GAPS", (f"{health.gaps} rows could not be recorded",) if health.gaps else ()),
@@ -57,8 +54,7 @@ def _headline(health: Health, style: Style) -> str:
 
 def _by(health: Health, style: Style) -> str:
     context = f", context {health.context}" if health.context else ""
-    objects = "1 object" if health.objects == 1 else f"{health.objects} objects"
-    text = f"run {health.run}{context}, since {timestamp(health.began, style)}; {objects}"
+    text = f"run {health.run}{context}, since {timestamp(health.began, style)}; {counted(health.objects, 'object')}"
     return cut(escaped(text), style.width, mark=style.mark)
 
 
@@ -151,15 +147,7 @@ def health_json(health: Health) -> dict[str, Any]:
         "run": health.run,
         "context": health.context,
         "asOf": time_json(health.qualifier.since) if health.qualifier else stamp(health.now),
-        "qualifier": (
-            {
-                "controller": health.qualifier.standing.value,
-                "since": stamp(health.qualifier.since),
-                "text": health.qualifier.text,
-            }
-            if health.qualifier
-            else None
-        ),
+        "qualifier": qualifier_json(health.qualifier),
         "began": stamp(health.began),
         "objects": health.objects,
         "attempts": health.attempts,
@@ -184,5 +172,5 @@ def health_json(health: Health) -> dict[str, Any]:
         "heldBack": dict(health.held),
         "queue": dict(health.queue),
         "gaps": health.gaps,
-        "try": [{"risk": one.risk.value, "command": one.command} for one in health.tries],
+        "try": list(map(try_json, health.tries)),
     }

@@ -15,12 +15,10 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 
-from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Branch, Changes, Made, Recorded, Run, Story, Why
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attemptjson import said, stamp
+from kubectl_ctrl.render.attemptjson import changes_json, said, stamp
 from kubectl_ctrl.render.attempts import call_text, cause_text, outcome_text, what, why
 from kubectl_ctrl.render.links import links
 from kubectl_ctrl.render.style import Style
@@ -302,11 +300,4 @@ def _call(made: Made, base: int) -> Fields:
 
 
 def _changes(changes: Changes) -> Fields:
-    return {"changes": list(map(_difference, changes.shown)), "unshown": changes.total - len(changes.shown)}
-
-
-def _difference(difference: Difference) -> Fields:
-    sides = (("old", difference.old), ("new", difference.new))
-    return {"path": difference.path} | {
-        name: MASK if value is HIDDEN else value for name, value in sides if value is not ABSENT
-    }
+    return {"changes": changes_json(changes), "unshown": changes.total - len(changes.shown)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.inferred import Evidence, Inferred, Sign
-from kubectl_ctrl.render.attemptjson import stamp
+from kubectl_ctrl.render.attemptjson import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.render.text import cut, escaped
 
@@ -174,8 +174,7 @@ def inferred_json(found: Inferred) -> dict[str, Any]:
         "observedGeneration": found.observed,
         "deleting": found.deleting,
         "conditions": [
-            {"type": name, "status": status, "since": None if since is None else stamp(since)}
-            for name, status, since in found.standing
+            {"type": name, "status": status, "since": time_json(since)} for name, status, since in found.standing
         ],
         "signs": [_sign(one) for one in found.signs],
         "lacking": list(found.lacking),
@@ -188,7 +187,7 @@ def _sign(sign: Sign) -> dict[str, Any]:
         "evidence": sign.evidence.value,
         "by": list(sign.by),
         "count": sign.count,
-        "first": None if sign.first is None else stamp(sign.first),
+        "first": time_json(sign.first),
         "warning": sign.warning,
     }
     if sign.evidence is Evidence.FIELDS:

@@ -8,9 +8,9 @@ from typing import Any
 from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attemptjson import stamp
+from kubectl_ctrl.render.attemptjson import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text
-from kubectl_ctrl.render.text import cut, escaped, table
+from kubectl_ctrl.render.text import counted, cut, escaped, table
 
 LIST_SCHEMA = "kubectl-ctrl.recording/v1"
 RUN_SCHEMA = "kubectl-ctrl.run/v1"
@@ -30,11 +30,6 @@ def size_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def runs_table(found: Inventory, style: Style, *, wide: bool = False) -> str:
@@ -183,7 +178,7 @@ def _run_json(one: Filled) -> dict[str, Any]:
         "process": {"pid": run.pid, "host": run.host, "version": run.program},
         "began": stamp(run.began),
         "lastSeen": stamp(run.seen),
-        "ended": None if run.ended is None else stamp(run.ended),
+        "ended": time_json(run.ended),
         "state": _word(one),
         "attempts": one.attempts,
         "errors": one.failures,

@@ -16,16 +16,17 @@ from typing import Any, NamedTuple
 
 from kubectl_ctrl.model.attempt import Attempt, Intent, Outcome, Verdict
 from kubectl_ctrl.model.conditions import find
-from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, HIDDEN, Difference, Marker, diff
+from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, Difference, Marker, diff
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, is_secret
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.render.attemptjson import difference_json
 from kubectl_ctrl.render.sides import secrecy_of, shown_sides
 from kubectl_ctrl.render.style import Style, painted
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.render.text import counted, cut, escaped
 
 _MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.UNCHANGED: "=", Effect.FOREIGN: "="}
 _COLORS = {"+": "32", "-": "31", "~": "33", "=": "2"}
@@ -52,9 +53,8 @@ def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
     """The whole plan."""
     plan, secrecy = _quiet(plan), secrecy_of(plan)
     dot = " · " if style.unicode else ", "
-    rounds = "1 round" if plan.rounds == 1 else f"{plan.rounds} rounds"
     still = f"{dot}all other controllers stand still" if plan.to_fixpoint else ""
-    yield from _folded(f"reads live{dot}writes dry-run on server{dot}{rounds}{still}", style)
+    yield from _folded(f"reads live{dot}writes dry-run on server{dot}{counted(plan.rounds, 'round')}{still}", style)
     if plan.given:
         yield "once the file is applied:"
         yield from _rows(plan, plan.given, style, secrecy)
@@ -138,8 +138,7 @@ def _told(fate: Fate) -> list[str]:
     aside = [] if fate.checked else [_UNCHECKED]
     match fate.effect:
         case Effect.CREATED:
-            count = _count(fate.after or {})
-            told = f"created ({count} field{'s' if count != 1 else ''})"
+            told = f"created ({counted(_count(fate.after or {}), 'field')})"
         case Effect.DELETED:
             told = "deleted"
         case Effect.FOREIGN:
@@ -215,9 +214,9 @@ def _value(value: Any) -> str:
         case bool():
             return str(value).lower()
         case dict():
-            return f"{{{len(value)} field{'s' if len(value) != 1 else ''}}}"
+            return f"{{{counted(len(value), 'field')}}}"
         case list():
-            return f"[{len(value)} item{'s' if len(value) != 1 else ''}]"
+            return f"[{counted(len(value), 'item')}]"
         case "":
             return '""'
     return escaped(str(value))
@@ -267,7 +266,7 @@ def _event(intent: Intent) -> str:
 
 def _ending(plan: Plan, style: Style) -> Iterator[str]:
     count = len(plan.changed)
-    made = f"{count} change{'s' if count != 1 else ''}" if count else "nothing to change"
+    made = counted(count, "change") if count else "nothing to change"
     if not plan.settled:
         still = [step for one in plan.last for step in one.steps if step.changes]
         names = ", ".join(dict.fromkeys(step_text(step, plan.requests[0].namespace) for step in still))
@@ -350,17 +349,7 @@ def _fate_json(fate: Fate, secrecy: Secrecy, *, objects: bool) -> dict[str, Any]
 def _changed_json(fate: Fate, secrecy: Secrecy) -> list[dict[str, Any]]:
     if fate.effect is not Effect.CHANGED:
         return []
-    return [
-        {
-            "path": one.path,
-            **{
-                name: MASK if side is HIDDEN else side
-                for name, side in (("old", one.old), ("new", one.new))
-                if side is not ABSENT
-            },
-        }
-        for one in differences_of(fate, secrecy)
-    ]
+    return list(map(difference_json, differences_of(fate, secrecy)))
 
 
 def _pass_json(one: Pass) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Depth, State, Waiting
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.sighting import Life, Sighting
-from kubectl_ctrl.render.attemptjson import stamp
+from kubectl_ctrl.render.attemptjson import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped, table
+from kubectl_ctrl.render.text import counted, cut, escaped, table
 
 SCHEMA = "kubectl-ctrl.queue/v1"
 
@@ -52,8 +52,7 @@ def _block(sighting: Sighting, look: Look, style: Style) -> list[str]:
     lines = [painted(line, _COLORS.get(sighting.life, ""), style) for line in _head(sighting, look.now, style)]
     state = sighting.state
     if sighting.gaps:
-        lost = "1 row" if sighting.gaps == 1 else f"{sighting.gaps} rows"
-        lines.append(f"  {lost} of its recording were lost, so this may be old")
+        lines.append(f"  {counted(sighting.gaps, 'row')} of its recording were lost, so this may be old")
     if state is None or sighting.life is Life.ENDED:
         return lines
     # Of one that is gone its last word is told: what was so then, and for how long it had been so.
@@ -179,7 +178,7 @@ def _crowds(state: State, now: float, wide: bool, style: Style) -> list[str]:
         for one in (state.crowds if wide else state.crowds[:5])
     ]
     rest = state.namespaces - len(rows)
-    more = [f"and {rest} more namespaces" if rest > 1 else "and 1 more namespace"] if rest else []
+    more = [f"and {counted(rest, 'more namespace')}"] if rest else []
     return ["", *table(rows, header=["NAMESPACE", "READY", "OLDEST"]).split("\n"), *more]
 
 
@@ -238,7 +237,7 @@ def _entries(entries: Iterable[Waiting]) -> Iterator[dict[str, Any]]:
             "name": entry.request.name,
             "state": str(entry.state),
             "since": stamp(entry.since),
-            "due": None if entry.due is None else stamp(entry.due),
+            "due": time_json(entry.due),
             "failures": entry.failures,
             "causes": entry.causes,
             "attempt": entry.attempt,

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
+from kubectl_ctrl.render.attemptjson import sides_json
 from kubectl_ctrl.render.attempts import verdict_text, why
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.render.text import counted, cut, escaped
 
 SCHEMA = "kubectl-ctrl.replay/v1"
 
@@ -146,20 +147,16 @@ def _verdict(replayed: Replayed, style: Style) -> _Line:
     """The last line: same or not, and how much of it."""
     writes = [one for one in replayed.writes if one.fate is not Fate.UNREACHED]
     if replayed.same:
-        reads = _counted(len(replayed.case.attempt.reads), "recorded read")
-        parts = [_counted(len(writes), "write"), _counted(len(replayed.events), "event")]
+        reads = counted(len(replayed.case.attempt.reads), "recorded read")
+        parts = [counted(len(writes), "write"), counted(len(replayed.events), "event")]
         return _Line(f"SAME: {', '.join(parts)}, {reads}")
     wrong = [one for one in writes if one.fate is not Fate.SAME]
     events = [one for one in replayed.events if one.fate is not Fate.SAME]
-    parts = [f"{len(wrong)} of {_counted(len(writes), 'write')}"] if wrong else []
-    parts += [_counted(len(events), "event")] if events else []
+    parts = [f"{len(wrong)} of {counted(len(writes), 'write')}"] if wrong else []
+    parts += [counted(len(events), "event")] if events else []
     parts += ["the outcome"] if replayed.outcome else []
     parts += ["a read that was not recorded"] if replayed.unknown else []
     return _Line(f"DIFFERS: {', '.join(parts)} (recorded {style.arrow} today)", loud="DIFFERS")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 # --- for machines
@@ -180,7 +177,7 @@ def replay_json(replayed: Replayed, *, code: str) -> dict[str, Any]:
         "writes": [_finding(one) for one in replayed.writes],
         "events": [_finding(one) for one in replayed.events],
         "unknownRead": _finding(replayed.unknown) if replayed.unknown else None,
-        "outcome": [_difference(one) for one in replayed.outcome],
+        "outcome": [_compared(one) for one in replayed.outcome],
     }
 
 
@@ -195,12 +192,9 @@ def _finding(one: Finding) -> dict[str, Any]:
     return {
         **told,
         **{name: value for name, value in more.items() if value},
-        "changes": [_difference(change) for change in one.changes],
+        "changes": [_compared(change) for change in one.changes],
     }
 
 
-def _difference(one: Difference) -> dict[str, Any]:
-    """A side that was not there is left out."""
-    sides = {"recorded": one.old, "today": one.new}
-    shown = {side: MASK if value is HIDDEN else value for side, value in sides.items() if value is not ABSENT}
-    return {"path": one.path, **shown}
+def _compared(one: Difference) -> dict[str, Any]:
+    return {"path": one.path, **sides_json(recorded=one.old, today=one.new)}

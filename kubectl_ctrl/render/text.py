@@ -32,6 +32,11 @@ def cut(text: str, width: int | None, *, mark: str = "…") -> str:
     return text[: max(width - len(mark), 0)] + mark
 
 
+def counted(number: int, noun: str, many: str = "") -> str:
+    """`1 run`, `2,000 runs`."""
+    return f"{number:,} {noun if number == 1 else many or noun + 's'}"
+
+
 def table(rows: Sequence[Sequence[str]], *, header: Sequence[str]) -> str:
     """Columns as kubectl prints them: three blanks between, nothing after the last."""
     lines = [list(header), *[list(row) for row in rows]]

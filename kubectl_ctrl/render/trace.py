@@ -14,7 +14,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Counts, Lived, Recorded, Run, Story, Subject
 from kubectl_ctrl.render.attempts import outcome_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted
-from kubectl_ctrl.render.text import cut, escaped, table
+from kubectl_ctrl.render.text import counted, cut, escaped, table
 from kubectl_ctrl.render.tracebelow import below, says_the_same
 from kubectl_ctrl.render.tracerows import Columns, Showing, columns, header, row
 
@@ -122,7 +122,7 @@ def head_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
         plain.append("These reconciles are of other objects: it caused them, or they wrote it.")
     plain += [_older(lived, story, style) for lived in story.older]
     if scene.hidden:
-        plain.append(f"{_count(scene.hidden, 'older reconcile')} not shown (--last 0 shows all)")
+        plain.append(f"{counted(scene.hidden, 'older reconcile')} not shown (--last 0 shows all)")
     for text in plain:
         yield from wrap(text, style.width or _ENDLESS, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -175,12 +175,12 @@ def _age(text: object, now: float) -> str:
 def _recorded(story: Story, scene: Scene, style: Style) -> list[str]:
     counts = scene.totals
     parts = [f"recorded {_by(story, scene, style)}".rstrip()]
-    reads = [] if counts.reads is None else [_count(counts.reads, "read")]
-    parts += [_count(counts.attempts, "reconcile"), ", ".join([*reads, _count(counts.writes, "write")])]
-    parts.append(_count(counts.errors, "error"))
+    reads = [] if counts.reads is None else [counted(counts.reads, "read")]
+    parts += [counted(counts.attempts, "reconcile"), ", ".join([*reads, counted(counts.writes, "write")])]
+    parts.append(counted(counts.errors, "error"))
     if counts.interrupted:
         parts.append(f"{counts.interrupted} interrupted")
-    return [*parts, _count(sum(run.gaps for run in story.runs), "gap")]
+    return [*parts, counted(sum(run.gaps for run in story.runs), "gap")]
 
 
 def _by(story: Story, scene: Scene, style: Style) -> str:
@@ -198,7 +198,7 @@ def _by(story: Story, scene: Scene, style: Style) -> str:
 
 def _older(lived: Lived, story: Story, style: Style) -> str:
     until = moment_text(lived.last, story.at, style)
-    return f"an older object of this name: {_count(lived.attempts, 'reconcile')} until {until} (--uid {lived.uid})"
+    return f"an older object of this name: {counted(lived.attempts, 'reconcile')} until {until} (--uid {lived.uid})"
 
 
 def _joined(parts: Iterable[str], style: Style) -> Iterator[str]:
@@ -238,8 +238,8 @@ def _echoes(attempts: Sequence[Recorded]) -> str:
     numbers = list(counts)
     where = ", ".join(f"#{number}" for number in numbers)
     if len(numbers) > _FEW:
-        where = f"{_count(len(numbers), 'reconcile')}, #{numbers[0]} to #{numbers[-1]}"
-    return f"{_count(total, 'echo', 'echoes')} of own writes in {where}: dropped, no reconcile"
+        where = f"{counted(len(numbers), 'reconcile')}, #{numbers[0]} to #{numbers[-1]}"
+    return f"{counted(total, 'echo', 'echoes')} of own writes in {where}: dropped, no reconcile"
 
 
 def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
@@ -247,10 +247,6 @@ def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
     lines = [text] if room is None or len(text) <= room else wrap(text, room, break_on_hyphens=False)
     for at, line in enumerate(lines):
         yield f"{label if at == 0 else '':{_LABEL}}{line}".rstrip()
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 # All objects of a type.

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
 from kubectl_ctrl.render.attempts import answer_text, cause_text, outcome_color, place_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.render.text import counted, cut, escaped
 from kubectl_ctrl.render.tracerows import Showing, changed_text, interval, said_below, that_matter
 from kubectl_ctrl.render.unified import Side, unified_lines
 
@@ -159,7 +159,7 @@ def _deeds(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]
         yield from (_Item(f"not needed: {escaped(what)}", color="2") for what in attempt.skipped)
         yield from (_Item(intent_text(intent)) for intent in attempt.intents)
         if attempt.echoes:
-            yield _Item(f"{_times(attempt.echoes, 'echo', 'echoes')} seen while it ran, not queued", color="2")
+            yield _Item(f"{counted(attempt.echoes, 'echo', 'echoes')} seen while it ran, not queued", color="2")
 
 
 def _in_order(attempt: Recorded) -> list[Made | Read]:
@@ -223,14 +223,10 @@ def read_text(read: Read) -> str:
     if read.verb == "get":
         found = f"version {escaped(read.found[0][1])}" if read.found else "not there"
     else:
-        found = _times(len(read.found), "object", "objects")
+        found = counted(len(read.found), "object")
     source = "live" if read.verb == "live" else "cache"
     return f"{'list' if read.verb == 'list' else 'get'} {kind} {escaped(read.query)}  ({source}): {found}"
 
 
 def intent_text(intent: Intent) -> str:
     return f"event {escaped(intent.type)} {escaped(intent.reason)}: {escaped(intent.message)}"
-
-
-def _times(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"

@@ -13,7 +13,7 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Waiting
 from kubectl_ctrl.model.record import Branch, Cluster, Lived, Moment, Played, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attemptjson import attempt_json, said, stamp
+from kubectl_ctrl.render.attemptjson import attempt_json, said, stamp, time_json
 from kubectl_ctrl.render.links import Link, links
 
 SCHEMA = "kubectl-ctrl.trace/v1"
@@ -94,7 +94,7 @@ def run_json(run: Run) -> Fields:
         "program": run.program,
         "began": stamp(run.began),
         "seen": stamp(run.seen) if run.seen else None,
-        "ended": None if run.ended is None else stamp(run.ended),
+        "ended": time_json(run.ended),
         "gaps": run.gaps,
     }
 
@@ -156,7 +156,7 @@ def _entry_json(moment: Moment, entry: Waiting) -> Fields:
         "name": entry.request.name,
         "state": entry.state,
         "since": stamp(entry.since),
-        "due": None if entry.due is None else stamp(entry.due),
+        "due": time_json(entry.due),
         "failures": entry.failures,
         "causes": entry.causes,
     }
@@ -171,7 +171,7 @@ def _branch_json(branch: Branch) -> Fields:
         "uid": branch.uid,
         "ready": branch.ready,
         "reason": branch.reason,
-        "created": None if branch.created is None else stamp(branch.created),
+        "created": time_json(branch.created),
         "source": branch.source.value,
         "time": stamp(branch.at),
         "owned": [_branch_json(one) for one in branch.branches],
