@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.attempt import Observed, Started
@@ -38,11 +37,16 @@ class Reports:
         """
         while True:
             self._stirred.clear()
-            if not [report for report in self._reports if report.look()]:
-                with suppress(TimeoutError):
-                    async with self._clock.timeout(_STATE_EVERY - _LOOK_EVERY):
-                        await self._stirred.wait()
-            await self._clock.sleep(_LOOK_EVERY)
+            moving = [report for report in self._reports if report.look()]
+            if moving or await self._stirs_within(_STATE_EVERY):
+                await self._clock.sleep(_LOOK_EVERY)
+
+    async def _stirs_within(self, seconds: float) -> bool:
+        try:
+            async with self._clock.timeout(seconds):
+                return await self._stirred.wait()
+        except TimeoutError:
+            return False
 
     def close(self) -> None:
         """Tell how they stand in the end."""
