@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_ctrl.history.documents import decoded, encoded
@@ -72,6 +72,7 @@ def whole(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("kind", [Recorded, Made, Run, State, Tally, Echoed])
+@settings(max_examples=40)
 @given(data=st.data())
 def test_every_value_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
     value = data.draw(whole(kind))

@@ -387,7 +387,7 @@ def test_what_would_not_come_back_as_it_was_is_refused(value: Any) -> None:
 # --- whatever a reconciler does
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_a_reconciler_asks_of_the_doors_is_the_same_again(seed: int) -> None:
     async def wild(ctx: Context, request: Request) -> Result | None:
