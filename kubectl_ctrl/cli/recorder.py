@@ -37,6 +37,7 @@ class Prepared:
 
     text: str  # where it records, or why not
     runs: frozenset[str] = frozenset()  # names of runs that are in the file already
+    clusters: tuple[str, ...] = ()  # by which keys it knows the cluster that is meant, newest first
 
 
 def prepared(plan: RunPlan) -> Prepared:
@@ -49,7 +50,11 @@ def prepared(plan: RunPlan) -> Prepared:
         return Prepared(text=f"not recorded: {error.message} Next: {error.next_step}")
     if file.too_open:
         _log.warning("%s", file.too_open, extra={"action": "recording.open"})
-    return Prepared(text=f"recorded in {plan.record}", runs=file.runs)
+    return Prepared(
+        text=f"recorded in {plan.record}",
+        runs=file.runs,
+        clusters=file.clusters.get((plan.resolved.server, _ca(plan)), ()),
+    )
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -73,7 +73,7 @@ async def session(app: App, plan: RunPlan) -> int:
         teller.begin(plan.options.run_id, place.text)
         async with AsyncExitStack() as held:
             began = plan.clock.elapsed()
-            ground = await _unless_stopped(stop, _begun(app, plan, held))
+            ground = await _unless_stopped(stop, _begun(app, plan, held, place.clusters))
             if ground is None:
                 return 0
             if (timeout := plan.options.timeout) is not None:
@@ -110,13 +110,13 @@ class _Ground:
     leases: Mapping[str, ObjectRef]  # by controller, where it elects a leader
 
 
-async def _begun(app: App, plan: RunPlan, held: AsyncExitStack) -> _Ground:
-    """Connected, and in the place of the only runner; `held` gives both up again."""
+async def _begun(app: App, plan: RunPlan, held: AsyncExitStack, known: Sequence[str]) -> _Ground:
+    """Connected, and in the place of the only runner; `held` gives both up again. `known` are keys of the cluster."""
     client = await connected(app, plan.resolved, clock=plan.clock, rng=plan.rng)
     held.push_async_callback(client.close)
     try:
         async with plan.clock.timeout(plan.options.timeout):
-            cluster = await _cluster_id(client, plan)
+            cluster = await _cluster_id(client, plan, known)
             if plan.namespace:
                 await check_namespace(client, plan.namespace)
             for runner in _runners(plan, cluster):
@@ -151,7 +151,7 @@ def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
     ]
 
 
-async def _cluster_id(client: Client, plan: RunPlan) -> str:
+async def _cluster_id(client: Client, plan: RunPlan, known: Sequence[str]) -> str:
     """The same for every way to the same cluster where we may look; else what the kubeconfig says of it.
 
     This is the first call of a run. A server that does not answer is waited for, except with --once. One whose TLS is
@@ -160,7 +160,7 @@ async def _cluster_id(client: Client, plan: RunPlan) -> str:
     told = False
     while True:
         try:
-            return await cluster_id(client, plan.resolved)
+            return await cluster_id(client, plan.resolved, known)
         except _AWAY as error:
             if plan.options.once or isinstance(error, Untrusted):
                 raise

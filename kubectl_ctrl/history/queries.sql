@@ -9,6 +9,9 @@ SELECT id FROM run WHERE name = ? AND began = ?;
 -- name: name_runs
 SELECT DISTINCT name FROM run;
 
+-- name: place_runs
+SELECT cluster, document FROM run ORDER BY began DESC, id DESC;
+
 -- name: touch_run
 -- A sign of life, how much was dropped so far, and the end when it has come.
 UPDATE run SET seen = max(seen, :seen), gaps = :gaps, ended = :ended WHERE id = :run;

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from pathlib import Path
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
+from kubectl_ctrl.history.documents import loaded
 from kubectl_ctrl.history.places import WriteLock
 from kubectl_ctrl.history.pruning import Caps, Keeper
 from kubectl_ctrl.history.sql import query
@@ -50,6 +51,7 @@ class File:
     """A file that can be recorded to."""
 
     runs: frozenset[str]  # names of the runs in it
+    clusters: Mapping[tuple[str, str], tuple[str, ...]]  # the keys by server and hash of its CA, newest first
     too_open: str  # what others may do with it, as a sentence; "" when nothing
 
 
@@ -60,9 +62,17 @@ def prepare(path: Path) -> File:
     try:
         with database.mapped(path), lock, closing(database.writable(path)) as connection:
             runs = frozenset(name for (name,) in connection.execute(query("name_runs")))
-            return File(runs=runs, too_open=database.too_open(path))
+            return File(runs=runs, clusters=_clusters(connection), too_open=database.too_open(path))
     finally:
         lock.close()
+
+
+def _clusters(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[str, ...]]:
+    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for key, document in connection.execute(query("place_runs")):
+        run = loaded(document)
+        found[run["server"], run.get("ca", "")][key] = None
+    return {place: tuple(keys) for place, keys in found.items()}
 
 
 class Recorder:
