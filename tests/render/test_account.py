@@ -251,7 +251,9 @@ def work() -> Work:
         attempt(4, outcome=Outcome.TERMINAL, message="spec.size is -1.", request=Key("default", "c")),
     ]
     shown = case(moment=moment(60))
-    return Work(controller=FOO, run=RUN, case=shown, attempts=[*busy, *others], qualifier=None)
+    return Work(
+        controller=FOO, run=RUN, case=shown, attempts=[*busy, *others], qualifier=None, counted={FOOS, DEPLOYMENTS}
+    )
 
 
 @pytest.mark.parametrize("style", STYLES)
