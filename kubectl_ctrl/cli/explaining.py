@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from datetime import UTC
 from typing import Any
 
 from kubectl_ctrl.cli import recordings
+from kubectl_ctrl.cli.answers import document, style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.cases import Asked, Cases
 from kubectl_ctrl.cli.command import Given
@@ -74,26 +73,7 @@ def _tell(app: App, given: Given, account: Account, form: str, note: str = "") -
             app.answer(note)
         app.answer("\n".join(account_lines(account, style_of(app, given), all_evidence=given["all_evidence"])))
     else:
-        _answer(app, account_json(account), form)
-
-
-def _answer(app: App, document: dict[str, Any], form: str) -> None:
-    if form == "json":
-        app.answer(json.dumps(document, indent=2))
-        return
-    import yaml
-
-    app.answer(yaml.safe_dump(document, sort_keys=False).rstrip("\n"))
-
-
-def style_of(app: App, given: Given) -> Style:
-    return Style(
-        width=app.width,
-        color=app.color,
-        unicode=app.unicode,
-        zone=UTC if given["utc"] else None,
-        full_times=not app.terminal,
-    )
+        app.answer(document(account_json(account), form))
 
 
 class _Explaining:
@@ -247,8 +227,8 @@ class _Explaining:
             self._app.answer(self._meant.note)
         self._app.answer("\n".join(lines))
 
-    def _answer(self, document: dict[str, Any]) -> None:
-        _answer(self._app, document, self._form)
+    def _answer(self, told: dict[str, Any]) -> None:
+        self._app.answer(document(told, self._form))
 
 
 def _is_told(accounts: Sequence[Account]) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC
 from pathlib import Path
 
 from kubectl_ctrl.cli import bundled, recordings
+from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.clock import SystemClock
@@ -23,7 +23,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Played, Run
 from kubectl_ctrl.model.rights import Account, CallOf, rights_in, roles
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
-from kubectl_ctrl.render.style import Style, moment_text
+from kubectl_ctrl.render.style import moment_text
 from kubectl_ctrl.render.text import counted
 
 _FORMS = ("", "yaml", "json", "text")
@@ -179,9 +179,8 @@ def _unused(app: App, given: Given, found: Account, form: str) -> None:
 
 
 def _evidence(app: App, given: Given, found: Account) -> str:
-    style = Style(zone=UTC if given["utc"] else None, full_times=not app.terminal)
     runs, attempts = counted(found.runs, "run"), counted(found.attempts, "reconcile")
-    since = moment_text(found.since or 0.0, SystemClock().now(), style)
+    since = moment_text(found.since or 0.0, SystemClock().now(), style_of(app, given))
     return f"{found.controller}: from {runs} and {attempts} with calls, recorded since {since}"
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import yaml
-
+from kubectl_ctrl.cli.answers import document
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.inferred import inferred
@@ -30,12 +29,10 @@ def instead(app: App, given: Given, words: Sequence[str], error: CtrlError, *, f
     if found is None:
         raise _why_not(error, why)
     match form:
-        case "json":
-            app.answer(json.dumps(inferred_json(found), indent=2))
+        case "json" | "yaml":
+            app.answer(document(inferred_json(found), form))
         case "jsonl":
             app.answer(json.dumps(inferred_json(found)))
-        case "yaml":
-            app.answer(yaml.safe_dump(inferred_json(found), sort_keys=False).rstrip("\n"))
         case _:
             app.answer("\n".join(_lines(app, given, found, style)))
     return 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from datetime import UTC
 from pathlib import Path
-from typing import Any
 
 from kubectl_ctrl.cli import recordings
+from kubectl_ctrl.cli.answers import document, style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
@@ -66,8 +64,7 @@ class Asked:
 
     @property
     def style(self) -> Style:
-        app, zone = self.app, UTC if self.given["utc"] else None
-        return Style(width=app.width, color=app.color, unicode=app.unicode, zone=zone, full_times=not app.terminal)
+        return style_of(self.app, self.given)
 
     @property
     def cluster(self) -> str:
@@ -103,7 +100,7 @@ def show_all(asked: Asked) -> int:
         asked.app.narrate(f"{error.message} {error.next_step}.")
         found = Inventory(path=str(asked.file), size=0, now=SystemClock().now())
     if form in ("json", "yaml"):
-        _answer(asked, form, inventory_json(found))
+        asked.app.answer(document(inventory_json(found), form))
         return 0
     if found.runs:
         asked.app.answer(runs_table(found, asked.style, wide=form == "wide"))
@@ -134,7 +131,7 @@ def show_one(asked: Asked) -> int:
     found = _inventory(asked)
     filled = run_of(found, asked.words[0])
     if form in ("json", "yaml"):
-        _answer(asked, form, run_json(filled, found))
+        asked.app.answer(document(run_json(filled, found), form))
     else:
         asked.app.answer("\n".join(run_lines(filled, found, asked.style)))
     return 0
@@ -148,12 +145,3 @@ def run_of(found: Inventory, name: str) -> Filled:
     names = [filled.run.id for filled in found.runs]
     hint = nearest(name, names) or "kubectl ctrl record list names those that are"
     raise NotRecorded(f"The recording {found.path!r} holds no run {name!r}.", next_step=hint)
-
-
-def _answer(asked: Asked, form: str, document: dict[str, Any]) -> None:
-    if form == "json":
-        asked.app.answer(json.dumps(document, indent=2))
-        return
-    import yaml
-
-    asked.app.answer(yaml.safe_dump(document, sort_keys=False).rstrip("\n"))

@@ -6,7 +6,6 @@ It never fails for want of a cluster, and does not wait for one: what is not kno
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -14,9 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-import yaml
-
 from kubectl_ctrl.cli import bundled, sources
+from kubectl_ctrl.cli.answers import document
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.places import Found, Place, look
@@ -92,10 +90,8 @@ def run(app: App, given: Given) -> int:
         how = "the next run of it, or --takeover, restores it" if repair.certain else "by a run that may go on"
         app.narrate(escaped(f"{repair.taken.text} ({how})"))
     match form:
-        case "json":
-            app.answer(json.dumps({"controllers": [_fields(row) for row in rows]}, indent=2))
-        case "yaml":
-            app.answer(yaml.safe_dump({"controllers": [_fields(row) for row in rows]}, sort_keys=False).rstrip("\n"))
+        case "json" | "yaml":
+            app.answer(document({"controllers": [_fields(row) for row in rows]}, form))
         case _:
             app.answer(_table(rows, wide=form == "wide"))
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import sys
 from collections.abc import Sequence
@@ -11,9 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
 
-import yaml
-
 from kubectl_ctrl.cli import guard, sources
+from kubectl_ctrl.cli.answers import document
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.differing import compare
@@ -268,12 +266,9 @@ def _narrate(app: App, plan: Plan) -> None:
 
 
 def _answer(app: App, plan: Plan, form: str, *, whole: bool) -> None:
-    match form:
-        case "json":
-            app.answer(json.dumps(plan_json(plan, objects=whole), indent=2))
-        case "yaml":
-            app.answer(yaml.safe_dump(plan_json(plan, objects=whole), sort_keys=False).rstrip("\n"))
-        case _:
-            style = Style(width=app.width, color=app.color, unicode=app.unicode, zone=UTC)
-            for line in plan_lines(plan, style):
-                app.answer(line)
+    if form in ("json", "yaml"):
+        app.answer(document(plan_json(plan, objects=whole), form))
+        return
+    style = Style(width=app.width, color=app.color, unicode=app.unicode, zone=UTC)
+    for line in plan_lines(plan, style):
+        app.answer(line)

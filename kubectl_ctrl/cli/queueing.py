@@ -6,12 +6,9 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
-from datetime import UTC
-from typing import Any
-
-import yaml
 
 from kubectl_ctrl.cli import guard, recordings, runlock
+from kubectl_ctrl.cli.answers import document, style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.recordings import Meant
@@ -39,9 +36,9 @@ def run(app: App, given: Given) -> int:
     with ExitStack() as held:
         source = _Source(app, given, held)
         if given["watch"]:
-            return _watch(app, source, form, _style(app, given))
+            return _watch(app, source, form, style_of(app, given))
         look = source.look(wide=form == "wide")
-        _answer(app, look, form, _style(app, given))
+        _answer(app, look, form, style_of(app, given))
         if not look.sightings:
             app.narrate(source.nothing)
         return 0
@@ -121,28 +118,12 @@ def _context_name(app: App, given: Given) -> str:
         return ""
 
 
-def _style(app: App, given: Given) -> Style:
-    return Style(
-        width=app.width,
-        color=app.color,
-        unicode=app.unicode,
-        zone=UTC if given["utc"] else None,
-        full_times=not app.terminal,
-    )
-
-
 def _answer(app: App, look: Look, form: str, style: Style) -> None:
     match form:
-        case "json":
-            app.answer(json.dumps(queue_json(look), indent=2))
-        case "yaml":
-            app.answer(_yaml(queue_json(look)))
+        case "json" | "yaml":
+            app.answer(document(queue_json(look), form))
         case _ if look.sightings:
             app.answer("\n".join(queue_lines(look, style)))
-
-
-def _yaml(document: dict[str, Any]) -> str:
-    return yaml.safe_dump(document, sort_keys=False).rstrip("\n")
 
 
 # Watching.
@@ -192,7 +173,7 @@ def _append(app: App, source: _Source, look: Look, form: str, style: Style) -> N
         case "json":
             app.answer(json.dumps(queue_json(look)))
         case "yaml":
-            app.answer("---\n" + _yaml(queue_json(look)))
+            app.answer("---\n" + document(queue_json(look), form))
         case _:
             lines = queue_lines(look, style) or [source.nothing]
             app.answer("\n".join([f"-- {timestamp(look.now, style)}", *lines, ""]))

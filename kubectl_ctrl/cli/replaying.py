@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from contextlib import closing, redirect_stdout, suppress
-from datetime import UTC
+from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-import yaml
-
 from kubectl_ctrl.cli import recordings, sources
+from kubectl_ctrl.cli.answers import document, style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.logs import logging_to
@@ -24,7 +22,6 @@ from kubectl_ctrl.errors import ControllerError, NotRecorded, RecordingError, Us
 from kubectl_ctrl.model.casefile import Case, case_of, dumps, loads
 from kubectl_ctrl.model.replayed import Replayed
 from kubectl_ctrl.render.replay import replay_json, replay_lines
-from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.runtime.replay import blessed, replay, why_not
 
 _DIFFERS = 9
@@ -155,18 +152,10 @@ def _named(case: Case, *, own: bool) -> str:
 
 
 def _show(app: App, given: Given, replayed: Replayed, form: str, *, code: str) -> None:
-    if form == "json":
-        app.answer(json.dumps(replay_json(replayed, code=code), indent=2))
-    elif form == "yaml":
-        app.answer(yaml.safe_dump(replay_json(replayed, code=code), sort_keys=False).rstrip("\n"))
+    if form in ("json", "yaml"):
+        app.answer(document(replay_json(replayed, code=code), form))
     else:
-        style = Style(
-            width=app.width,
-            color=app.color,
-            unicode=app.unicode,
-            zone=UTC if given["utc"] else None,
-            full_times=True,
-        )
+        style = replace(style_of(app, given), full_times=True)
         app.answer("\n".join(replay_lines(replayed, style, code=code)))
 
 

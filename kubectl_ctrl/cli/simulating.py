@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import sys
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import yaml
 
+from kubectl_ctrl.cli.answers import document
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.table import Effect
@@ -213,8 +213,7 @@ def _answer(app: App, form: str, scene: Scene, rows: list[Row], span: tuple[floa
             "days": days,
             "events": [one.as_json() for one in rows],
         }
-        text = json.dumps(value, indent=2) if form == "json" else yaml.safe_dump(value, sort_keys=False).rstrip("\n")
-        app.answer(text)
+        app.answer(document(value, form))
     elif rows:
         cells = [[one.local, one.utc, escaped(one.schedule), one.what, one.count] for one in rows]
         app.answer(table(cells, header=["LOCAL TIME", "UTC", "SCHEDULE", "ACTION", "REPLICAS"]))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kubectl_ctrl.cli import recordings
+from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.chronicle import Chronicle, Followed, Told
 from kubectl_ctrl.cli.command import Given
@@ -18,21 +19,19 @@ from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.export import FILES, FORMS, export
 from kubectl_ctrl.render.trace import subject_lines, trace_lines
 from kubectl_ctrl.render.tracerows import Showing
 from kubectl_ctrl.render.waterfall import waterfall_lines
 
 _TEXTS = ("text", "wide")
-_EXPORTS = ("json", "jsonl", "yaml", "dot", "otlp", "perfetto", "html")
-_ENDINGS = {"html": "html", "otlp": "otlp.jsonl", "perfetto": "perfetto.json"}
 _ON_A_TERMINAL = 20
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    form = given.one_of("output", (*_TEXTS, *_EXPORTS))
+    form = given.one_of("output", (*_TEXTS, *FORMS))
     words = _checked(app, given, form)
     try:
         meant = recordings.meant_recording(app, given, words)
@@ -43,21 +42,11 @@ def run(app: App, given: Given) -> int:
             raise  # the object is known, and what was asked of it is not
         from kubectl_ctrl.cli.instead import instead  # it starts an event loop, which the rest does without
 
-        return instead(app, given, words, error, form=form, style=_style(app, given))
+        return instead(app, given, words, error, form=form, style=style_of(app, given))
     except KeyboardInterrupt:
         if given["watch"]:
             return 0
         raise
-
-
-def _style(app: App, given: Given) -> Style:
-    return Style(
-        width=app.width,
-        color=app.color,
-        unicode=app.unicode,
-        zone=UTC if given["utc"] else None,
-        full_times=not app.terminal,
-    )
 
 
 def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
@@ -68,10 +57,10 @@ def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
         raise UsageError(
             "trace takes TYPE/NAME [N], or a TYPE.", next_step="kubectl ctrl trace TYPE/NAME, like foo/example-foo"
         )
-    if form in _ENDINGS and app.terminal:  # they are opened by programs, and of no use on a screen
+    if form in FILES and app.terminal:  # they are opened by programs, and of no use on a screen
         raise UsageError(
             f"-o {form} makes a file for a program, and this is a terminal.",
-            next_step=f"{given.again('trace')} > trace.{_ENDINGS[form]}",
+            next_step=f"{given.again('trace')} > trace.{FILES[form]}",
         )
     if given["watch"] and (form not in (*_TEXTS, "jsonl") or given["id"] or given["tree"]):
         raise UsageError("-w goes with -o text, wide or jsonl, and with neither --id nor --tree.")
@@ -89,7 +78,7 @@ class _Tracing:
         self._meant = meant
         self._form = form
         self._now = SystemClock().now()
-        self._style = _style(app, given)
+        self._style = style_of(app, given)
         self._since = since(given["since"], self._now, utc=given["utc"])
         self._chronicle = Chronicle(app, meant, self._now, controller=given["controller"], uid=given["uid"])
 
@@ -136,7 +125,7 @@ class _Tracing:
         if self._given["raw"]:
             self._raw(told.story.attempts)
             return
-        if self._form in _EXPORTS:
+        if self._form in FORMS:
             self._export(told.story)
             return
         self._note()
@@ -209,7 +198,7 @@ class _Tracing:
         story = self._chronicle.story_of(attempt, resource)
         if self._given["raw"]:
             self._raw([attempt])
-        elif self._form in _EXPORTS:
+        elif self._form in FORMS:
             self._export(story)
         else:
             self._note()
@@ -239,7 +228,7 @@ class _Tracing:
                 Followed(chronicle=self._chronicle, resource=resource, key=None, namespace=namespace, since=self._since)
             )
         subjects = self._chronicle.subjects(resource, controller, namespace)
-        if self._form in _EXPORTS or self._given["raw"]:
+        if self._form in FORMS or self._given["raw"]:
             story = self._chronicle.story_of_all(resource, subjects, last=self._last, since=self._since)
             if self._given["raw"]:
                 self._raw(story.attempts)
@@ -272,8 +261,6 @@ class _Tracing:
         self._write(encoded(attempt).decode() + "\n" for attempt in attempts)
 
     def _export(self, story: Story) -> None:
-        from kubectl_ctrl.render.export import export
-
         if self._meant.note:
             self._app.narrate(self._meant.note)
         self._write(export(self._form, story))

@@ -17,8 +17,8 @@ FORMS: Mapping[str, str] = {
     "perfetto": "perfetto:document",
     "html": "html:document",
 }
-# Opened by programs, and of no use on a screen.
-FILES = ("otlp", "perfetto", "html")
+# Opened by programs, and of no use on a screen: how their files end.
+FILES: Mapping[str, str] = {"html": "html", "otlp": "otlp.jsonl", "perfetto": "perfetto.json"}
 
 
 def export(form: str, story: Story) -> Iterable[str]:
