@@ -200,7 +200,8 @@ def _mark(side: Any) -> int:
 
 
 def _as_difference(plain: list[Any]) -> Difference:
+    if len(plain) == 3:  # nearly always, and there are many of them
+        return Difference(path=plain[0], old=plain[1], new=plain[2])
     path, old, new, *marks = plain
-    if marks:
-        old, new = (_MARKED.get(mark, side) for mark, side in zip(marks, (old, new), strict=True))
+    old, new = (_MARKED.get(mark, side) for mark, side in zip(marks, (old, new), strict=True))
     return Difference(path=path, old=old, new=new)

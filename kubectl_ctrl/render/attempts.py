@@ -21,6 +21,7 @@ from kubectl_ctrl.render.text import cut, escaped
 
 _SHOWN_DIFFERENCES = 2
 _VALUE_WIDTH = 24
+_NESTED = (dict, list)
 # What an object's name and a reason may lose on a narrow terminal: no more than down to this.
 _LEAST = 24
 _INDENT = "    "
@@ -172,13 +173,16 @@ def _sides_text(path: str, before: Any, after: Any, style: Style) -> str:
 
 
 def _value(value: Any) -> str | None:
-    if value is ABSENT:
+    if isinstance(value, str):
+        text = escaped(value)
+    elif value is ABSENT:
         return "-"
-    if value is HIDDEN:
+    elif value is HIDDEN:
         return MASK
-    if isinstance(value, dict | list):
+    elif isinstance(value, _NESTED):
         return None
-    text = escaped(str(value).lower() if isinstance(value, bool) else str(value))
+    else:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= _VALUE_WIDTH else None
 
 
