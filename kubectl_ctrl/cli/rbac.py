@@ -9,7 +9,7 @@ from kubectl_ctrl.cli.grammar import Flag
 
 VERB = Verb(
     name="rbac",
-    usage="rbac CONTROLLER [--from-trace|--missing|--unused] [-o yaml|json|text] [flags]",
+    usage="rbac CONTROLLER [--from-trace|--missing|--unused] [flags]",
     summary="Print the rights that a controller is granted, used, lacked or never used.",
     details=(
         "Alone it prints what the controller's rbac.yaml grants. --from-trace prints the\n"
@@ -35,7 +35,7 @@ VERB = Verb(
     flags=(
         *LOOKING_BACK,
         Flag("--from-trace", help="Print the least roles that cover what was recorded."),
-        Flag("--missing", help="Print what was refused, or done and not granted by rbac.yaml, with its bindings."),
+        Flag("--missing", help="Print what was refused, or used and not granted, with its bindings."),
         Flag(
             "-o",
             "--output",
