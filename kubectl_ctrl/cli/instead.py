@@ -23,7 +23,8 @@ _FORMS = ("text", "wide", "json", "jsonl", "yaml")
 def instead(app: App, given: Given, words: Sequence[str], error: CtrlError, *, form: str, style: Style) -> int:
     """Tell what can be inferred of the object; where that is nothing, raise what kept it from being told."""
     _, name = split_words(words)
-    if not name or form not in _FORMS or given.flags.get("watch"):
+    # Of a file that was named, nothing else is an answer: the cluster at hand may be another.
+    if not name or form not in _FORMS or given.flags.get("watch") or given["from"]:
         raise error
     found, why = inferred(app, given, words)
     if found is None:

@@ -294,6 +294,15 @@ def test_wrong_words_are_2(state: Path, told: Told, words: list[str]) -> None:
     assert told(*words, code=2).startswith("error[CTRL-USAGE]")
 
 
+def test_no_cluster_is_asked_instead_of_a_file_that_was_named(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = recording(tmp_path / "sent", attempt(1), run=MINE)
+    for words in (["foo/web", f"--from={tmp_path}/none.db"], ["foo/other", f"--from={file}"]):
+        assert main(["trace", *words]) == 4
+        assert "The cluster was asked" not in capsys.readouterr().err
+
+
 def test_as_recorded_and_for_programs(state: Path, told: Told) -> None:
     recording(state, attempt(1), attempt(2), run=MINE)
     assert [json.loads(line)["id"] for line in told("foo/web", "--raw").splitlines()] == ["r7f3-1", "r7f3-2"]
