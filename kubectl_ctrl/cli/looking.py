@@ -1,4 +1,4 @@
-"""A short look at the cluster for `explain --live`: a few objects as they are now."""
+"""A short look at the cluster for `--live`: a few objects as they are now."""
 
 from __future__ import annotations
 

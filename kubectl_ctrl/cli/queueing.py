@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from kubectl_ctrl.cli import guard, recordings, runlock
 from kubectl_ctrl.cli.answers import document, style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.pointed import pointed
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.cli.redraw import Screen
 from kubectl_ctrl.cli.sightings import Traces, sightings
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
 from kubectl_ctrl.model.attempt import State
@@ -111,9 +111,8 @@ class _Source:
 
 
 def _context_name(app: App, given: Given) -> str:
-    flags = ConfigFlags(**{field.name: given[field.name] for field in fields(ConfigFlags)})
     try:
-        return guard.context_name(load(flags, app.environ, app.home))
+        return guard.context_name(pointed(app, given))
     except ConfigError:
         return ""
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
+from kubectl_ctrl.cli.pointed import pointed
+from kubectl_ctrl.client.kubeconfig import ca_fingerprint
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, UsageError
 from kubectl_ctrl.history.reader import Recording
@@ -141,10 +142,8 @@ def name_of(cluster: Cluster) -> str:
 
 
 def _context(app: App, given: Given) -> _Context:
-    # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
-    flags = ConfigFlags(**{one.name: given[one.name] for one in fields(ConfigFlags)})
     try:
-        resolved = load(flags, app.environ, app.home)
+        resolved = pointed(app, given)
         ca = ca_fingerprint(resolved)
     except ConfigError as error:
         return _Context(name=given["context"], namespace="", why=error.message)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
-from dataclasses import fields
 from random import Random
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.pointed import pointed
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, ca_fingerprint, load
+from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import Forbidden, NotFound
 from kubectl_ctrl.model.objects import is_deleting, uid_of
@@ -26,9 +26,7 @@ _log = logging.getLogger(__name__)
 
 def meant(app: App, given: Given, effect: Effect) -> Resolved:
     """The cluster that flags and kubeconfig mean; Refused where the verb may not have that effect on it."""
-    # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
-    flags = ConfigFlags(**{field.name: given[field.name] for field in fields(ConfigFlags)})
-    resolved = load(flags, app.environ, app.home)
+    resolved = pointed(app, given)
     guard.check(
         effect, resolved, allow=given.flags.get("allow_context", ""), standing=guard.standing_list(app.config_file)
     )
