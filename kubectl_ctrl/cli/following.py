@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kubectl_ctrl.cli.app import App
@@ -105,11 +105,6 @@ class _Following:
         if not lines and not transient and not self._below:
             return
         back = f"\x1b[{self._below}F\x1b[J" if self._below else ""
-        self._app.out.write(back + "".join(f"{line}\n" for line in _plain(lines, transient)))
+        self._app.out.write(back + "".join(f"{line}\n" for line in (*lines, *transient)))
         self._app.out.flush()
         self._below = len(transient)
-
-
-def _plain(*parts: Sequence[str]) -> Iterator[str]:
-    for part in parts:
-        yield from part

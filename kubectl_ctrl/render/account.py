@@ -11,6 +11,7 @@ from kubectl_ctrl.model.attempt import Call, Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
 from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
@@ -213,7 +214,7 @@ def _value(value: Any) -> str:
         case _ if value is ABSENT:
             return "nothing"
         case _ if value is HIDDEN:
-            return "***"
+            return MASK
         case dict():
             return f"an object of {len(value)} fields"
         case list():

@@ -199,6 +199,11 @@ def call_text(call: Call) -> str:
     return f"{call.verb} {place_text(call)} {answer_text(call)}{' (dry run)' if call.dry_run else ''}"
 
 
+def label_text(call: Call) -> str:
+    """The same for a column of its own, beside one for the answer."""
+    return f"{call.verb} {place_text(call)}{' (dry run)' if call.dry_run else ''}"
+
+
 def place_text(call: Call) -> str:
     """What a call is about: `Deployment/web`, `Foo/x/status`."""
     kind = call.resource.kind if call.resource else ""

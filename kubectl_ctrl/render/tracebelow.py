@@ -10,7 +10,7 @@ from textwrap import wrap
 from kubectl_ctrl.model.attempt import Call, Intent, Read
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
-from kubectl_ctrl.render.attempts import answer_text, cause_text, outcome_color, place_text
+from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_color
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import counted, cut, escaped
 from kubectl_ctrl.render.tracerows import Showing, changed_text, interval, said_below, that_matter
@@ -147,7 +147,7 @@ def _deeds(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]
         return  # the row tells them
     made = _in_order(attempt) if showing.calls else that_matter(attempt)
     calls = [one.call for one in made if isinstance(one, Made)]
-    label = max((len(_label(call)) for call in calls), default=0)
+    label = max((len(label_text(call)) for call in calls), default=0)
     label = label if style.width is None else min(label, _ROOMY_LABEL)
     code = max((len(answer_text(call)) for call in calls), default=0)
     for one in made:
@@ -178,7 +178,7 @@ def _in_order(attempt: Recorded) -> list[Made | Read]:
 
 def _call(made: Made, attempt: Recorded, widths: tuple[int, int], showing: Showing, style: Style) -> _Item:
     call, (label, code) = made.call, widths
-    shown = cut(_label(call), label, mark=style.mark).ljust(label)
+    shown = cut(label_text(call), label, mark=style.mark).ljust(label)
     took = format_duration(call.took) if call.code is not None or call.took else "-"
     head = f"{shown}  {answer_text(call):>{code}}  {took:>5}"
     # What the outcome of the row says already is not said again.
@@ -196,10 +196,6 @@ def _call(made: Made, attempt: Recorded, widths: tuple[int, int], showing: Showi
 
 def _unanswered(call: Call) -> bool:
     return call.code is None and call.write
-
-
-def _label(call: Call) -> str:
-    return f"{call.verb} {place_text(call)}{' (dry run)' if call.dry_run else ''}"
 
 
 def _call_diff(made: Made, showing: Showing, style: Style) -> list[str]:

@@ -10,7 +10,7 @@ from textwrap import wrap
 from kubectl_ctrl.model.attempt import Wish
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Made, Recorded, Why
-from kubectl_ctrl.render.attempts import answer_text, cause_text, outcome_text, place_text
+from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_text, place_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
 from kubectl_ctrl.render.tracebelow import intent_text, read_text
@@ -147,10 +147,9 @@ def _bars(attempt: Recorded) -> Iterator[_Bar]:
 
 def _call(made: Made, end: float) -> _Bar:
     call = made.call
-    dry = " (dry run)" if call.dry_run else ""
     failed = bool(call.error) or (call.code is None and call.write)
     return _Bar(
-        label=f"{call.verb} {place_text(call)}{dry}",
+        label=label_text(call),
         fact=answer_text(call),
         start=call.started,
         took=call.took if call.code is not None else max(call.took, end - call.started, 0.0),

@@ -68,8 +68,8 @@ def by_index(index: str, value: str) -> str:
 
 def ensure(child: Obj, owner: Obj, resource: Resource, left_out: Iterable[str]) -> Question:
     options = (("owner", _meta(owner, "uid")), ("leave_out", ",".join(left_out)))
-    place = _meta(child, "namespace") or _meta(owner, "namespace"), _meta(child, "name")
-    return _question("ensure", resource, place, child, options)
+    at = _meta(child, "namespace") or _meta(owner, "namespace"), _meta(child, "name")
+    return _question("ensure", resource, at, child, options)
 
 
 def status(obj: Obj, resource: Resource, said: Obj) -> Question:

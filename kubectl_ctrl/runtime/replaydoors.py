@@ -126,7 +126,7 @@ class ReplayWriter:
 
     async def add_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
         held = obj["metadata"].get("finalizers") or []
-        return await self._finalize("add_finalizer", obj, resource, name, [*held, name])
+        return await self._finalize("add_finalizer", obj, resource, name, held if name in held else [*held, name])
 
     async def remove_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
         held = obj["metadata"].get("finalizers") or []

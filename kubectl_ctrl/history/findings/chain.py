@@ -43,7 +43,7 @@ def _step(case: Case, attempt: Recorded) -> tuple[Step, Recorded | None]:
             attempt=attempt, cause=cause, link=Source.RECORDED, proof=_joined(case, attempt, cause, wrote[1])
         ), case.attempt(wrote[0])
     if before := _followed(case, attempt, cause):
-        proof = f"{_named(cause)} changed in its status alone after {case.short(before.id)} wrote it"
+        proof = f"{named(cause)} changed in its status alone after {case.short(before.id)} wrote it"
         return Step(attempt=attempt, cause=cause, link=Source.INFERRED, proof=proof), before
     return Step(attempt=attempt, cause=cause), None
 
@@ -86,7 +86,7 @@ def leading(attempt: Recorded) -> Why | None:
 
 def _joined(case: Case, attempt: Recorded, cause: Why, call: str) -> str:
     return (
-        f"{case.short(attempt.id)} was woken by {_named(cause)} version {cause.new_version} (uid {cause.uid}), "
+        f"{case.short(attempt.id)} was woken by {named(cause)} version {cause.new_version} (uid {cause.uid}), "
         f"which call {case.short(call)} wrote"
     )
 
@@ -102,5 +102,6 @@ def _followed(case: Case, attempt: Recorded, cause: Why) -> Recorded | None:
     return before if before is not None and before.id != attempt.id else None
 
 
-def _named(cause: Why) -> str:
+def named(cause: Why) -> str:
+    """The object that a cause is about: `Deployment/web`."""
     return f"{cause.resource.kind}/{cause.key.name}" if cause.resource and cause.key else "an object"

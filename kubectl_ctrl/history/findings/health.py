@@ -55,7 +55,7 @@ def health(work: Work) -> Health:
         until=work.qualifier.since if work.qualifier else work.case.now,
         objects=len({one.request for one in attempts}),
         attempts=len(attempts),
-        failures=sum(_went_wrong(one) for one in attempts),
+        failures=sum(one.failed for one in attempts),
         retries=sum(any(cause.kind is CauseKind.RETRY for cause in one.causes) for one in attempts),
         noops=sum(map(noop, attempts)),
         took=_spread(took),
@@ -77,10 +77,6 @@ def _spread(values: list[float]) -> tuple[float, float, float]:
         return (values[0],) * 3 if values else (0.0, 0.0, 0.0)
     cuts = quantiles(values, n=20, method="inclusive")
     return cuts[9], cuts[18], max(values)
-
-
-def _went_wrong(attempt: Recorded) -> bool:
-    return attempt.verdict is not None and attempt.verdict.outcome in (Outcome.RETRY, Outcome.TERMINAL)
 
 
 def noop(attempt: Recorded) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubectl_ctrl.history.findings.case import Case
-from kubectl_ctrl.history.findings.chain import chain, leading
+from kubectl_ctrl.history.findings.chain import chain, leading, named
 from kubectl_ctrl.history.findings.found import Found
 from kubectl_ctrl.model.account import Fact, Finding, Qualifier, Risk, Step
 from kubectl_ctrl.model.cause import CauseKind
@@ -95,7 +95,7 @@ def _appears_in(before: Recorded | None, cause: Why) -> bool:
 def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     assert case.controller is not None
     first, (last, cause) = turns[0][0], turns[-1]
-    name = f"{cause.resource.kind}/{cause.key.name}" if cause.resource and cause.key else "an object"
+    name = named(cause)
     fields = ", ".join(dict.fromkeys(one.path for _, why in turns for one in why.changes.shown)) or "metadata"
     by = next((step.writer for _, step in turns if step.writer), "somebody that the server did not note")
     cycle = " → ".join(case.short(one.id) for one, _ in turns[-3:])

@@ -11,6 +11,7 @@ from statistics import median
 from kubectl_ctrl.history.findings.case import Case, failed, short, tail
 from kubectl_ctrl.history.findings.found import Found
 from kubectl_ctrl.history.findings.gap import rollout
+from kubectl_ctrl.history.findings.rights import REFUSED
 from kubectl_ctrl.history.findings.scope import aside
 from kubectl_ctrl.model.account import Fact, Finding, Gap, Qualifier, Risk, Try
 from kubectl_ctrl.model.attempt import Outcome, Verdict
@@ -19,10 +20,6 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Made, Recorded, Source
 from kubectl_ctrl.model.resources import Resource
 
-_DENIED = re.compile(
-    r'User "(?P<user>[^"]+)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
-    r'(?: in the namespace "(?P<namespace>[^"]+)")?'
-)
 # Conditions that are bad news when they are True; of all others it is False.
 _BAD_WHEN_TRUE = frozenset({"ReplicaFailure", "Failed", "Degraded", "Stalled", "DiskPressure", "MemoryPressure"})
 _LONG = 3.0
@@ -83,7 +80,7 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
     if verdict.outcome is Outcome.DROPPED:
         yield Fact(text=f"reconcile {short(last.id)} was cut: {verdict.message}", at=at)
         return
-    denied = _DENIED.search(f"{verdict.message} {call.call.error if call else ''}")
+    denied = REFUSED.search(f"{verdict.message} {call.call.error if call else ''}")
     # A denied call says all that its long message does.
     message = _call_text(call) if call is not None and denied is not None else verdict.message
     yield Fact(text=f"reconcile {short(last.id)} failed: {message}", at=at)
@@ -115,7 +112,7 @@ def _place(resource: Resource | None, name: str) -> str:
 def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
     verdict = last.verdict
     said = f"{verdict.message if verdict else ''} {call.call.error if call else ''}"
-    if case.controller is not None and _DENIED.search(said):
+    if case.controller is not None and REFUSED.search(said):
         missing = case.ctrl(Risk.READ, "rbac", case.controller.word, "--missing", "--output=yaml")
         return (
             missing,

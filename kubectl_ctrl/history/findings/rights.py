@@ -18,7 +18,7 @@ _MAKING = frozenset({"create", "apply", "update", "patch"})
 _NAMED = frozenset({"get", "update", "patch", "delete"})
 
 # As every authorizer of an API server words it.
-_REFUSED = re.compile(
+REFUSED = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)'
 )
@@ -170,7 +170,7 @@ def _refused(call: Call, played: Played) -> Iterator[Refusal]:
 
 def _in_words(text: str, at: float, call: str = "") -> Iterator[Refusal]:
     """What the server said is the whole of it; a quota or a webhook that says no words it otherwise."""
-    for said in _REFUSED.finditer(text):
+    for said in REFUSED.finditer(text):
         right = Right(said["group"], said["resource"], said["verb"], said["namespace"] or "")
         yield Refusal(right=right, user=said["user"], at=at, call=call)
 
