@@ -22,6 +22,7 @@ _TELLING = ("Ready", "Available", "Progressing")
 _LABEL = 6  # `NEXT`, `HINT` and what separates them from their text
 _LEAST = 24
 _FEW = 6
+_LEAST_TOLD = 30  # of WHY and OUTCOME together
 _ENDLESS = 1_000_000
 
 
@@ -105,6 +106,10 @@ class Rows:
             lost = [f"{run.gaps} rows lost"] if run.gaps else []
             since = f"since {moment_text(run.began, self.showing.now, self.style)}"
             text = ", ".join([f"{text}: {who}", f"pid {run.pid} on {run.host}", since, *over, *lost])
+        yield from self.between(text)
+
+    def between(self, text: str) -> Iterator[str]:
+        """A line that is no row's."""
         rule = ("─" if self.style.unicode else "-") * 2
         room = _ENDLESS if self.style.width is None else self.style.width
         for line in wrap(f"{rule} {escaped(text)}", room, subsequent_indent="   ", break_on_hyphens=False):
@@ -269,11 +274,15 @@ def subject_lines(subjects: Sequence[Subject], *, now: float, namespaces: bool, 
     rows = [_subject(subject, listing, style) for subject in subjects]
     names = ["NAMESPACE"] * namespaces + ["NAME"] + ["CONTROLLER"] * several
     titles = [*names, "RECONCILES", "FAILED", "LAST", *["ATTEMPT", "UID"] * wide, "WHY", "OUTCOME"]
+    heads = [""] * len(rows)
     if style.width is not None and not wide:
+        rows, heads = _headed(rows, titles, style.width)
         rows = _narrowed(rows, titles, style.width, style.mark)
     first, *rest = table(rows, header=titles).split("\n")
-    colors = [_color(subject.last) for subject in subjects]
-    return [painted(first, "1", style), *(painted(line, code, style) for line, code in zip(rest, colors, strict=True))]
+    lines = [painted(first, "1", style)]
+    for subject, head, line in zip(subjects, heads, rest, strict=True):
+        lines += [painted(part, _color(subject.last), style) for part in (head, line) if part]
+    return lines
 
 
 def _subject(subject: Subject, listing: Listing, style: Style) -> list[str]:
@@ -288,12 +297,24 @@ def _subject(subject: Subject, listing: Listing, style: Style) -> list[str]:
     return [*cells, reason, outcome_text(last)]
 
 
+def _headed(rows: list[list[str]], titles: list[str], width: int) -> tuple[list[list[str]], list[str]]:
+    """A name that would leave no room for the rest gets a line of its own: it is what one copies, so it stays whole."""
+    at = titles.index("NAME")
+    others = sum(
+        max(len(line[place]) for line in (titles, *rows)) + 3 for place in range(len(titles) - 2) if place != at
+    )
+    room = max(width - others - 3 - _LEAST_TOLD, _LEAST)
+    heads = ["   ".join(line[: at + 1]) if len(line[at]) > room else "" for line in rows]
+    headed = [[""] * (at + 1) + line[at + 1 :] if head else line for line, head in zip(rows, heads, strict=True)]
+    return headed, heads
+
+
 def _narrowed(rows: list[list[str]], titles: list[str], width: int, mark: str) -> list[list[str]]:
     """The two last columns share what is left; of a long one the end gives way."""
     fixed = sum(max(len(line[at]) for line in (titles, *rows)) + 3 for at in range(len(titles) - 2))
     room = max(width - fixed - 3, _LEAST)
-    longest = max((len(line[-1]) for line in rows), default=0)
-    outcome = max(min(longest, room // 2), 12)
+    longest = max(len(line[-1]) for line in (titles, *rows))
+    outcome = min(longest, max(room // 2, 12))
     return [[*line[:-2], cut(line[-2], room - outcome, mark=mark), cut(line[-1], outcome, mark=mark)] for line in rows]
 
 

@@ -88,6 +88,19 @@ def test_all_objects_of_a_type(name: str) -> None:
     assert "".join(f"{line}\n" for line in lines) == golden(f"all-{name}")
 
 
+def test_a_name_that_leaves_no_room_stands_whole_on_a_line_of_its_own() -> None:
+    long = "a-rather-long-name-that-somebody-in-a-big-company-chose-for-it"
+    named = zip(subjects(), ("web", long, "x"), strict=True)
+    found = [replace(one, key=Request(one.key.namespace, name)) for one, name in named]
+    for namespaces in (False, True):
+        lines = subject_lines(found, now=NOW, namespaces=namespaces, wide=False, style=STYLES["80"])
+        assert len(lines) == 1 + 3 + 1
+        assert lines[2].split()[-1] == long
+        assert "retry in 1s" in lines[3] or "FAILED" in lines[3]
+        assert lines[3].index("12 ") == lines[1].index("12 ")
+        assert max(map(len, lines)) <= 80
+
+
 @pytest.mark.parametrize("flag", FLAGS)
 @pytest.mark.parametrize("name", ["80", "120", "ascii"])
 def test_nothing_is_wider_than_the_terminal_but_diffs(name: str, flag: str) -> None:
