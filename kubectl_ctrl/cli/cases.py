@@ -6,21 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kubectl_ctrl.cli import recordings, runlock
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.copying import Places
 from kubectl_ctrl.cli.generations import counted
+from kubectl_ctrl.cli.lives import Lives
 from kubectl_ctrl.cli.mishaps import shown
 from kubectl_ctrl.cli.recordings import Meant
-from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.history.findings.case import Body, Case, Place, Version
 from kubectl_ctrl.history.findings.health import Work
 from kubectl_ctrl.history.findings.standing import standing
 from kubectl_ctrl.model.objects import Key, key_of
-from kubectl_ctrl.model.record import Moment, Played, Recorded, Run, Source
+from kubectl_ctrl.model.record import Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.model.sighting import Life
 
 # So many attempts at the end are judged, and so many of these joined with the writes that caused them.
 _ATTEMPTS = 300
@@ -54,11 +52,8 @@ class Cases:
         self._cluster = meant.cluster.key
         self._now = now
         self._runs = self._recording.runs(cluster=self._cluster)
-        self._moments = self._recording.moments(cluster=self._cluster)
         self._said = Places(app, given, meant.cluster)
-        runners = runlock.runners(app.state_dir, cluster=self._cluster)
-        traces = Traces(runs=self._runs, moments=self._moments, runners=runners)
-        self._lives = {(one.run, one.controller): one.life for one in sightings(traces, now)}
+        self.lives = Lives(app, meant, self._runs, now)
 
     def controllers(self, asked: Asked) -> list[str]:
         """The controllers whose requests are about objects of that type, those that know the object first."""
@@ -84,9 +79,9 @@ class Cases:
             now=self._now,
             controller=_here(played) if played is not None else None,
             run=run,
-            alive=self.alive(run, controller),
-            stopped=run is not None and self.stopped(run, controller),
-            moment=self.moment(run, controller),
+            alive=self.lives.alive(run, controller),
+            stopped=self.lives.stopped(run, controller),
+            moment=self.lives.moment(run, controller),
             attempts=tuple(attempts),
             cut=cut,
             others=self._others(attempts, {attempt for attempt, _ in writers.values()}),
@@ -99,7 +94,7 @@ class Cases:
         """What the controller did in that run; of very many objects the last attempts of each."""
         played = _played(run, controller)
         assert played is not None
-        moment = self.moment(run, played.name)
+        moment = self.lives.moment(run, played.name)
         subjects = [
             one
             for one in self._recording.subjects(cluster=self._cluster, controller=played.name)
@@ -118,7 +113,7 @@ class Cases:
                 last=last,
             )
         ]
-        alive, stopped = self.alive(run, played.name), self.stopped(run, played.name)
+        alive, stopped = self.lives.alive(run, played.name), self.lives.stopped(run, played.name)
         case = Case(
             resource=played.primaries[0],
             key=Key("", ""),
@@ -142,27 +137,11 @@ class Cases:
         """Newest first; a controller is meant by its name, or by what was typed for it."""
         return [run for run in self._runs if _played(run, controller) is not None]
 
-    def alive(self, run: Run | None, controller: str) -> bool | None:
-        if run is None or run.ended is not None:
-            return False if run is not None else None
-        life = self._lives.get((run.id, controller))
-        if life is None or life is Life.ELSEWHERE:
-            return False if recordings.is_over(run, self._now) and life is None else None
-        return life is not Life.GONE
-
-    def stopped(self, run: Run, controller: str) -> bool:
-        return self._lives.get((run.id, controller)) is Life.STOPPED
-
-    def moment(self, run: Run | None, controller: str) -> Moment | None:
-        if run is None:
-            return None
-        return next((one for one in self._moments if (one.run, one.state.controller) == (run.id, controller)), None)
-
     def _run(self, asked: Asked, controller: str, attempts: Sequence[Recorded]) -> tuple[Run | None, Played | None]:
         """The run that the object is to be judged by: one that works and covers it, else the last that had it."""
         runs = [run for run in self._runs if _played(run, controller) is not None]
         covering = [run for run in runs if run.namespace in ("", asked.key.namespace) or not asked.key.namespace]
-        working = [run for run in covering if self.alive(run, controller)]
+        working = [run for run in covering if self.lives.alive(run, controller)]
         having = [run for run in covering if attempts and run.id == attempts[-1].run]
         later = covering if attempts else runs
         run = next(iter([*working, *having, *later]), None)

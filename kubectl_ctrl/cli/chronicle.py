@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from kubectl_ctrl.cli import recordings, runlock
+from kubectl_ctrl.cli import recordings
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.generations import counted
+from kubectl_ctrl.cli.lives import Lives
 from kubectl_ctrl.cli.recordings import Meant
-from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history.findings.case import Case
 from kubectl_ctrl.history.findings.health import savings
@@ -21,7 +21,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Lived, Played, Recorded, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.model.sighting import Life, Sighting
+from kubectl_ctrl.model.sighting import Life
 from kubectl_ctrl.render.trace import Scene, totals
 
 # Of an object with more attempts than this the last are looked at, unless more are asked for.
@@ -87,12 +87,7 @@ class Chronicle:
         """Look again at what runs."""
         self._now = now
         self.runs = self._recording.runs(cluster=self._cluster)
-        self._moments = self._recording.moments(cluster=self._cluster)
-        runners = runlock.runners(self._app.state_dir, cluster=self._cluster)
-        traces = Traces(runs=self.runs, moments=self._moments, runners=runners)
-        self._lives: dict[tuple[str, str], Sighting] = {
-            (one.run, one.controller): one for one in sightings(traces, now)
-        }
+        self._lives = Lives(self._app, self._meant, self.runs, now)
 
     def __repr__(self) -> str:
         return f"Chronicle({self._cluster!r}, runs={len(self.runs)})"
@@ -136,7 +131,7 @@ class Chronicle:
             uid=uid,
             older=tuple(one for one in lived if one.uid != uid),
             attempts=tuple(shown),
-            moments=tuple(one for one in self._moments if one.run in {run.id for run in runs}),
+            moments=tuple(one for one in self._lives.moments if one.run in {run.id for run in runs}),
             at=self._now,
         )
         scene = self._scene(story, attempts, meant)
@@ -229,7 +224,7 @@ class Chronicle:
         """Of each run that works no more, or not now, how that came."""
         found = {}
         for run in runs:
-            lives = [one for (name, _), one in self._lives.items() if name == run.id]
+            lives = self._lives.of(run)
             if run.ended is not None:
                 found[run.id] = f"ended {self._clock(run.ended)}"
             elif any(one.life is Life.STOPPED for one in lives):
@@ -244,11 +239,11 @@ class Chronicle:
 
     def _heard(self, run: Run) -> float:
         """When the run last told anything: until then it watched."""
-        told = [one.state.at for one in self._moments if one.run == run.id]
+        told = [one.state.at for one in self._lives.moments if one.run == run.id]
         return run.ended if run.ended is not None else max([run.seen, run.began, *told])
 
     def _works(self, run: Run) -> bool:
-        return any(one.life is Life.RUNNING for (name, _), one in self._lives.items() if name == run.id)
+        return any(one.life is Life.RUNNING for one in self._lives.of(run))
 
     def _last_seen(self, uid: str, attempts: Sequence[Recorded]) -> tuple[Obj | None, float]:
         """The object in the newest version that was kept, and when that was seen."""
@@ -263,10 +258,8 @@ class Chronicle:
         played = _played(run, attempts, story)
         if run is None or played is None or story.resource is None or story.key is None:
             return ()
-        sighting = self._lives.get((run.id, played.name))
-        moment = next((one for one in self._moments if (one.run, one.state.controller) == (run.id, played.name)), None)
-        alive = None if sighting is None or sighting.life is Life.ELSEWHERE else sighting.life is not Life.GONE
-        stopped = sighting is not None and sighting.life is Life.STOPPED
+        moment = self._lives.moment(run, played.name)
+        alive, stopped = self._lives.alive(run, played.name), self._lives.stopped(run, played.name)
         case = Case(
             resource=story.resource,
             key=story.key,
@@ -321,7 +314,7 @@ class Chronicle:
             resource=resource,
             attempts=attempts,
             subjects=tuple(subjects),
-            moments=tuple(one for one in self._moments if one.run in {run.id for run in runs}),
+            moments=tuple(one for one in self._lives.moments if one.run in {run.id for run in runs}),
             at=self._now,
         )
 

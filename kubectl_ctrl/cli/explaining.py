@@ -197,7 +197,7 @@ class _Explaining:
         runs = self._cases.runs_of(word)
         if not runs:
             raise self._unknown(word)
-        run = next((one for one in runs if self._cases.alive(one, word)), runs[0])
+        run = next((one for one in runs if self._cases.lives.alive(one, word)), runs[0])
         told = health(self._cases.work(run, word))
         if self._form == "text":
             self._tell(health_lines(told, self._style))
