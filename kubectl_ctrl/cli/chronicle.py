@@ -57,6 +57,13 @@ class Followed:
         place = f"namespace {self.namespace} (-A for all)" if self.namespace else "all namespaces"
         return f"{self.resource.kind} {self.key}" if self.key else f"{self.resource.plural} in {place}"
 
+    def concerns(self, run: Run) -> bool:
+        """Whether it may reconcile what is followed."""
+        place = self.key.namespace if self.key else self.namespace
+        played = [one for one in run.controllers if self.chronicle.controller in ("", one.name)]
+        asked = any(same_type(one, self.resource) for played in played for one in played.primaries)
+        return asked and (not place or run.namespace in ("", place))
+
     def attempts(self, most: int, known: AbstractSet[str]) -> list[Recorded]:
         """Its last attempts, oldest first; of a type those of the objects that have one that is not known."""
         if self.key is not None:
@@ -79,7 +86,7 @@ class Chronicle:
         self._recording = meant.recording
         self._cluster = meant.cluster.key
         self._now = now
-        self._controller = controller
+        self.controller = controller
         self._uid = uid
         self.refresh(now)
 
@@ -149,11 +156,11 @@ class Chronicle:
     def attempts(self, resource: Resource, key: Key, uid: str, *, most: int | None = None) -> list[Recorded]:
         """Those about the object; of one that no request is about, those that it caused and that wrote it."""
         found = self._recording.attempts(
-            cluster=self._cluster, resource=resource, key=key, controller=self._controller, last=most
+            cluster=self._cluster, resource=resource, key=key, controller=self.controller, last=most
         )
         if not found:
             related = self._recording.related(cluster=self._cluster, uid=uid) if uid else []
-            return [one for one in related if self._controller in ("", one.controller)]
+            return [one for one in related if self.controller in ("", one.controller)]
         # Where an attempt did not learn which object it was about, its name says it.
         return [one for one in found if one.uid in ("", uid)] if uid else found
 
@@ -194,7 +201,8 @@ class Chronicle:
         return Scene(
             totals=totals(meant),
             hidden=len(meant) - len(story.attempts),
-            over=self.over(story.runs),
+            runs=self.runs_of(meant),
+            over=self.over(self.runs_of(meant) or story.runs),
             object=obj,
             seen=max(seen, self._heard(run)) if run is not None else seen,
             live=run is not None and self._works(run),
@@ -213,7 +221,7 @@ class Chronicle:
             resource=story.resource,
             key=story.key,
             uid=story.uid,
-            controller=self._controller,
+            controller=self.controller,
             since=since,
         )
         if counts.attempts <= scene.totals.attempts:
@@ -221,16 +229,20 @@ class Chronicle:
         return replace(scene, totals=counts, hidden=counts.attempts - len(story.attempts))
 
     def over(self, runs: Sequence[Run]) -> dict[str, str]:
-        """Of each run that works no more, or not now, how that came."""
+        """Of each run that works no more, or not now, how that came, and when."""
+        return {name: what + when for name, (what, when) in self.ends(runs).items()}
+
+    def ends(self, runs: Sequence[Run]) -> dict[str, tuple[str, str]]:
+        """The same, with the time apart."""
         found = {}
         for run in runs:
             lives = self._lives.of(run)
             if run.ended is not None:
-                found[run.id] = f"ended {self._clock(run.ended)}"
+                found[run.id] = ("ended", f" {self._clock(run.ended)}")
             elif any(one.life is Life.STOPPED for one in lives):
-                found[run.id] = "stopped by a signal"
+                found[run.id] = ("stopped by a signal", "")
             elif any(one.life is Life.GONE for one in lives) or recordings.is_over(run, self._now):
-                found[run.id] = f"gone without a word, last heard of {self._clock(run.seen)}"
+                found[run.id] = ("gone without a word", f", last heard of {self._clock(run.seen)}")
         return found
 
     def _clock(self, at: float) -> str:
@@ -281,7 +293,7 @@ class Chronicle:
     def subjects(self, resource: Resource | None, controller: str, namespace: str) -> tuple[Subject, ...]:
         return self._recording.subjects(
             cluster=self._cluster,
-            controller=self._controller or self._name(controller),
+            controller=self.controller or self._name(controller),
             resource=resource,
             namespace=namespace if resource is None or resource.namespaced else "",
         )

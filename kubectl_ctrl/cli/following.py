@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kubectl_ctrl.cli.app import App
@@ -39,6 +39,8 @@ class _Following:
         self._shown: set[str] = set()
         self._run = ""  # of the row shown last
         self._from = 0.0  # when the first began that was shown
+        self._began: set[str] = set()  # runs that were there
+        self._ends: dict[str, str] = {}  # of those that are over, how that came
         self._below = 0  # lines of rows that may still change
 
     def run(self) -> None:
@@ -56,7 +58,14 @@ class _Following:
         attempts = self._followed.attempts(self._followed.first if self._rows is None else _BETWEEN, self._shown)
         if self._rows is None:
             self._begin(attempts)
+        assert self._rows is not None
+        runs = self._followed.chronicle.runs
+        self._rows = replace(self._rows, runs=runs, over=self._followed.chronicle.over(runs))
         new = [one for one in attempts if one.id not in self._shown and not self._is_old(one)]
+        # First what runs did that were there, then what became of them, then what is new.
+        self._show([one for one in new if one.over and one.run in self._began], [])
+        self._tell_of_runs()
+        new = [one for one in new if one.id not in self._shown]
         self._show([one for one in new if one.over], [one for one in new if not one.over])
 
     def _is_old(self, attempt: Recorded) -> bool:
@@ -67,6 +76,8 @@ class _Following:
         """The header, and as many rows as a person wants to begin with."""
         chronicle, followed = self._followed.chronicle, self._followed
         runs = chronicle.runs
+        self._began = {run.id for run in runs}
+        self._ends = {name: what for name, (what, _) in chronicle.ends(runs).items()}
         self._from = attempts[0].started if attempts else 0.0
         self._style = replace(self._style, primaries=chronicle.primaries(runs, followed.resource))
         widths = columns(attempts, self._showing, self._style)
@@ -81,10 +92,34 @@ class _Following:
             lines.append("Nothing is recorded yet; waiting for the first reconcile.")
         self._write([*lines, "", self._rows.header])
 
-    def _show(self, ended: Sequence[Recorded], running: Sequence[Recorded]) -> None:
+    def _tell_of_runs(self) -> None:
+        """In a line each: which ended or died, and which began."""
         assert self._rows is not None
         chronicle = self._followed.chronicle
-        rows = self._rows = replace(self._rows, runs=chronicle.runs, over=chronicle.over(chronicle.runs))
+        ends = {name: what for name, (what, _) in chronicle.ends(chronicle.runs).items()}
+        for run in chronicle.runs[::-1]:
+            if run.id != self._run and not self._followed.concerns(run):
+                continue
+            end, before = ends.get(run.id, ""), self._ends.get(run.id, "")
+            if run.id not in self._began:
+                self._say(self._rows.separator(run.id), f"Run {run.id} began, process {run.pid} on {run.host}.")
+                self._run = run.id
+            elif end != before:
+                news = f"run {run.id} {'is ' * (end != 'ended')}{end}" if end else f"run {run.id} goes on"
+                self._say(self._rows.between(news), f"{news.capitalize()}.")
+        self._began |= {run.id for run in chronicle.runs}
+        self._ends = ends
+
+    def _say(self, lines: Iterable[str], sentence: str) -> None:
+        """Among the rows where a person reads them; beside them where a program does."""
+        if self._app.terminal and self._form != "jsonl":
+            self._write(list(lines))
+        else:
+            self._app.narrate(sentence)
+
+    def _show(self, ended: Sequence[Recorded], running: Sequence[Recorded]) -> None:
+        assert self._rows is not None
+        rows, chronicle = self._rows, self._followed.chronicle
         self._shown |= {one.id for one in ended}
         if self._form == "jsonl":
             from kubectl_ctrl.render.export import export

@@ -39,6 +39,7 @@ class Scene:
     gone: float | None = None  # when it was seen deleted
     coming: tuple[str, ...] = ()  # what will make it run again
     hint: str = ""
+    runs: Sequence[Run] = ()  # of all attempts that are meant, newest first; none: those of the story
     related: bool = False  # the attempts are about other objects: it caused them, or they wrote it
 
 
@@ -56,7 +57,7 @@ def totals(attempts: Sequence[Recorded]) -> Counts:
 def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> Iterator[str]:
     """All of it."""
     rows = Rows(
-        runs=story.runs,
+        runs=scene.runs or story.runs,
         over=scene.over,
         widths=columns(story.attempts, showing, style),
         showing=showing,
@@ -189,16 +190,17 @@ def _recorded(story: Story, scene: Scene, style: Style) -> list[str]:
 
 
 def _by(story: Story, scene: Scene, style: Style) -> str:
-    if not story.runs:
+    runs = scene.runs or story.runs
+    if not runs:
         return ""
-    if len(story.runs) > 1:
-        return f"by {len(story.runs)} runs since {moment_text(scene.totals.first, story.at, style)}"
-    run = story.runs[0]
+    run = runs[0]
     names = list(dict.fromkeys(one.controller for one in story.attempts)) or [one.name for one in run.controllers]
-    over = scene.over.get(run.id, "")
-    since = moment_text(run.began, story.at, style)
-    who = escaped(f"{', '.join(names)}@{run.host}")
-    return f"by {who} (run {run.id}, pid {run.pid}) since {since}{', ' + over if over else ''}"
+    where = escaped(f"{', '.join(names)}@{run.host}")
+    who = f"{where} (run {run.id}, pid {run.pid})"
+    over = f", {scene.over[run.id]}" if run.id in scene.over else ""
+    if len(runs) > 1:
+        return f"by {len(runs)} runs since {moment_text(scene.totals.first, story.at, style)}, last {who}{over}"
+    return f"by {who} since {moment_text(run.began, story.at, style)}{over}"
 
 
 def _older(lived: Lived, story: Story, style: Style) -> str:

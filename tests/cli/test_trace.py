@@ -152,6 +152,16 @@ def test_all_that_is_recorded_is_counted_however_little_is_looked_at(
     assert "6 reconciles · 0 writes · 0 errors" in told("foo/web", "--last=4", "--since=2026-01-01T12:00:05Z")
 
 
+def test_the_head_counts_the_runs_of_all_that_it_counts(state: Path, told: Told) -> None:
+    again = replace(MINE, id="r8aa", pid=77, began=NOON + 60)
+    recording(state, attempt(1), attempt(2), run=MINE)
+    recording(state, replace(attempt(1, run=again), took=0.1), run=again)
+    head = told("foo/web", "--last=1").splitlines()[1]
+    assert head.startswith("recorded by 2 runs since 2026-01-01T12:00:01.000")
+    assert "last foo@laptop (run r8aa, pid 77), ended " in head
+    assert "3 reconciles" in head
+
+
 def test_of_a_run_that_is_over_the_object_is_told_as_of_its_end(state: Path, told: Told) -> None:
     """As explain does: until then it watched, whether or not anything made it reconcile."""
     late = SystemClock().now()
