@@ -30,6 +30,9 @@ USED_FOR = 600.0
 _BIGGEST = 1_000_000
 _NOT_KEPT = 0
 
+# Of the compression, in bits: a bigger one takes longer to lay out than most objects take to compress.
+_WINDOW = 13
+
 # Objects are looked at once while they stay in a cache: so many are known by their identity.
 _MOST_KNOWN = 5_000
 
@@ -86,7 +89,7 @@ class Bodies:
             "version": version_of(obj),
             "digest": hashlib.blake2b(text, digest_size=12).digest(),
             "seen": at,
-            "data": zlib.compress(text, 1),
+            "data": zlib.compress(text, 1, wbits=_WINDOW),
         }
         row: int = self._connection.execute(query("add_body"), values).fetchone()[0]
         return row

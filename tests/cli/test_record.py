@@ -393,7 +393,7 @@ def test_m34_what_is_advised_for_a_damaged_file_saves_what_can_be_read(
     file: Path, capsys: Captured, tmp_path: Path
 ) -> None:
     spoilt = bytearray(file.read_bytes())
-    page = spoilt.rfind(b"\x78\x01") // 4096 * 4096
+    page = spoilt.rfind(b"\x58\x09") // 4096 * 4096
     spoilt[page : page + 64] = b"\xff" * 64
     file.write_bytes(spoilt)
     (file.parent / "damaged").mkdir()
