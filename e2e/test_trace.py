@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import PROGRAM, Ctrl, Started
-from e2e.kube import Audit, Kubectl, wait_until
+from e2e.kube import Audit, Cluster, Kubectl, wait_until
+from e2e.rights import losing
 from e2e.terminal import at_terminal
 from e2e.test_foo import MANIFESTS, deployment, foo
 
@@ -192,6 +193,94 @@ def test_it_is_followed_in_another_terminal(kubectl: Kubectl, ctrl: Ctrl, runnin
     ids = [line.split()[0] for line in rows("\n".join(follower.out))]
     assert len(ids) == len(set(ids))
     assert again.stop() == 0
+
+
+# It asks for two writes; between them it lets whoever watches do something.
+_SLEEPS = """
+import asyncio
+from pathlib import Path
+from kubectl_ctrl import CONFIGMAPS, Context, Request, controller
+
+async def reconcile(ctx: Context, request: Request) -> None:
+    config = await ctx.read.get(CONFIGMAPS, request.name)
+    if request.name != "cut" or config is None:
+        return
+    config = await ctx.write.patch(config, CONFIGMAPS, {{"data": {{"first": "yes"}}}})
+    while not Path({go!r}).exists():
+        await asyncio.sleep(0.05)
+    await ctx.write.patch(config, CONFIGMAPS, {{"data": {{"second": "yes"}}}})
+
+CONTROLLER = controller("sleeps", reconcile).for_(CONFIGMAPS)
+"""
+
+
+def test_what_a_kill_cut_off_is_told_with_the_call_that_nobody_answered(
+    kubectl: Kubectl, ctrl: Ctrl, cluster: Cluster, tmp_path: Path
+) -> None:
+    code, go = tmp_path / "sleeps.py", tmp_path / "go"
+    code.write_text(_SLEEPS.format(go=str(go)))
+    kubectl("create", "configmap", "cut")
+    running = ctrl.started("run", str(code))
+
+    def calls() -> list[int | None]:
+        asked = ctrl("trace", "cm/cut", "--offline", "--output=json")
+        told = json.loads(asked.out)["attempts"] if asked.code == 0 else []
+        return [call["code"] for call in told[-1]["calls"]] if told else []
+
+    wait_until(lambda: calls() == [200], what="the first patch in the recording")
+    follower = ctrl.started("trace", "cm/cut", "--watch")
+    follower.line("WHY")
+    server = cluster.processes["kube-apiserver"]
+    os.kill(server, signal.SIGSTOP)
+    try:
+        go.touch()
+        wait_until(lambda: calls() == [200, None], what="the second patch in the recording")
+        running.kill()
+        [row] = rows(ctrl("trace", "cm/cut", "--offline").checked().out)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    name = row.split()[0]
+    assert row.endswith(" | interrupted")
+    assert "patch ConfigMap/cut 200 " in row
+    assert "patch ConfigMap/cut answer unknown" in row
+    follower.line(rf"^ *{name} .* interrupted$")
+    follower.line(f"^Run {name.partition('-')[0]} is gone without a word.$")
+    full = ctrl("trace", "cm/cut", name).checked().out
+    assert f"{name}.2" in full
+    assert "1 interrupted" in ctrl("trace", "cm/cut").checked().out
+    code_shown, shown = at_terminal(PROGRAM, "trace", "cm/cut", "--color=never", env=ctrl.env, columns=80)
+    assert (code_shown, max(map(len, shown.splitlines())) <= 80) == (0, True)
+    assert "gone without a word" in shown
+    # A new run takes it up, and that is told too.
+    again = ctrl.started("run", str(code))
+    follower.line("^Run r[0-9a-f]+ began, process [0-9]+ on ")
+    assert again.stop() == 0
+    follower.line(r"^Run r[0-9a-f]+ ended\.$")
+    assert follower.stop() == 0
+
+
+def test_it_answers_when_the_cluster_does_not(
+    kubectl: Kubectl, ctrl: Ctrl, cluster: Cluster, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """The kubeconfig still names it, by the same server; nobody listens there any more."""
+    with losing(cluster, kubeconfig, tmp_path) as path:
+        there = f"--kubeconfig={path}"
+        running = ctrl.started("run", "foo", there)
+        kubectl.create(foo("web"))
+        ready(kubectl)
+        assert running.stop() == 0
+    before = ctrl("trace", "foo/web", "--offline", there).checked().out
+    assert rows(before)
+    for words in ([], ["--live"], ["--tree"]):
+        asked = ctrl("trace", "foo/web", there, *words, timeout=20).checked()
+        assert rows(asked.out) == rows(before)
+        assert "as of" in asked.out.splitlines()[0]
+        # What was to be read live and was not is said beside it.
+        assert bool(re.search("[Aa]s (it was )?recorded.*No answer came", asked.err)) == bool(words)
+    assert "web" in ctrl("trace", "foo", there).checked().out
+    assert rows(ctrl("trace", "deploy/web", there).checked().out)
+    # Of what is recorded nowhere nobody can say anything then.
+    assert ctrl("trace", "deploy/other", there, timeout=20).code != 0
 
 
 def _without_context(ctrl: Ctrl, folder: Path) -> Ctrl:
