@@ -86,7 +86,7 @@ class Cases:
             cut=cut,
             others=self._others(attempts, {attempt for attempt, _ in writers.values()}),
             writers=writers,
-            bodies={**self._bodies(asked, uid, attempts), **live},
+            bodies={**self._bodies(asked, attempts), **live},
             older=len([one for one in uids if one != uid]) if uid in uids else 0,
         )
 
@@ -170,7 +170,7 @@ class Cases:
         known = {one.id for one in attempts}
         return {one: self._recording.attempt(one, cluster=self._cluster) for one in sorted(set(wanted) - known)}
 
-    def _bodies(self, asked: Asked, uid: str, attempts: Sequence[Recorded]) -> dict[Place, Body]:
+    def _bodies(self, asked: Asked, attempts: Sequence[Recorded]) -> dict[Place, Body]:
         """The newest state of the object, and of what its last attempts looked at."""
         found: dict[Place, Body] = {}
         for one in attempts[:-_LOOKED:-1]:

@@ -49,7 +49,7 @@ def account_lines(account: Account, style: Style, *, all_evidence: bool = False)
         ("STARTED", _started(account, account.latest, style)),
         ("CHAIN", _chain(account.chain, account.latest, style)),
         ("TURNS", _turns(account.turns, style)),
-        ("GAP", _gaps(account.gap, style)),
+        ("GAP", _gaps(account.gap)),
         ("WHERE", _where(account.where, account.call)),
         ("NEXT", _next(account.next, account.now)),
         ("EVIDENCE", _evidence(account.evidence, short, style)),
@@ -200,7 +200,7 @@ def _turns(turns: Sequence[Turn], style: Style) -> Iterator[str]:
         yield f"{timestamp(turn.at, style)}  {escaped(turn.who).ljust(width)}  {_value(turn.value)}{call}"
 
 
-def _gaps(gaps: Sequence[Gap], style: Style) -> Iterator[str]:
+def _gaps(gaps: Sequence[Gap]) -> Iterator[str]:
     for gap in gaps:
         place = escaped(f"{gap.resource.kind}/{gap.key.name}")
         path = f"  {escaped(gap.path)}" if gap.path else ""

@@ -59,7 +59,7 @@ def waterfall_lines(attempt: Recorded, showing: Showing, style: Style, *, where:
     yield from _section("TIME", _time(attempt, style), style)
     yield from _section("READ", (read_text(read) for read in attempt.reads), style, fold=True)
     yield from _section("OUTSIDE", (escaped(one.name) for one in attempt.outside), style, fold=True)
-    yield from _section("ASKED", (_wish(wish, attempt) for wish in attempt.wishes), style, fold=True)
+    yield from _section("ASKED", (_wish(wish) for wish in attempt.wishes), style, fold=True)
     if showing.diff:
         yield from _section("CHANGED", _diffs(attempt, showing, style), style)
     yield from _section("NOT NEEDED", map(escaped, attempt.skipped), style, fold=True)
@@ -186,7 +186,7 @@ class _Scale:
 # What it asked for, and what came of it.
 
 
-def _wish(wish: Wish, attempt: Recorded) -> str:
+def _wish(wish: Wish) -> str:
     place = f"{wish.resource.kind} {escaped(str(wish.key))}"
     if wish.raised is not None:
         answer = f"raised {escaped(wish.raised.error)}: {escaped(wish.raised.message)}"
