@@ -8,6 +8,7 @@ it thinks of the difference and decides nothing here; above 1 it failed.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,6 +22,8 @@ from kubectl_ctrl.render.sides import Sides, unified
 
 VARIABLE = "KUBECTL_EXTERNAL_DIFF"
 _WORD = re.compile(r"[a-zA-Z0-9-=]+")
+_NO_FILE = re.compile(r"[^a-zA-Z0-9._-]")
+_LONGEST = 200  # file systems take 255 bytes
 
 
 def compare(app: App, objects: Sequence[Sides]) -> None:
@@ -39,8 +42,9 @@ async def _externally(app: App, words: Sequence[str], objects: Sequence[Sides]) 
     with ExitStack() as folders:
         live, merged = (Path(folders.enter_context(TemporaryDirectory(prefix=name))) for name in ("LIVE-", "MERGED-"))
         for one in objects:
-            (live / one.name).write_text(one.live, encoding="utf-8")
-            (merged / one.name).write_text(one.merged, encoding="utf-8")
+            name = _file_name(one.name)
+            (live / name).write_text(one.live, encoding="utf-8")
+            (merged / name).write_text(one.merged, encoding="utf-8")
         argv = (words[0], str(live), str(merged), *(word for word in words[1:] if _WORD.fullmatch(word)))
         app.out.flush()
         done = await programs.run(argv, timeout=None, env=app.environ, shown=True, check=False)
@@ -52,3 +56,12 @@ async def _externally(app: App, words: Sequence[str], objects: Sequence[Sides]) 
             outcome=f"ended with {how}",
             code=done.code,
         )
+
+
+def _file_name(name: str) -> str:
+    """No name out of a cluster or a file leads elsewhere, and one that is too long for a file is still told apart."""
+    plain = _NO_FILE.sub("-", name)
+    if len(plain) <= _LONGEST:
+        return plain
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{plain[: _LONGEST - len(digest) - 1]}-{digest}"

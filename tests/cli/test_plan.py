@@ -258,6 +258,18 @@ def test_a_program_is_given_two_folders_and_the_words_that_kubectl_would_let_thr
     assert not Path(merged).exists()
 
 
+def test_s07_no_name_of_an_object_leads_a_file_elsewhere(tmp_path: Path, capfd: Captured) -> None:
+    long = ["x" * 252 + tail for tail in "yz"]
+    sides = [side(name) for name in ("/../../../gone", "a/b", "c\\d\ne", "system:node", *long)]
+    compare(app({VARIABLE: str(program(tmp_path, 1)), "PATH": "/usr/bin:/bin"}), sides)
+    said = capfd.readouterr().out.splitlines()
+    files = {line.split()[1] for line in said if line.startswith("==>")}
+    names = {"-..-..-..-gone", "a-b", "c-d-e", "system-node"}
+    assert {f"v1.ConfigMap.default.{name}" for name in names} <= files
+    assert len(files) == len(sides)
+    assert not (tmp_path / "gone").exists()
+
+
 def test_a_program_that_fails_is_an_error(tmp_path: Path, capfd: Captured) -> None:
     with pytest.raises(ProgramFailed, match="ended with exit code 2"):
         compare(app({VARIABLE: str(program(tmp_path, 2)), "PATH": "/usr/bin:/bin"}), [side()])
