@@ -67,7 +67,7 @@ def cluster_json(cluster: Cluster) -> Fields:
         "key": cluster.key,
         "contexts": list(cluster.contexts),
         "servers": [server for server, _ in cluster.servers],
-        "seen": stamp(cluster.seen),
+        "lastSeen": stamp(cluster.seen),
     }
 
 
@@ -87,15 +87,15 @@ def run_json(run: Run) -> Fields:
         "context": run.context,
         "server": run.server,
         "namespace": run.namespace,
-        "labels": run.labels,
+        "selector": run.labels,
         "controllers": [_played_json(played) for played in run.controllers],
         "pid": run.pid,
         "host": run.host,
         "program": run.program,
         "began": stamp(run.began),
-        "seen": stamp(run.seen) if run.seen else None,
+        "lastSeen": stamp(run.seen) if run.seen else None,
         "ended": time_json(run.ended),
-        "gaps": run.gaps,
+        "lostRows": run.gaps,
     }
 
 
