@@ -112,10 +112,12 @@ def figures() -> Iterable[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         file = recording(Path(folder), *_reconciles())
         baseline = wall([program, "version"], env)
-        for name, more, bar in (
-            ("trace, 1,000 reconciles printed", [], "<= 250"),
-            ("trace, the last 20 of 1,000", ["--last=20"], "<= 250"),
-            ("trace -o json, 1,000 reconciles", ["--output=json"], ""),
+        for name, words, bar in (
+            ("trace, 1,000 reconciles printed", ["trace", "foo/web", "--last=0", "--offline"], "<= 250"),
+            ("trace, the last 20 of 1,000", ["trace", "foo/web", "--last=20", "--offline"], "<= 250"),
+            ("trace -o json, 1,000 reconciles", ["trace", "foo/web", "--output=json", "--offline"], ""),
+            ("explain, 1,000 reconciles", ["explain", "foo/web", "--offline"], ""),
+            ("record list, 1,000 reconciles", ["record", "list"], ""),
         ):
-            value = wall([program, "trace", "foo/web", "--offline", f"--from={file}", *more], env)
+            value = wall([program, *words, f"--from={file}"], env)
             yield Figure(name=name, value=value, unit="ms", baseline=baseline, against="ms its version", bar=bar)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 
 from kubectl_ctrl.cli.app import App
@@ -15,6 +16,7 @@ def _run(app: App, given: Given) -> int:
     # What is followed for hours makes some.
     if not given["watch"]:
         gc.disable()
+        atexit.register(gc.freeze)  # also from the last look, when the process ends
     return later("kubectl_ctrl.cli.tracing:run")(app, given)
 
 
