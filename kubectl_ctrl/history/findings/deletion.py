@@ -9,6 +9,7 @@ from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.history.findings.case import Body, Case, short
 from kubectl_ctrl.history.findings.found import Found
 from kubectl_ctrl.model.account import Fact, Finding, Qualifier, Risk, Try
+from kubectl_ctrl.model.attempt import Read
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.fields import entries, fields_set
 from kubectl_ctrl.model.record import Recorded, Source, Why
@@ -30,7 +31,7 @@ def gone(case: Case, qualifier: Qualifier | None) -> Found | None:
     last = case.last
     if last is None:
         return None
-    deleted = _deleted(case, last)
+    deleted = _deleted(case)
     if deleted is None and not _missed(case, last):
         return None
     if deleted is None:
@@ -47,9 +48,7 @@ def _gone_live(case: Case, body: Body) -> Found:
 
 def _gone(case: Case, why: Fact, last: Recorded | None) -> Found:
     asked = [cause for one in case.attempts for cause in one.causes if _asks_deletion(cause)]
-    deleted = next(
-        (cause for one in case.attempts[::-1] for cause in one.causes if cause.kind is CauseKind.DELETED), None
-    )
+    deleted = _deleted(case)
     facts = [
         why,
         *(Fact(text="its deletion was asked for; by whom is recorded nowhere", at=one.at) for one in asked[-1:]),
@@ -72,18 +71,29 @@ def _gone(case: Case, why: Fact, last: Recorded | None) -> Found:
     )
 
 
-def _deleted(case: Case, last: Recorded) -> Why | None:
-    """The deletion of this object that the last attempt heard of, if it heard of nothing newer."""
-    own = [cause for cause in last.causes if (cause.resource, cause.key) == (case.resource, case.key)]
-    newest = own[-1] if own else None
-    same = newest is not None and case.uid in ("", newest.uid)
-    return newest if newest is not None and newest.kind is CauseKind.DELETED and same else None
+def _deleted(case: Case) -> Why | None:
+    """Its deletion, where that is the last that was heard of it and no attempt found it since.
+
+    What went with it wakes the controller once more: the word of it is then in an attempt before the last.
+    """
+    for one in reversed(case.attempts):
+        own = [cause for cause in one.causes if (cause.resource, cause.key) == (case.resource, case.key)]
+        if own:
+            newest = own[-1]
+            return newest if newest.kind is CauseKind.DELETED and case.uid in ("", newest.uid) else None
+        if any(look.found for look in _looks(case, one)[-1:]):
+            return None
+    return None
 
 
 def _missed(case: Case, last: Recorded) -> bool:
-    place = (case.resource, str(case.key))
-    looks = [read for read in last.reads if read.verb in ("get", "live") and (read.resource, read.query) == place]
+    looks = _looks(case, last)
     return bool(looks) and not looks[-1].found and last.verdict is not None
+
+
+def _looks(case: Case, attempt: Recorded) -> list[Read]:
+    place = (case.resource, str(case.key))
+    return [read for read in attempt.reads if read.verb in ("get", "live") and (read.resource, read.query) == place]
 
 
 def _asks_deletion(cause: Why) -> bool:

@@ -61,6 +61,19 @@ def test_gone_when_the_last_attempt_did_not_find_it() -> None:
     assert "#2 looked for it and did not find it" in said(account)
 
 
+def test_gone_is_told_as_heard_also_after_what_went_with_it_woke_the_controller_once_more() -> None:
+    deleted = why(CauseKind.DELETED, at=2, old_version="4")
+    along = why(CauseKind.DELETED, at=3, resource=DEPLOYMENTS, uid="uid-deployment")
+    runs = attempt(3, along, uid="", outcome=None)
+    for last in (runs, attempt(3, along, reads=(looked(),), uid="")):
+        account = judge(case(attempt(1), attempt(2, deleted), last))
+        assert (account.finding, account.since) == (Finding.GONE, NOON + 2)
+        assert "it was deleted" in said(account)
+        assert "uid uid-web" in account.evidence[0].text
+    found = attempt(3, along, reads=(looked(("uid-web", "9")),))
+    assert judge(case(attempt(1), attempt(2, deleted), found)).finding is Finding.CONVERGED
+
+
 def test_gone_when_the_cluster_says_so() -> None:
     account = judge(case(attempt(1), bodies={(FOOS, WEB): body(source=Source.LIVE, at=50)}))
     assert (account.finding, account.source) == (Finding.GONE, Source.LIVE)
