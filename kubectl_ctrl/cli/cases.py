@@ -131,7 +131,28 @@ class Cases:
         qualifier = standing(run, moment, self._now, alive=alive, stopped=stopped, worked=worked)
         unique = list({one.id: one for one in attempts}.values())
         known = counted(self._recording, self._cluster, unique)
-        return Work(controller=played, run=run, case=case, attempts=unique, qualifier=qualifier, counted=known)
+        return Work(
+            controller=played,
+            run=run,
+            case=case,
+            attempts=unique,
+            qualifier=qualifier,
+            counted=known,
+            bodies=self._read(unique),
+        )
+
+    def _read(self, attempts: Iterable[Recorded]) -> dict[Place, Body]:
+        """How the objects of requests looked when they were last read, where their status was not written."""
+        written = {one.request for one in attempts if any(wish.verb == "status" for wish in one.wishes)}
+        found: dict[Place, Body] = {}
+        unwritten = [one for one in attempts if one.request not in written]
+        for one in sorted(unwritten, key=lambda one: one.started, reverse=True):
+            for read in one.reads[::-1]:
+                place = (read.resource, one.request)
+                if place not in found and read.verb in ("get", "live") and _key(read.query) == one.request:
+                    obj = self._recording.body(self._cluster, *read.found[0]) if read.found else None
+                    found[place] = Body(obj=obj, source=Source.RECORDED, at=one.started)
+        return found
 
     def runs_of(self, controller: str) -> list[Run]:
         """Newest first; a controller is meant by its name, or by what was typed for it."""

@@ -203,7 +203,7 @@ class _Explaining:
             self._tell(health_lines(told, self._style))
         else:
             self._answer(health_json(told))
-        bad = bool(told.failing) or told.qualifier is not None
+        bad = bool(told.failing or told.unready) or told.qualifier is not None
         return 1 if self._given["exit_code"] and bad else 0
 
     def _unknown(self, word: str) -> UsageError:

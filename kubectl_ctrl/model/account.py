@@ -181,6 +181,14 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unready:
+    """An object whose last attempt ended well and that says all the same that it is not ready."""
+
+    key: Key
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hot:
     """An object that is reconciled more than others."""
 
@@ -222,6 +230,7 @@ class Health:
     slowest: Recorded | None
     waited: tuple[float, float, float]
     failing: tuple[Failing, ...]
+    unready: tuple[Unready, ...]
     hot: tuple[Hot, ...]
     savings: tuple[Saving, ...]
     held: tuple[tuple[str, int], ...]  # (predicate, changes that it held back)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kubectl_ctrl.model.account import Failing, Health, Hot
+from kubectl_ctrl.model.account import Failing, Health, Hot, Unready
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.account import commands, labelled
@@ -13,6 +13,8 @@ from kubectl_ctrl.render.accountjson import SCHEMA, qualifier_json, try_json
 from kubectl_ctrl.render.attemptjson import stamp, time_json
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import counted, cut, escaped
+
+_OBJECTS = 4
 
 
 def health_lines(health: Health, style: Style) -> list[str]:
@@ -23,6 +25,7 @@ def health_lines(health: Health, style: Style) -> list[str]:
         ("TOOK", _took(health)),
         ("WAITED", (_spread(health.waited),) if health.attempts else ()),
         ("FAILING", (line for one in health.failing for line in _failing(one, health.now))),
+        ("NOT READY", _unready(health.unready)),
         ("HOT", _hot(health)),
         ("NO-OPS", (_noops(health),)),
         ("SAVE", _savings(health)),
@@ -40,9 +43,12 @@ def health_lines(health: Health, style: Style) -> list[str]:
 
 
 def _headline(health: Health, style: Style) -> str:
-    failing = sum(one.count for one in health.failing)
+    failing, unready = sum(one.count for one in health.failing), len(health.unready)
     if failing:
-        verdict, color = f"{failing} of {health.objects} objects FAILING", "31"
+        more = f", {unready} NOT READY" if unready else ""
+        verdict, color = f"{failing} of {health.objects} objects FAILING{more}", "31"
+    elif unready:
+        verdict, color = f"{unready} of {health.objects} objects NOT READY", "31"
     elif health.qualifier is not None:
         verdict, color = f"NOT WORKING ({health.qualifier.standing})", "33"
     else:
@@ -93,6 +99,14 @@ def _failing(one: Failing, now: float) -> Iterator[str]:
     yield escaped(f"{names}{more}, for {format_duration(max(now - one.since, 0.0))}, {tried}: {one.error}")
     if one.where:
         yield f"  at {escaped(one.where)}"
+
+
+def _unready(objects: Sequence[Unready]) -> Iterator[str]:
+    """What ended well and waits for nothing, and is not as it should be."""
+    for one in objects[:_OBJECTS]:
+        yield escaped(f"{one.key} says {one.said}")
+    if (more := len(objects) - _OBJECTS) > 0:
+        yield f"and {more:,} more"
 
 
 def _hot(health: Health) -> Iterator[str]:
@@ -158,6 +172,7 @@ def health_json(health: Health) -> dict[str, Any]:
         "slowest": health.slowest.id if health.slowest else None,
         "waitedSeconds": dict(zip(names, health.waited, strict=True)),
         "failing": list(map(_failing_json, health.failing)),
+        "notReady": [{"object": str(one.key), "said": one.said} for one in health.unready],
         "hot": list(map(_hot_json, health.hot)),
         "savings": [
             {

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.main import main
-from kubectl_ctrl.model.attempt import Attempt, Call, Held, Outcome, Started, State, Tally, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Call, Held, Outcome, Read, Started, State, Tally, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known
@@ -58,8 +58,9 @@ def attempt(
         waited=0.001,
         try_no=1,
     )
+    reads = said.pop("reads", ())
     verdict = Verdict(outcome=outcome, **said)
-    return Attempt(start=start, took=0.04, verdict=verdict, calls=calls, reads=())
+    return Attempt(start=start, took=0.04, verdict=verdict, calls=calls, reads=reads)
 
 
 def write(number: str, **said: Any) -> Call:
@@ -206,6 +207,25 @@ def test_what_was_not_looked_at_is_not_said_to_be_absent(
     recording(state, attempt(1), attempt(2, timers[0]), attempt(3, timers[1]), run=RUNS)
     assert main(["explain", "foo/web"]) == 0
     assert "r7f3-1 was not looked at" in capsys.readouterr().out
+
+
+def test_a_controller_is_not_healthy_while_an_object_that_it_read_says_that_it_is_not_ready(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meta = {"name": "web", "namespace": "default", "uid": "uid-web", "resourceVersion": "7"}
+    status = {"conditions": [{"type": "Ready", "status": "False", "reason": "Taken"}]}
+    seen = Read(
+        verb="get",
+        resource=FOOS,
+        query=str(WEB),
+        found=(("uid-web", "7"),),
+        objects=({"metadata": meta, "status": status},),
+    )
+    recording(state, attempt(1, reads=(seen,)), run=RUNS)
+    assert told(capsys, "foo/web")["verdict"] == "NOT CONVERGED"
+    assert told(capsys, "foo")["notReady"] == [{"object": "default/web", "said": "Ready=False Taken"}]
+    assert main(["explain", "foo"]) == 0
+    assert capsys.readouterr().out.startswith("1 of 1 objects NOT READY")
 
 
 def test_of_several_controllers_the_foremost_verdict_counts(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import quantiles
 
-from kubectl_ctrl.history.findings.case import Case, failed
-from kubectl_ctrl.model.account import Failing, Health, Hot, Qualifier, Risk, Saving, Try
+from kubectl_ctrl.history.findings.case import Body, Case, Place, failed
+from kubectl_ctrl.history.findings.deletion import gone
+from kubectl_ctrl.history.findings.progress import says_unready
+from kubectl_ctrl.model.account import Failing, Health, Hot, Qualifier, Risk, Saving, Try, Unready
 from kubectl_ctrl.model.attempt import Depth, Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
@@ -35,6 +37,7 @@ class Work:
     attempts: Sequence[Recorded]  # of all objects
     qualifier: Qualifier | None
     counted: AbstractSet[Resource] = frozenset()  # types that are known to count a generation
+    bodies: Mapping[Place, Body] = field(default_factory=dict)  # of objects whose status the controller never wrote
 
 
 def health(work: Work) -> Health:
@@ -44,6 +47,7 @@ def health(work: Work) -> Health:
     took = [one.took for one in ended if one.took is not None]
     moment = work.case.moment
     failing = tuple(_failing(attempts))
+    unready = tuple(_unready(work, attempts))
     found = tuple(savings(attempts, work.counted))
     return Health(
         controller=work.controller.name,
@@ -62,12 +66,13 @@ def health(work: Work) -> Health:
         slowest=max(ended, key=lambda one: one.took or 0.0, default=None),
         waited=_spread([one.waited for one in attempts]),
         failing=failing,
+        unready=unready,
         hot=tuple(_hot(attempts)),
         savings=found,
         held=moment.tally.filtered if moment and moment.tally else (),
         queue=_queue(moment.state.depth) if moment else (),
         gaps=work.run.gaps,
-        tries=tuple(_tries(work, failing)),
+        tries=tuple(_tries(work, [*(one.objects[0] for one in failing), *(one.key for one in unready)])),
     )
 
 
@@ -109,6 +114,22 @@ def _failing(attempts: Sequence[Recorded]) -> Iterator[Failing]:
         keys = tuple(one.request for one in found[:_OBJECTS])
         since = min(begun[one.request] for one in found)
         yield Failing(outcome=outcome, error=text, where=where, objects=keys, count=len(found), since=since)
+
+
+def _unready(work: Work, attempts: Sequence[Recorded]) -> Iterator[Unready]:
+    """Objects that are NOT CONVERGED although nothing failed, by the same judgement as of each alone."""
+    of: dict[Key, list[Recorded]] = {}
+    for one in attempts:
+        of.setdefault(one.request, []).append(one)
+    for key, own in sorted(of.items()):
+        uid = next((one.uid for one in reversed(own) if one.uid), "")
+        known = tuple(one for one in own if one.uid in ("", uid))  # not of one of that name before it
+        for resource in work.controller.primaries:
+            case = replace(work.case, resource=resource, key=key, uid=uid, attempts=known, bodies=work.bodies)
+            said = says_unready(case)
+            if said is not None and gone(case, work.qualifier) is None:
+                yield Unready(key=key, said=said.text.removeprefix("it says "))
+                break
 
 
 def _hot(attempts: Sequence[Recorded]) -> Iterator[Hot]:
@@ -181,12 +202,12 @@ def _queue(depth: Depth) -> tuple[tuple[str, int], ...]:
     return tuple((name, count) for name, count in counts if count)
 
 
-def _tries(work: Work, failing: Sequence[Failing]) -> Iterator[Try]:
+def _tries(work: Work, wrong: Sequence[Key]) -> Iterator[Try]:
     kind = work.controller.primaries[0].kind.lower()
     case = work.case
-    for one in failing[:1]:
-        place = (f"--namespace={one.objects[0].namespace}",) if one.objects[0].namespace else ()
-        yield case.ctrl(Risk.READ, "explain", f"{kind}/{one.objects[0].name}", *place)
+    for key in wrong[:1]:
+        place = (f"--namespace={key.namespace}",) if key.namespace else ()
+        yield case.ctrl(Risk.READ, "explain", f"{kind}/{key.name}", *place)
     if work.qualifier is not None:
         yield case.revived()
     yield case.ctrl(Risk.READ, "queue", work.controller.name)

@@ -176,12 +176,18 @@ def _condition(one: Obj) -> str:
     return " ".join(filter(None, parts)) + (f": {message}" if message else "")
 
 
-def _not_ready(case: Case, last: Recorded) -> Found | None:
-    """It ended well, plans nothing more, and the object says that it is not ready: nobody waits for anything."""
-    if last.verdict is None or last.verdict.outcome is not Outcome.DONE or case.last is not last:
+def says_unready(case: Case) -> Fact | None:
+    """Its last attempt ended well, plans nothing more, and it says that it is not ready: nobody waits for anything."""
+    last = case.last
+    if last is None or last.verdict is None or last.verdict.outcome is not Outcome.DONE:
         return None
     fact = ready(case)
-    if fact is None or not fact.text.startswith("it says Ready=False"):
+    return fact if fact is not None and fact.text.startswith("it says Ready=False") else None
+
+
+def _not_ready(case: Case, last: Recorded) -> Found | None:
+    fact = says_unready(case)
+    if fact is None or case.last is not last or last.verdict is None:
         return None
     since = next((one.started for one in tail(case.attempts, Outcome.DONE)), last.started)
     why = (

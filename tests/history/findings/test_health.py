@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from kubectl_ctrl.history.findings.health import Work, health
 from kubectl_ctrl.model.account import Health, Qualifier, Standing
 from kubectl_ctrl.model.attempt import Outcome
@@ -7,7 +10,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
-from tests.history.findings.made import attempt, case, moment, retry, step, why, wrote
+from tests.history.findings.made import WEB, attempt, body, case, moment, retry, step, why, wish, wrote
 from tests.history.made import FOO, FOOS, NOON, RUN
 
 
@@ -53,6 +56,39 @@ def test_what_fails_does_so_since_the_first_failure_in_a_row() -> None:
     again = (attempt(3, outcome=Outcome.RETRY), attempt(9, outcome=Outcome.RETRY))
     [failing] = of(*healed, *again).failing
     assert failing.since == NOON + 3
+
+
+def unready(number: int, name: str, **said: Any) -> Recorded:
+    """An attempt that ended well, and wrote that its object is not ready."""
+    status = {"conditions": [{"type": "Ready", "status": "False", "reason": "ErrResourceExists", "message": "Taken."}]}
+    wished = replace(wish("status", status, resource=FOOS), key=Key("default", name))
+    return attempt(number, request=Key("default", name), wishes=(wished,), **said)
+
+
+def test_an_object_that_says_not_ready_is_told_although_its_attempt_ended_well() -> None:
+    told = of(unready(1, "web"), attempt(2, request=Key("default", "other")))
+    [one] = told.unready
+    assert (one.key, one.said) == (Key("default", "web"), "Ready=False ErrResourceExists: Taken.")
+    assert told.failing == ()
+    assert told.tries[0].command.startswith("kubectl ctrl explain foo/web")
+
+
+def test_what_an_object_was_last_read_to_say_counts_where_nobody_wrote_its_status() -> None:
+    seen = body({"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    shown = case(moment=moment(60), bodies={})
+    work = Work(controller=FOO, run=RUN, case=shown, attempts=[attempt(1)], qualifier=None, bodies={(FOOS, WEB): seen})
+    assert [one.said for one in health(work).unready] == ["Ready=False"]
+
+
+def test_what_fails_waits_runs_or_is_gone_is_not_told_as_not_ready() -> None:
+    deleted = why(CauseKind.DELETED, at=2)
+    for later in (
+        unready(2, "web", outcome=Outcome.RETRY),
+        unready(2, "web", outcome=Outcome.WAITING),
+        unready(2, "web", outcome=None),
+        attempt(2, deleted),
+    ):
+        assert of(unready(1, "web"), later).unready == ()
 
 
 def test_a_hot_key_is_told_with_what_makes_it_so() -> None:
