@@ -17,6 +17,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import counted, cut, escaped
+from kubectl_ctrl.render.tracebelow import read_text
 
 _LABEL = 10
 _LEAST = 30
@@ -25,6 +26,9 @@ _EVIDENCE = 3
 _LONG_CHAIN = 7
 _ENDS = 3
 _VALUE = 32
+# Labels behind which errors stand, however long; and how many lines are shown of each on a terminal.
+_LINES = {**dict.fromkeys(("WHY", "RAN", "SAW", "OUTCOME", "FAILING", "NOT READY"), 4), "EVIDENCE": 8}
+_WHOLE = "(whole with -o json)"
 _COLORS = {
     Finding.GONE: "2",
     Finding.BLOCKED_DELETION: "31",
@@ -262,11 +266,18 @@ def labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
         plain = safe if style.unicode else safe.replace("→", "->").replace("—", "-")
         room = None if style.width is None else max(style.width - _LABEL, _LEAST)
         folded = [plain] if room is None or len(plain) <= room else _folded(plain, room)
-        lines += folded
+        most = _LINES.get(label, len(folded))
+        lines += folded if room is None or len(folded) <= most else _shortened(folded[:most], room, style)
     return [
         (painted(label, "1", style) + " " * (_LABEL - len(label)) if at == 0 else " " * _LABEL) + line
         for at, line in enumerate(lines)
     ]
+
+
+def _shortened(lines: list[str], room: int, style: Style) -> list[str]:
+    """The beginning of an error that would fill the screen."""
+    tail = f"{style.mark} {_WHOLE}"
+    return [*lines[:-1], lines[-1][: room - len(tail)] + tail]
 
 
 def _folded(text: str, room: int) -> list[str]:
@@ -302,7 +313,7 @@ def single_lines(single: Single, style: Style, *, all_evidence: bool = False) ->
     parts: list[tuple[str, Iterable[str]]] = [
         ("RAN", _causes(attempt, single.resource, style)),
         ("CHAIN", _chain(single.chain, single.attempt.run, style)),
-        ("SAW", _saw(attempt)),
+        ("SAW", map(read_text, attempt.reads)),
         ("DID", _did(attempt, style)),
         ("OUTCOME", (outcome_text(attempt),)),
         ("WHERE", _where(verdict.where if verdict else "", None)),
@@ -329,13 +340,6 @@ def _causes(attempt: Recorded, resource: Resource | None, style: Style) -> Itera
         yield f"{timestamp(cause.at, style)}  {cause_text(cause, style, resource)}"
     if (left := attempt.causes_total - len(attempt.causes)) > 0:
         yield f"{left} more, which were only counted"
-
-
-def _saw(attempt: Recorded) -> Iterator[str]:
-    for read in attempt.reads:
-        found = [version for _, version in read.found]
-        versions = f"version {found[0]}" if len(found) == 1 else f"{len(found)} objects" if found else "nothing"
-        yield f"{read.verb} {read.resource.kind} {escaped(read.query)}: {versions}"
 
 
 def _did(attempt: Recorded, style: Style) -> Iterator[str]:

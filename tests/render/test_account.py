@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from kubectl_ctrl.history.findings.case import Case
 from kubectl_ctrl.history.findings.health import Work, health
 from kubectl_ctrl.history.findings.judge import judge
 from kubectl_ctrl.history.findings.single import single
-from kubectl_ctrl.model.attempt import Intent, Outcome, Waiting
+from kubectl_ctrl.model.account import Unready
+from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Waiting
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS
@@ -259,6 +261,48 @@ def work() -> Work:
 @pytest.mark.parametrize("style", STYLES)
 def test_a_controller(style: str) -> None:
     assert "\n".join(health_lines(health(work()), STYLES[style])) + "\n" == golden(f"explain-controller-{style}")
+
+
+def test_a_controller_is_not_healthy_while_objects_say_that_they_are_not_ready() -> None:
+    few = tuple(Unready(key=Key("default", f"web-{at}"), said="Ready=False Taken: It exists.") for at in range(6))
+    well = replace(health(work()), failing=(), unready=few, objects=9)
+    lines = health_lines(well, STYLES["80"])
+    assert lines[0] == "6 of 9 objects NOT READY — controller foo"
+    assert "NOT READY default/web-0 says Ready=False Taken: It exists." in lines
+    assert "          and 2 more" in lines
+    assert health_json(well)["notReady"][5] == {"object": "default/web-5", "said": few[5].said}
+    assert health_lines(replace(well, unready=()), STYLES["80"])[0] == "HEALTHY — controller foo"
+    both = health_lines(replace(health(work()), unready=few[:1]), STYLES["80"])
+    assert both[0] == "2 of 4 objects FAILING, 1 NOT READY — controller foo"
+
+
+def under(label: str, lines: list[str]) -> list[str]:
+    first = next(at for at, line in enumerate(lines) if line.startswith(label))
+    rest = list(takewhile(lambda line: line.startswith(" "), lines[first + 1 :]))
+    return [lines[first], *rest]
+
+
+def test_an_error_without_end_takes_four_lines_and_is_whole_for_machines() -> None:
+    endless = "RuntimeError: " + "x" * 10_000
+    broken = attempt(1, outcome=Outcome.RETRY, message=endless)
+    for style in (STYLES["80"], STYLES["ascii"], STYLES["120"]):
+        told = under("WHY", account_lines(judge(case(broken)), style))
+        assert len(told) == 4
+        assert told[-1].endswith("(whole with -o json)")
+        assert style.width is not None
+        assert all(len(line) <= style.width for line in told)
+        failing = health(replace(work(), attempts=[broken]))
+        assert len(under("FAILING", health_lines(failing, style))) == 4
+        outcome = under("OUTCOME", single_lines(single(case(broken), broken, {}), style))
+        assert len(outcome) == 4
+        assert endless in json.dumps([account_json(judge(case(broken))), health_json(failing)])
+
+
+def test_what_a_reconcile_was_refused_to_see_is_not_told_as_nothing() -> None:
+    denied_read = replace(looked(), raised=Raised(error="Forbidden", message="The server forbids get foos.", code=403))
+    shown = attempt(1, outcome=Outcome.RETRY, message="no", reads=(denied_read,))
+    [saw] = under("SAW", single_lines(single(case(shown), shown, {}), STYLES["80"]))
+    assert saw == "SAW       read Foo default/web (get): The server forbids get foos."
 
 
 def test_json_says_of_every_fact_how_it_is_known_and_as_of_when() -> None:
