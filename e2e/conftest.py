@@ -12,6 +12,7 @@ import faulthandler
 import hashlib
 import os
 import re
+import signal
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -40,6 +41,9 @@ users: [{name: prod-eu, user: {token: not-a-token}}]
 _LONG = ("foo", "memcached", "scaler", "realkube", "uninstall", "run_alone", "rbac", "podcount", "install")
 
 _numbers = count(1)
+
+# A script's background job ignores Ctrl-C, and so would every program that it starts; tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
