@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import orjson
 
-from kubectl_ctrl.history.documents import Damaged, loaded
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.masking import is_secret, may_hold_secrets
@@ -108,11 +107,3 @@ def _dumped(obj: Obj) -> bytes:
         return orjson.dumps(obj)
     except TypeError:  # text that is no Unicode, or a number beyond 64 bits
         return json.dumps(obj, separators=(",", ":")).encode()
-
-
-def unpacked(data: bytes) -> Obj:
-    try:
-        obj: Obj = loaded(zlib.decompress(data))
-    except (zlib.error, ValueError) as error:
-        raise Damaged("an object cannot be understood") from error
-    return obj

@@ -7,6 +7,7 @@ its default again, so that a field more needs no migration. How each field is tu
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
@@ -17,6 +18,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import orjson
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference, Marker
+from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 
 T = TypeVar("T")
@@ -58,6 +60,15 @@ def loaded(document: bytes | str) -> Any:
         return orjson.loads(document)
     except orjson.JSONDecodeError:
         return json.loads(document)  # it also takes what orjson could not write
+
+
+def unpacked(data: bytes) -> Obj:
+    """An object as it is kept: JSON under zlib."""
+    try:
+        obj: Obj = loaded(zlib.decompress(data))
+    except (zlib.error, ValueError) as error:
+        raise Damaged("an object cannot be understood") from error
+    return obj
 
 
 def _writer(kind: type[Any]) -> Turn:

@@ -18,10 +18,8 @@ import orjson
 
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history import database
-from kubectl_ctrl.history.bodies import unpacked
-from kubectl_ctrl.history.documents import decoded
-from kubectl_ctrl.history.sql import query
-from kubectl_ctrl.history.store import BACKGROUND
+from kubectl_ctrl.history.documents import decoded, unpacked
+from kubectl_ctrl.history.sql import BACKGROUND, query
 from kubectl_ctrl.model.attempt import Echoed, State, Tally
 from kubectl_ctrl.model.inventory import Amount, Filled
 from kubectl_ctrl.model.objects import Key, Obj

@@ -6,6 +6,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+# Kinds of what comes after an attempt, in the table `later`.
+BACKGROUND, ECHO = 0, 1
+
 _HERE = Path(__file__).parent
 _NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from kubectl_ctrl.history.bodies import Bodies
 from kubectl_ctrl.history.documents import encoded
-from kubectl_ctrl.history.sql import query
+from kubectl_ctrl.history.sql import BACKGROUND, ECHO, query
 from kubectl_ctrl.model.attempt import Attempt, Background, Call, Called, Echoed, Observed, Started, State, Tally
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known, Played, Recorded, Run, call_told, told
@@ -19,9 +19,8 @@ from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 
 K = TypeVar("K")
 
-# Roles of links, and kinds of what comes after an attempt.
+# Roles of links.
 WOKE, WROTE = 0, 1
-BACKGROUND, ECHO = 0, 1
 
 _MOST_REMEMBERED = 20_000
 # Of the renewals of a lease, which go on for as long as a run, one is kept in so long.

@@ -21,21 +21,20 @@ MASK = "***"
 MASKED = "kubectl-ctrl/masked"
 
 _CONTENTS = ("data", "stringData")
-_TELLING = re.compile(
-    r"(passw(or)?d|passphrase|credentials?|token|secret|authorization|bearer|kubeconfig"
+# Patterns as text: `re` compiles and keeps them when they are first needed, and most command lines never do.
+_TELLING = (
+    r"(?i)(passw(or)?d|passphrase|credentials?|token|secret|authorization|bearer|kubeconfig"
     r"|(access|secret|private|api|client|encryption|signing|shared|account)[-_.]?key"
-    r"|\.key|id_rsa|id_ed25519|\.dockerconfigjson|\.dockercfg)$",
-    re.IGNORECASE,
+    r"|\.key|id_rsa|id_ed25519|\.dockerconfigjson|\.dockercfg)$"
 )
 # Known by form: JSON web tokens, private keys, bearer tokens, and passwords in addresses.
-_FORMS = re.compile(
-    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+_FORMS = (
+    r"(?s)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
-    r"|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)",
-    re.DOTALL,
+    r"|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)"
 )
-_QUOTED = re.compile(r'\["((?:[^"\\]|\\.)*)"\]$')
+_QUOTED = r'\["((?:[^"\\]|\\.)*)"\]$'
 _FORM_SIGNS = ("eyJ", "PRIVATE KEY", "earer ", "@")
 # In small letters, something of every telling key, and of every form.
 _SIGNS = (
@@ -51,7 +50,7 @@ def is_secret(resource: Resource | None) -> bool:
 @lru_cache(10_000)
 def is_telling(key: str) -> bool:
     """Whether the value under a key of that name is to be hidden: `token`, and not `tokenName`."""
-    return _TELLING.search(key) is not None
+    return re.search(_TELLING, key) is not None
 
 
 def may_hold_secrets(text: bytes) -> bool:
@@ -74,7 +73,7 @@ def masked(obj: Obj, resource: Resource | None = None) -> tuple[Obj, bool]:
 
 def masked_text(text: str) -> str:
     """A message without tokens and keys that are known by their form."""
-    return _FORMS.sub(MASK, text) if any(sign in text for sign in _FORM_SIGNS) else text
+    return re.sub(_FORMS, MASK, text) if any(sign in text for sign in _FORM_SIGNS) else text
 
 
 def masked_difference(one: Difference) -> Difference:
@@ -104,7 +103,7 @@ def _last(path: str) -> str:
     """The name that a path ends in, "" where it ends in an item of a list."""
     if not path.endswith("]"):
         return path.rpartition(".")[2]
-    quoted = _QUOTED.search(path)
+    quoted = re.search(_QUOTED, path)
     return quoted[1] if quoted else ""
 
 

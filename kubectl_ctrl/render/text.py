@@ -6,17 +6,20 @@ import re
 from collections.abc import Sequence
 
 # C0, DEL, C1 and the marks that reorder text: data from a cluster must not drive a terminal.
-# Surrogates on their own, which JSON can bring, cannot be printed at all.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Surrogates on their own, which JSON can bring, cannot be printed at all. Compiled by `re` when first needed.
+_CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 def escaped(text: str) -> str:
     """Cluster-supplied text made safe to print on one line."""
     if text.isascii() and text.isprintable():
         return text  # nearly all of it, and far quicker
-    return _CONTROL.sub(
-        lambda match: f"\\x{ord(match[0]):02x}" if ord(match[0]) < 256 else f"\\u{ord(match[0]):04x}", text
-    )
+    return re.sub(_CONTROL, _number, text)
+
+
+def _number(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def headed(who: str, where: str, width: int | None) -> list[str]:
