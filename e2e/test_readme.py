@@ -70,7 +70,8 @@ def test_the_first_tour(reader: Reader, kubectl: Kubectl) -> None:
             wait_until(partial(is_another, kubectl, former), what="the Deployment is back")
         else:
             reader.type(step)
-    wait_until(lambda: not deployment_uid(kubectl), what="the Deployment went with its Foo")
+    # Where the type is new, the garbage collector learns of it within half a minute, and then looks again.
+    wait_until(lambda: not deployment_uid(kubectl), what="the Deployment went with its Foo", deadline=120)
 
 
 def test_the_controllers(reader: Reader) -> None:
