@@ -117,7 +117,7 @@ def _hot(health: Health) -> Iterator[str]:
 
 
 def _noops(health: Health) -> str:
-    return f"{health.noops} of {health.attempts} reconciles changed nothing{_share(health.noops, health.attempts)}"
+    return f"{health.noops} of {health.attempts} reconciles were done without a write{_share(health.noops, health.attempts)}"
 
 
 def _savings(health: Health) -> Iterator[str]:

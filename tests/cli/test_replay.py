@@ -184,7 +184,7 @@ def test_no_recording_ends_with_4(scene: Scene, tmp_path: Path) -> None:
 
 
 def test_a_reconciler_that_does_not_end_is_cut(scene: Scene, capsys: Captured) -> None:
-    slow = CODE.replace("    return Result", "    await asyncio.sleep(1000)\n    return Result")
+    slow = CODE.replace("    return Result", "    await asyncio.Event().wait()\n    return Result")
     scene.code.write_text("import asyncio\n" + slow)
     assert scene.replay(scene.first, "--timeout=100ms") == 9
     assert "The attempt was cut after 0.1 s, its timeout." in capsys.readouterr().out
