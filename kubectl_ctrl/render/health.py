@@ -117,7 +117,8 @@ def _hot(health: Health) -> Iterator[str]:
 
 
 def _noops(health: Health) -> str:
-    return f"{health.noops} of {health.attempts} reconciles were done without a write{_share(health.noops, health.attempts)}"
+    share = _share(health.noops, health.attempts)
+    return f"{health.noops} of {health.attempts} reconciles were done without a write{share}"
 
 
 def _savings(health: Health) -> Iterator[str]:
