@@ -28,6 +28,7 @@ CtrlError                   exit  1  CTRL-ERROR
 |       `-- ServerError     5xx
 |-- PrerequisiteMissing     exit  5  CTRL-PREREQUISITE       a program or file that the verb needs is not there
 |-- ProgramFailed           exit  1  CTRL-PROGRAM            a program that we started failed; has its output
+|-- ClusterError            exit  1  CTRL-CLUSTER            a cluster could not be made, changed or taken away
 |-- Refused                 exit  6  CTRL-REFUSED            the guard, a second runner, destruction without --yes
 |-- NotRecorded             exit  4  CTRL-NOT-RECORDED       no recording holds what was asked for
 |-- RecordingError          exit  1  CTRL-RECORDING          a recording cannot be read or written
@@ -108,6 +109,16 @@ class ProgramFailed(CtrlError):
         self.code = code
         self.stdout = stdout
         self.stderr = stderr
+
+
+class ClusterError(CtrlError):
+    """A cluster of ours could not be made, started, changed or taken away; `output` is what the program behind it said."""
+
+    id = "CTRL-CLUSTER"
+
+    def __init__(self, message: str, *, tried: str = "", next_step: str = "", output: str = "") -> None:
+        super().__init__(message, tried=tried, next_step=next_step)
+        self.output = output
 
 
 class Refused(CtrlError):

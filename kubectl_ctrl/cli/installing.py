@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.target import connected, meant

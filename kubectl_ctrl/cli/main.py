@@ -103,7 +103,7 @@ def _failed(app: App, error: Exception) -> int:
     told = error if isinstance(error, CtrlError) else _bug(error)
     told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, told.next_step))
     if app.machine:
-        from kubectl_ctrl.cli.logs import error_line
+        from kubectl_ctrl.cli.narration import error_line
 
         app.narrate(error_line(told))
     else:

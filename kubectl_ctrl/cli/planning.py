@@ -15,7 +15,7 @@ from kubectl_ctrl.cli.answers import document
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.differing import compare
-from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.places import lease_ref
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import Effect

@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.holder import identity, is_dead
 from kubectl_ctrl.cli.identities import installed
 from kubectl_ctrl.cli.interrupts import interrupts
-from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.places import lease_labels, lease_ref
 from kubectl_ctrl.cli.recorder import prepared, recorded
 from kubectl_ctrl.cli.reload import Reloader

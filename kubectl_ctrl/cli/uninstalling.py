@@ -18,7 +18,7 @@ from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.beside import Here, clean, running
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.places import Kind, Place, asked_to_stop, deployments_of, leases, look
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import Effect

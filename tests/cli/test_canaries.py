@@ -18,7 +18,7 @@ import pytest
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.logs import logging_to
+from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.history import database

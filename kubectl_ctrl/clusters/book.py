@@ -1,0 +1,203 @@
+"""The book: which clusters are ours. What is not in it is never touched.
+
+A cluster has a folder, `clusters/NAME`, with its page `cluster.json`, its own kubeconfig, and all files that its provider
+keeps. The page is written before the first thing of the cluster exists and goes after the last one is gone. It is small,
+and read by verbs that must be quick: nothing but the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from kubectl_ctrl.errors import CtrlError, UsageError
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+_PAGE = "cluster.json"
+
+
+class Phase(StrEnum):
+    """How far a cluster is."""
+
+    CREATING = "creating"
+    READY = "ready"
+    DELETING = "deleting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One cluster of ours; server and authority (as `client/kubeconfig` has it) tell it from all others."""
+
+    name: str
+    provider: str
+    phase: Phase
+    began: float  # wall time at which its making began
+    folder: Path
+    context: str = ""
+    server: str = ""
+    ca: str = ""  # SHA-256 of its certificate authority
+    uid: str = ""  # of its namespace kube-system
+    version: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)  # the provider's
+    used: Mapping[str, str] = field(default_factory=dict)  # what --use changed: see cli/using
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    @property
+    def controllers(self) -> Path:
+        """Where the output of controllers in the background is kept."""
+        return self.folder / "controllers"
+
+
+class Book:
+    """All clusters of ours, below one folder of the user's state."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __repr__(self) -> str:
+        return f"Book({str(self.folder)!r}, {len(self.entries())})"
+
+    def entries(self) -> tuple[Entry, ...]:
+        """By name. A page that cannot be read is left out; `damaged` names it."""
+        found = (self._read(page.parent) for page in sorted(self.folder.glob(f"*/{_PAGE}")))
+        return tuple(entry for entry in found if entry is not None)
+
+    def damaged(self) -> tuple[Path, ...]:
+        """Folders without a page that can be read."""
+        if not self.folder.is_dir():
+            return ()
+        return tuple(path for path in sorted(self.folder.iterdir()) if path.is_dir() and self._read(path) is None)
+
+    def find(self, name: str) -> Entry | None:
+        return self._read(self.folder / checked_name(name))
+
+    def place(self, name: str) -> Path:
+        """The folder that a cluster of that name has."""
+        return self.folder / checked_name(name)
+
+    def write(self, entry: Entry) -> None:
+        """The page, whole or as it was; makes the folder."""
+        fields = {key: value for key, value in asdict(entry).items() if key not in ("name", "folder")}
+        page = entry.folder / _PAGE
+        draft = page.with_suffix(".new")
+        try:
+            entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with _opened(draft, os.O_WRONLY | os.O_TRUNC) as handle:
+                os.write(handle, json.dumps(fields, indent=2).encode())
+            draft.replace(page)
+        except OSError as error:
+            raise _cannot("be written", page, error) from error
+
+    def write_kubeconfig(self, entry: Entry, content: str) -> None:
+        """The cluster's own kubeconfig; an admin's key lies in it."""
+        draft = entry.folder / "kubeconfig.new"
+        try:
+            with _opened(draft, os.O_WRONLY | os.O_TRUNC) as handle:
+                os.write(handle, content.encode())
+            draft.replace(entry.kubeconfig)
+        except OSError as error:
+            raise _cannot("be written", entry.kubeconfig, error) from error
+
+    def remove(self, name: str) -> None:
+        """The folder and all that is in it, the page last: what a kill leaves can be removed again."""
+        place = self.place(name)
+        if not place.is_dir():
+            return
+        try:
+            for path in place.iterdir():
+                if path.name != _PAGE:
+                    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            shutil.rmtree(place)
+        except OSError as error:
+            raise _cannot("be removed", place, error) from error
+
+    @contextmanager
+    def locked(self, name: str) -> Iterator[bool]:
+        """Hold the right to change that cluster, for the block; False, and nothing is held, while another process does.
+
+        The lock is the kernel's: it goes with its holder, however that ends. The file goes with the last holder.
+        """
+        path = self.folder / f"{checked_name(name)}.lock"
+        handle = self._lock(path)
+        try:
+            yield handle is not None
+        finally:
+            if handle is not None:
+                with suppress(FileNotFoundError):
+                    path.unlink()
+                os.close(handle)
+
+    def holder(self, name: str) -> int | None:
+        """The process that changes that cluster, where one does and its number is known."""
+        try:
+            return int((self.folder / f"{checked_name(name)}.lock").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _lock(self, path: Path) -> int | None:
+        """A file that another one took away while we waited for its lock is not the lock any more: once more then."""
+        while True:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except OSError as error:
+                raise _cannot("be made", path, error) from error
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(handle), path.stat()):
+                    os.ftruncate(handle, 0)
+                    os.pwrite(handle, str(os.getpid()).encode(), 0)
+                    return handle
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                os.close(handle)
+                if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                    return None
+                raise _cannot("be locked", path, error) from error
+            os.close(handle)
+
+    def _read(self, place: Path) -> Entry | None:
+        try:
+            fields = json.loads((place / _PAGE).read_bytes())
+            return Entry(**{**fields, "phase": Phase(fields["phase"]), "name": place.name, "folder": place})
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def checked_name(name: str) -> str:
+    """The name, where a cluster may be called that: it becomes part of container, context and file names."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is not a name for a cluster.",
+            next_step="use at most 40 of a-z, 0-9 and '-', not '-' at its ends",
+        )
+    return name
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    handle = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _cannot(what: str, path: Path, error: OSError) -> CtrlError:
+    return CtrlError(
+        f"{str(path)!r} cannot {what}: {error.strerror}.",
+        next_step="make the folder writable and give its disk room, or set XDG_STATE_HOME to another one",
+    )
