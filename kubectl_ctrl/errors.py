@@ -112,7 +112,7 @@ class ProgramFailed(CtrlError):
 
 
 class ClusterError(CtrlError):
-    """A cluster of ours could not be made, started, changed or taken away; `output` is what the program behind it said."""
+    """A cluster of ours could not be made, changed or taken away; `output` is what the program behind it said."""
 
     id = "CTRL-CLUSTER"
 

@@ -13,8 +13,8 @@ from kubectl_ctrl.cli import recordings, sources
 from kubectl_ctrl.cli.answers import document, style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.mishaps import shown
+from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED

@@ -1,8 +1,8 @@
 """The book: which clusters are ours. What is not in it is never touched.
 
-A cluster has a folder, `clusters/NAME`, with its page `cluster.json`, its own kubeconfig, and all files that its provider
-keeps. The page is written before the first thing of the cluster exists and goes after the last one is gone. It is small,
-and read by verbs that must be quick: nothing but the standard library is imported here.
+A cluster has a folder, `clusters/NAME`, with its page `cluster.json`, its own kubeconfig, and all files that its
+provider keeps. The page is written before the first thing of the cluster exists and goes after the last one is gone.
+Verbs that must be quick read it: nothing but the standard library is imported here.
 """
 
 from __future__ import annotations

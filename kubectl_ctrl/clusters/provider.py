@@ -67,7 +67,7 @@ class Made:
 
 
 class Provider(Protocol):
-    """One way to make clusters. Errors are ours: PrerequisiteMissing, ProgramFailed, ClusterError, TimedOut, Refused."""
+    """One way to make clusters. What it raises is PrerequisiteMissing, ClusterError, TimedOut or Refused."""
 
     @property
     def name(self) -> str: ...

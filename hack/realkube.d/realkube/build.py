@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,10 +81,10 @@ def say(text: str) -> None:
     print(f"realkube: {text}", file=sys.stderr, flush=True)
 
 
-def digest() -> str:
+def digest(steps: Sequence[Step], *facts: object) -> str:
     """Hash of all that decides what comes out: modules with their sums, our source, the steps, the platform."""
-    seen = hashlib.sha256(repr((STEPS, NAMES, NODE_NAMES, platform.system(), platform.machine())).encode())
-    for module in sorted({step.module for step in STEPS}):
+    seen = hashlib.sha256(repr((steps, *facts, platform.system(), platform.machine())).encode())
+    for module in sorted({step.module for step in steps}):
         for file in sorted((SOURCES / module).iterdir()):
             seen.update(f"{module}/{file.name}\0".encode() + file.read_bytes() + b"\0")
     return seen.hexdigest()[:16]
@@ -93,7 +93,7 @@ def digest() -> str:
 def build(environ: Mapping[str, str]) -> Path:
     """The folder with all programs, built when it is not there yet."""
     base = root(environ)
-    target = base / digest()
+    target = base / digest(STEPS, NAMES, NODE_NAMES)
     if _complete(target):
         return target
     with locked(base / "build.lock", "Waiting for another build to end.") as lock:
@@ -108,30 +108,48 @@ def _complete(target: Path) -> bool:
 
 
 def _build_into(target: Path, environ: Mapping[str, str], lock: int) -> None:
-    env = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    _check_go(env)
-    # What an earlier, killed build left. Nobody writes there: Go inherits the lock, so it was over before we got it.
+    check_go(environ)
+    with staged(target) as staging:
+        began = time.monotonic()
+        say(
+            f"Building Kubernetes {KUBERNETES} and kwok from their Go modules; minutes the first time, on 2 cores about 7."
+        )
+        compiled(STEPS, staging, environ, lock)
+        for name in (*NAMES, *NODE_NAMES):
+            (staging / name).symlink_to("k8s")
+    say(f"Built in {time.monotonic() - began:.0f} s.")
+
+
+@contextlib.contextmanager
+def staged(target: Path) -> Iterator[Path]:
+    """A new folder beside `target` that takes its place once it is complete."""
+    # What an earlier, killed build left. Nobody writes there: its programs inherit the lock, so it was over before.
     staging = target.with_name(target.name + ".part")
     for leftover in (staging, target):
         shutil.rmtree(leftover, ignore_errors=True)
     staging.mkdir()
-    began = time.monotonic()
-    say(f"Building Kubernetes {KUBERNETES} and kwok from their Go modules; minutes the first time, on 2 cores about 7.")
-    _fetch(staging, env, lock)
-    for step in STEPS:
-        command = ["go", "build", "-ldflags", step.flags, "-o", str(staging / step.out), step.package]
-        _go(command, SOURCES / step.module, staging / "build.log", env, lock)
-    for name in (*NAMES, *NODE_NAMES):
-        (staging / name).symlink_to("k8s")
+    yield staging
     staging.rename(target)
-    say(f"Built in {time.monotonic() - began:.0f} s.")
 
 
-def _check_go(env: Mapping[str, str]) -> None:
+def compiled(steps: Sequence[Step], into: Path, environ: Mapping[str, str], lock: int) -> None:
+    """Build every step's program into the folder."""
+    env = _go_env(environ)
+    _fetch(steps, into, env, lock)
+    for step in steps:
+        command = ["go", "build", "-ldflags", step.flags, "-o", str(into / step.out), step.package]
+        followed(command, SOURCES / step.module, into / "build.log", env, lock)
+
+
+def _go_env(environ: Mapping[str, str]) -> dict[str, str]:
+    return {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+
+
+def check_go(environ: Mapping[str, str]) -> None:
     need = f"Go {MIN_GO[0]}.{MIN_GO[1]} or newer is needed to build Kubernetes from its modules"
     try:
         answer = subprocess.run(
-            ["go", "env", "GOVERSION"], env=env, cwd="/", capture_output=True, text=True, check=True
+            ["go", "env", "GOVERSION"], env=_go_env(environ), cwd="/", capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise CannotHere(f"{need}; `go` cannot be run: {error}. Install it from https://go.dev/dl/.") from error
@@ -140,21 +158,22 @@ def _check_go(env: Mapping[str, str]) -> None:
         raise CannotHere(f"{need}; `go env GOVERSION` says {answer.stdout.strip()!r}. Get one from https://go.dev/dl/.")
 
 
-def _fetch(staging: Path, env: Mapping[str, str], lock: int) -> None:
+def _fetch(steps: Sequence[Step], into: Path, env: Mapping[str, str], lock: int) -> None:
     """Have all modules at hand first: a missing network is then told apart from a build that fails."""
-    for step in STEPS:
+    for step in steps:
         try:
-            _go(["go", "list", "-deps", step.package], SOURCES / step.module, staging / "fetch.log", env, lock)
+            followed(["go", "list", "-deps", step.package], SOURCES / step.module, into / "fetch.log", env, lock)
         except Failed as error:
             raise CannotHere(f"The Go modules could not be fetched (GOPROXY decides from where). {error}") from error
 
 
-def _go(command: list[str], module: Path, log: Path, env: Mapping[str, str], lock: int) -> None:
+def followed(command: Sequence[str], cwd: Path, log: Path, env: Mapping[str, str], lock: int) -> None:
+    """Run a program of a build; its last lines are in the error when it fails."""
     # To a file, never to our own streams: whoever reads those must not wait for a Go that outlives a killed build.
     with log.open("w+b") as out:
         done = subprocess.run(
             command,
-            cwd=module,
+            cwd=cwd,
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -165,5 +184,5 @@ def _go(command: list[str], module: Path, log: Path, env: Mapping[str, str], loc
         if done.returncode != 0:
             out.seek(0)
             tail = out.read().decode(errors="replace").strip().splitlines()[-15:]
-            raise Failed(f"`{' '.join(command)}` in {module} ended with {done.returncode}:\n" + "\n".join(tail))
+            raise Failed(f"`{' '.join(command)}` in {cwd} ended with {done.returncode}:\n" + "\n".join(tail))
     log.unlink()
