@@ -8,9 +8,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from kubectl_ctrl.model.masking import masked_text
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.clusters.book import Book
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,6 +93,13 @@ class App:
         from platformdirs import user_state_path
 
         return user_state_path("kubectl-ctrl")
+
+    @property
+    def book(self) -> Book:
+        """Which clusters are ours."""
+        from kubectl_ctrl.clusters.book import Book
+
+        return Book(self.state_dir / "clusters")
 
     @property
     def config_file(self) -> Path:

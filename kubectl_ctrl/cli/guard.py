@@ -1,6 +1,11 @@
 """The guard: whether a verb that changes a cluster may touch the one that was resolved.
 
-Local clusters are free. Everything else has to be named in the same command, or stand in the list that the user keeps.
+Local clusters and those that we made are free. Everything else has to be named in the same command, or stand in the
+list that the user keeps.
+
+Ours is what has the server and the authority of a cluster in our book, whatever the context is called. TLS proves that
+before the first request leaves: nobody else has a certificate of the authority that was made with that cluster. The UID
+of kube-system, which anyone can give to a namespace and which is read only by asking, would prove less, and later.
 """
 
 from __future__ import annotations
@@ -15,7 +20,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from kubectl_ctrl.cli.table import Effect
-from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
+from kubectl_ctrl.clusters.book import Book, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
 
 IN_CLUSTER = "in-cluster"
@@ -79,9 +85,24 @@ def is_local(resolved: Resolved) -> bool:
     return any(name.fullmatch(resolved.context) and any(fits(host) for fits in hosts) for name, hosts in _LOCAL)
 
 
-def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...]) -> None:
+def is_ours(resolved: Resolved, book: Book) -> bool:
+    """Whether TLS will prove that it is a cluster that we made; behind a proxy or an override, none is."""
+    if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or resolved.tls.insecure:
+        return False
+    if not resolved.server.startswith("https://") or not (authority := ca_fingerprint(resolved)):
+        return False
+    made = {(entry.server, entry.ca) for entry in book.entries() if entry.phase is Phase.READY}
+    return (resolved.server, authority) in made
+
+
+def trusted(resolved: Resolved, book: Book) -> bool:
+    """Whether it is nobody's but the user's own, to play with."""
+    return is_local(resolved) or is_ours(resolved, book)
+
+
+def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...], book: Book) -> None:
     """Raise Refused where the verb may not touch this cluster."""
-    if effect not in (Effect.WRITE, Effect.DESTROY) or is_local(resolved):
+    if effect not in (Effect.WRITE, Effect.DESTROY) or trusted(resolved, book):
         return
     name = context_name(resolved)
     if allow == name or Allowed(name, resolved.server) in standing:

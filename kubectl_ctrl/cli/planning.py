@@ -95,7 +95,7 @@ async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) 
                 task = await _task(client, wanted, resolved)
                 _introduce(app, task, resolved)
                 plan = await _plan(client, task, given, clock=clock, rng=rng)
-                return replace(plan, lease=await _lease(client, task, resolved))
+                return replace(plan, lease=None if guard.trusted(resolved, app.book) else await _lease(client, task))
             finally:
                 await client.close()
     except TimeoutError:
@@ -124,10 +124,8 @@ async def _plan(client: Client, task: _Task, given: Given, *, clock: Clock, rng:
     return await planner.plan(task.requests, task.given)
 
 
-async def _lease(client: Client, task: _Task, resolved: Resolved) -> ObjectRef | None:
-    """What a run would hold beside others: on a local cluster there are none."""
-    if guard.is_local(resolved):
-        return None
+async def _lease(client: Client, task: _Task) -> ObjectRef:
+    """What a run would hold beside others; on a local cluster and on ours there are none."""
     return await lease_ref(client, task.controller.spec.name, task.requests[0].namespace)
 
 

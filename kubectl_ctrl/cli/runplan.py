@@ -28,7 +28,7 @@ class RunPlan:
     options: RunOptions
     log: str  # text or json
     elect: str  # auto, true, false or required
-    local: bool
+    trusted: bool  # local, or made by us
     takeover: bool
     yes: bool
     again: Callable[..., str] = field(repr=False)  # the same command line with more flags, to be copied
@@ -54,4 +54,4 @@ class RunPlan:
 
     @property
     def elects(self) -> bool:
-        return self.elect in ("true", "required") or (self.elect == "auto" and not self.local)
+        return self.elect in ("true", "required") or (self.elect == "auto" and not self.trusted)

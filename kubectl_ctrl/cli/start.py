@@ -61,8 +61,8 @@ def run(app: App, given: Given) -> int:
     # As for kubectl wait it is the context's namespace, also with -A.
     options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
     _check_identity(given, resolved)
-    local = guard.is_local(resolved)
-    _check_takeover(given, resolved, local=local)
+    trusted = guard.trusted(resolved, app.book)
+    _check_takeover(given, resolved, trusted=trusted)
     plan = RunPlan(
         clock=SystemClock(),
         rng=random.SystemRandom(),
@@ -72,7 +72,7 @@ def run(app: App, given: Given) -> int:
         options=replace(options, words={one.spec.name: one.word for one in sourced}),
         log=log,
         elect=given.one_of("leader_elect", ("auto", "true", "false", "required")),
-        local=local,
+        trusted=trusted,
         takeover=given["takeover"],
         yes=given["yes"],
         again=partial(given.again, "run"),
@@ -137,8 +137,8 @@ def _check_identity(given: Given, resolved: Resolved) -> None:
         )
 
 
-def _check_takeover(given: Given, resolved: Resolved, *, local: bool) -> None:
-    if given["takeover"] and not local and not given["yes"]:
+def _check_takeover(given: Given, resolved: Resolved, *, trusted: bool) -> None:
+    if given["takeover"] and not trusted and not given["yes"]:
         words = " ".join(given.arguments)
         raise Refused(
             f"--takeover would scale the Deployment of {words} in {guard.context_name(resolved)!r} to zero for as long "

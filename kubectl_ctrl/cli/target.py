@@ -28,7 +28,11 @@ def meant(app: App, given: Given, effect: Effect) -> Resolved:
     """The cluster that flags and kubeconfig mean; Refused where the verb may not have that effect on it."""
     resolved = pointed(app, given)
     guard.check(
-        effect, resolved, allow=given.flags.get("allow_context", ""), standing=guard.standing_list(app.config_file)
+        effect,
+        resolved,
+        allow=given.flags.get("allow_context", ""),
+        standing=guard.standing_list(app.config_file),
+        book=app.book,
     )
     return resolved
 

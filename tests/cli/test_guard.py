@@ -8,6 +8,7 @@ import yaml
 from kubectl_ctrl.cli.guard import Allowed, check, context_name, is_local, standing_list
 from kubectl_ctrl.cli.table import VERBS, Effect, Entry
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
+from kubectl_ctrl.clusters.book import Book
 from kubectl_ctrl.errors import ConfigError, Refused
 
 
@@ -81,31 +82,33 @@ def test_every_verb_that_writes_is_stopped_before_a_foreign_context(tmp_path: Pa
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
     if effect in (Effect.WRITE, Effect.DESTROY):
         with pytest.raises(Refused) as caught:
-            check(effect, prod, allow="", standing=())
+            check(effect, prod, allow="", standing=(), book=Book(tmp_path))
         assert caught.value.tried == "context 'prod-eu', server https://10.0.0.1:6443, namespace 'apps'"
         assert "--allow-context prod-eu" in caught.value.next_step
     else:
-        check(effect, prod, allow="", standing=())
+        check(effect, prod, allow="", standing=(), book=Book(tmp_path))
 
 
 def test_permission_is_the_resolved_name_and_nothing_near_it(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
-    check(Effect.WRITE, prod, allow="prod-eu", standing=())
+    check(Effect.WRITE, prod, allow="prod-eu", standing=(), book=Book(tmp_path))
     with pytest.raises(Refused, match="is not the context that was resolved"):
-        check(Effect.WRITE, prod, allow="prod", standing=())
+        check(Effect.WRITE, prod, allow="prod", standing=(), book=Book(tmp_path))
 
 
 def test_a_context_flag_is_not_permission(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443", ConfigFlags(context="prod-eu"))
     with pytest.raises(Refused):
-        check(Effect.WRITE, prod, allow="", standing=())
+        check(Effect.WRITE, prod, allow="", standing=(), book=Book(tmp_path))
 
 
 def test_the_standing_list_wants_context_and_server(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
-    check(Effect.WRITE, prod, allow="", standing=(Allowed("prod-eu", "https://10.0.0.1:6443"),))
+    check(Effect.WRITE, prod, allow="", standing=(Allowed("prod-eu", "https://10.0.0.1:6443"),), book=Book(tmp_path))
     with pytest.raises(Refused):
-        check(Effect.WRITE, prod, allow="", standing=(Allowed("prod-eu", "https://10.0.0.2:6443"),))
+        check(
+            Effect.WRITE, prod, allow="", standing=(Allowed("prod-eu", "https://10.0.0.2:6443"),), book=Book(tmp_path)
+        )
 
 
 def test_in_cluster_credentials_have_a_name_of_their_own(tmp_path: Path) -> None:

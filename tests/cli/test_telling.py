@@ -38,7 +38,7 @@ def plan(tmp_path: Path, log: str) -> RunPlan:
         options=RunOptions(),
         log=log,
         elect="auto",
-        local=True,
+        trusted=True,
         takeover=False,
         yes=False,
         again=lambda *words: "",
