@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
@@ -14,6 +15,7 @@ from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.target import connected, meant
+from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -30,6 +32,15 @@ from kubectl_ctrl.model.resources import CRDS
 _LARGEST_ANNOTATION = 256 * 1024
 
 Wanted = Sequence[tuple[Sourced, tuple[Obj, ...]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How to install."""
+
+    dry_run: str = "none"  # none, client or server
+    force: bool = False
+    wait: float = 60.0  # seconds until the CRDs can be used; 0 does not wait
 
 
 def run(app: App, given: Given) -> int:
@@ -64,26 +75,31 @@ def _print(app: App, objects: Sequence[Obj]) -> None:
 
 
 async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -> None:
-    clock, dry_run = SystemClock(), str(given["dry_run"])
-    client = await connected(app, resolved, clock=clock, rng=random.SystemRandom())
+    manner = Manner(dry_run=given["dry_run"], force=given["force_conflicts"], wait=given["wait"])
+    client = await connected(app, resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
-        plans: list[tuple[Putter, tuple[Step, ...]]] = []
-        for sourced, objects in wanted:
-            name = sourced.spec.name
-            putter = Putter(client, name, force=given["force_conflicts"], ask=dry_run != "client")
-            plans.append((putter, await putter.look(objects)))
-        done = []
-        for putter, steps in plans:
-            for step in steps:
-                after = await putter.put(step) if dry_run == "none" else step
-                done.append(after)
-                _tell(app, given["output"], after, dry_run)
-        if dry_run == "none" and given["wait"] > 0:
-            crds = [step.desired for step in done if step.ref.resource == CRDS]
-            await wait_until_served(client, crds, given["wait"])
+        done = await put(client, wanted, manner, lambda step: _tell(app, given["output"], step, manner.dry_run))
         _show(app, given["output"], done)
     finally:
         await client.close()
+
+
+async def put(client: Client, wanted: Wanted, manner: Manner, tell: Callable[[Step], None]) -> list[Step]:
+    """Have all of it in the cluster, and usable: nothing is written before everything was looked at."""
+    plans: list[tuple[Putter, tuple[Step, ...]]] = []
+    for sourced, objects in wanted:
+        putter = Putter(client, sourced.spec.name, force=manner.force, ask=manner.dry_run != "client")
+        plans.append((putter, await putter.look(objects)))
+    done = []
+    for putter, steps in plans:
+        for step in steps:
+            after = await putter.put(step) if manner.dry_run == "none" else step
+            done.append(after)
+            tell(after)
+    if manner.dry_run == "none" and manner.wait > 0:
+        crds = [step.desired for step in done if step.ref.resource == CRDS]
+        await wait_until_served(client, crds, manner.wait)
+    return done
 
 
 _DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}

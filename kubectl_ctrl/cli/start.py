@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -50,14 +51,18 @@ _SOME_TIME = _Range(0.001, 1e9, "more than nothing, like 30s or 5m")
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    log = given.one_of("log", ("text", "json"))
-    app.machine = log == "json"
+    app.machine = given.one_of("log", ("text", "json")) == "json"
     if not given.arguments:
         raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
     prefix = given["annotation_prefix"]
     sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
-    options = _options(given)
-    resolved = meant(app, given, find("run").effect)
+    return run_on(app, given, sourced, lambda: meant(app, given, find("run").effect))
+
+
+def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable[[], Resolved]) -> int:
+    """Run these controllers as the flags of `run` say; `where` is asked only once nothing is wrong with them."""
+    options = options_of(given)
+    resolved = where()
     # As for kubectl wait it is the context's namespace, also with -A.
     options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
     _check_identity(given, resolved)
@@ -70,7 +75,7 @@ def run(app: App, given: Given) -> int:
         resolved=resolved,
         all_namespaces=given["all_namespaces"],
         options=replace(options, words={one.spec.name: one.word for one in sourced}),
-        log=log,
+        log=given["log"],
         elect=given.one_of("leader_elect", ("auto", "true", "false", "required")),
         trusted=trusted,
         takeover=given["takeover"],
@@ -96,8 +101,8 @@ def _shelves(given: Given, sourced: tuple[Sourced, ...]) -> tuple[Shelf, ...]:
     return shelves(sourced)
 
 
-def _options(given: Given) -> RunOptions:
-    """What the flags say about the run; the namespace comes with the context."""
+def options_of(given: Given) -> RunOptions:
+    """What the flags of `run` say about it; the namespace comes with the context."""
     endings = [flag for flag in ("--once", "--until", "--until-idle") if given[flag.strip("-").replace("-", "_")]]
     if len(endings) > 1:
         raise UsageError(
