@@ -37,9 +37,9 @@ class App:
                 stream.reconfigure(errors="backslashreplace")
         return cls(out=sys.stdout, err=sys.stderr, environ=os.environ)
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: str, end: str = "\n") -> None:
         """What was asked for."""
-        print(text, file=self.out, flush=True)
+        print(text, end=end, file=self.out, flush=True)
 
     def narrate(self, text: str) -> None:
         """What is worth knowing beside the answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli.grammar import Flag
+from kubectl_ctrl.cli.grammar import DURATION, Flag
 
 KUBECTL_FLAGS = (
     Flag(
@@ -54,6 +54,7 @@ COMMON_FLAGS = (
         "--color",
         value="WHEN",
         default="auto",
+        choices=("auto", "always", "never"),
         help="auto, always or never. auto is as kubectl does it; NO_COLOR is honoured.",
     ),
     Flag("-h", "--help", help="Show this help."),
@@ -102,5 +103,62 @@ LOOKING_BACK = (
         value="NAME",
         default="",
         help="The cluster that is meant, by a context's name or a UID as recorded; it need not be there any more.",
+    ),
+)
+
+_TEMPLATES = ("jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "custom-columns=", "custom-columns-file=")
+# Of every verb that lists things: what cli/answers makes a Printer of.
+LISTED = (
+    Flag("--no-headers", help="Leave the line of headers out of a table and of custom columns."),
+    Flag(
+        "-o",
+        "--output",
+        value="FORMAT",
+        default="",
+        choices=("wide", "name", "json", "yaml", *_TEMPLATES),
+        help="A table when not given; wide, name, json, yaml, and as kubectl has them jsonpath=..., "
+        "jsonpath-as-json=..., jsonpath-file=..., custom-columns=..., custom-columns-file=...",
+    ),
+    Flag("--sort-by", value="PATH", default="", help="Sort what is listed by the field at this path, as in .name."),
+)
+
+# Of every verb that works in steps.
+PROGRESS = (
+    Flag(
+        "--progress",
+        value="FORM",
+        default="auto",
+        help="How steps are told on stderr: auto is a spinner on a terminal and plain elsewhere; plain, json or none.",
+    ),
+    Flag("-q", "--quiet", help="Say nothing but errors and what was asked for."),
+)
+
+# Which cluster of ours is to be made, and what it is to be like.
+MAKING = (
+    Flag(
+        "--bin-dir",
+        value="DIR",
+        default="",
+        help="kwok: a folder with kwokctl, kwok, kube-apiserver, kube-controller-manager, kube-scheduler, etcd and "
+        "kubectl; then nothing is downloaded.",
+    ),
+    Flag("--config", value="FILE", default="", help="kind: its own configuration file for the cluster."),
+    Flag("--image", value="IMAGE", default="", help="kind: the image of its nodes."),
+    Flag("--keep-on-failure", help="Leave what was made when the cluster could not be made, to look into it."),
+    Flag("--nodes", value="N", type=int, default=None, help="How many nodes; the provider's choice when not given."),
+    Flag("--offline", help="Download nothing."),
+    Flag(
+        "--provider",
+        value="PROVIDER",
+        default="auto",
+        help="auto, kind or kwok: auto takes the one that a cluster of that name has, then kind, then kwok.",
+    ),
+    Flag("--use", help="Make the cluster's context the current one in your kubeconfig; down undoes it."),
+    Flag(
+        "--wait",
+        value="DURATION",
+        type=DURATION,
+        default="3m",
+        help="How long the nodes may take to be ready. Code 124 when the time runs out.",
     ),
 )

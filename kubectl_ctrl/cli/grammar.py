@@ -78,9 +78,10 @@ class Flag(click.Option):
     """One flag. Without a `value` name it is a switch; with one it takes a value.
 
     `bare` is what the flag means without `=value`; a flag that has it never takes the next word (pflag's NoOptDefVal).
+    `choices` are what completion offers as its value; what is right is the verb's to say.
     """
 
-    def __init__(self, *names: str, value: str = "", bare: str = "", **attrs: Any) -> None:
+    def __init__(self, *names: str, value: str = "", bare: str = "", choices: Sequence[str] = (), **attrs: Any) -> None:
         long = next(name for name in names if name.startswith("--")).removeprefix("--")
         if not value:
             attrs.setdefault("type", BOOL)
@@ -91,6 +92,7 @@ class Flag(click.Option):
         self.long = long
         self.short = next((name[1] for name in names if not name.startswith("--") and name.startswith("-")), "")
         self.bare = bare if value else "true"
+        self.choices = tuple(choices) if value else ("true", "false")
 
     @property
     def switch(self) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kubectl_ctrl.cli import recordings
-from kubectl_ctrl.cli.answers import document, style_of
+from kubectl_ctrl.cli import answers, recordings
+from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
@@ -21,7 +21,7 @@ from kubectl_ctrl.model.inventory import Filled, Inventory
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
 from kubectl_ctrl.render.style import Style
 
-_FORMS = ("text", "wide", "json", "yaml")
+_FORMS = (*answers.WORDS, "text")
 _OWN = {"all": ("export", "prune"), "older_than": ("prune",), "run": ("prune",), "to": ("export",), "yes": ("prune",)}
 
 _BODIES = {
@@ -91,7 +91,7 @@ def show_path(asked: Asked) -> int:
 
 def show_all(asked: Asked) -> int:
     asked.no_more_words()
-    form = asked.given.one_of("output", _FORMS)
+    form = answers.printer(asked.given, _FORMS)
     try:
         found = _inventory(asked)
     except NotRecorded as error:
@@ -99,11 +99,12 @@ def show_all(asked: Asked) -> int:
             raise
         asked.app.narrate(f"{error.message} {error.next_step}.")
         found = Inventory(path=str(asked.file), size=0, now=SystemClock().now())
-    if form in ("json", "yaml"):
-        asked.app.answer(document(inventory_json(found), form))
-        return 0
-    if found.runs:
-        asked.app.answer(runs_table(found, asked.style, wide=form == "wide"))
+    pairs = zip(found.runs, inventory_json(found)["runs"], strict=True)
+    found = replace(found, runs=tuple(run for run, _ in form.ordered(list(pairs), lambda pair: pair[1])))
+    if form.form not in ("", "text", "wide"):
+        answers.printed(asked.app, form, inventory_json(found), "runs", "run")
+    elif found.runs:
+        asked.app.answer(form.beheaded(runs_table(found, asked.style, wide=form.form == "wide")))
         asked.app.narrate(f"{found.path}: {size_text(found.size)}")
     return 0
 
@@ -125,13 +126,14 @@ def _inventory(asked: Asked) -> Inventory:
 
 
 def show_one(asked: Asked) -> int:
-    form = asked.given.one_of("output", _FORMS)
+    form = answers.printer(asked.given, _FORMS)
     if len(asked.words) != 1:
         raise UsageError("record show takes one run.", next_step="kubectl ctrl record list names them")
     found = _inventory(asked)
     filled = run_of(found, asked.words[0])
-    if form in ("json", "yaml"):
-        asked.app.answer(document(run_json(filled, found), form))
+    if form.form not in ("", "text", "wide"):
+        fields = run_json(filled, found)
+        asked.app.answer(form.text(fields, [fields], [filled.run.id]), end="")
     else:
         asked.app.answer("\n".join(run_lines(filled, found, asked.style)))
     return 0

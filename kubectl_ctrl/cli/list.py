@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kubectl_ctrl.cli.command import Verb, later
-from kubectl_ctrl.cli.grammar import Flag
+from kubectl_ctrl.cli.flags import LISTED
 
 VERB = Verb(
     name="list",
-    usage="list [-o wide|name|json|yaml] [flags]",
+    usage="list [flags]",
     summary="List the bundled controllers, and where they are installed and run.",
     details=(
         "INSTALLED and RUNNING are about the cluster of the current context: whether its\n"
@@ -20,9 +20,11 @@ VERB = Verb(
         ("With the rights that each needs, and a line on what it is for", "list -o wide"),
         ("Their names alone, for a script; no cluster is asked", "list -o name"),
         ("Everything that is known, about another cluster", "list -o json --context staging"),
+        (
+            "Where each is installed, in columns of your choice",
+            "list -o custom-columns=NAME:.name,INSTALLED:.installed",
+        ),
     ),
-    flags=(
-        Flag("-o", "--output", value="FORMAT", default="", help="wide, name, json or yaml; a table when not given."),
-    ),
+    flags=LISTED,
     body=later("kubectl_ctrl.cli.listing:run"),
 )

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kubectl_ctrl.cli import bundled, sources
-from kubectl_ctrl.cli.answers import document
+from kubectl_ctrl.cli import answers, bundled, sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.places import Found, Place, look
@@ -39,11 +38,11 @@ from kubectl_ctrl.model.resources import (
     STATEFULSETS,
     Resource,
 )
-from kubectl_ctrl.render.text import escaped, table
+from kubectl_ctrl.render.printers import Printer
+from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.runtime.builder import Via
 
 _PATIENCE = 2.0
-_FORMS = ("", "wide", "name", "json", "yaml")
 # As kubectl shortens them: a table has eighty columns.
 _SHORT = {DEPLOYMENTS: "deploy", STATEFULSETS: "sts", REPLICASETS: "rs", PODS: "po", HPAS: "hpa", NAMESPACES: "ns"}
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -76,10 +75,8 @@ def run(app: App, given: Given) -> int:
     """The body of the verb."""
     if given.arguments:
         raise UsageError("list takes no arguments.", next_step="kubectl ctrl list --help")
-    form = given["output"]
-    if form not in _FORMS:
-        raise UsageError(f"Invalid value for --output: {form!r}.", next_step="use wide, name, json or yaml")
-    if form == "name":
+    form = answers.printer(given)
+    if form.form == "name" and form.sort_by is None:
         app.answer("\n".join(BUNDLED))
         return 0
     rows = [_declared(sourced) for sourced in sources.resolve(BUNDLED)]
@@ -89,11 +86,11 @@ def run(app: App, given: Given) -> int:
     for repair in [repair for row in rows for repair in row.repairs]:
         how = "the next run of it, or --takeover, restores it" if repair.certain else "by a run that may go on"
         app.narrate(escaped(f"{repair.taken.text} ({how})"))
-    match form:
-        case "json" | "yaml":
-            app.answer(document({"controllers": [_fields(row) for row in rows]}, form))
-        case _:
-            app.answer(_table(rows, wide=form == "wide"))
+    rows = form.ordered(rows, _fields)
+    if form.form in ("", "wide"):
+        app.answer(_table(form, rows))
+    else:
+        answers.printed(app, form, {"controllers": [_fields(row) for row in rows]}, "controllers")
     return 0
 
 
@@ -175,9 +172,10 @@ async def _is_there(client: Client, obj: Obj) -> bool | None:
 # What it looks like.
 
 
-def _table(rows: Sequence[_Row], *, wide: bool) -> str:
+def _table(form: Printer, rows: Sequence[_Row]) -> str:
+    wide = form.form == "wide"
     header = ["NAME", "FOR", "OWNS", "WATCHES", "INSTALLED", "RUNNING", *(["NEEDS", "SUMMARY"] if wide else [])]
-    return table([_cells(row, wide=wide) for row in rows], header=header)
+    return form.table([_cells(row, wide=wide) for row in rows], header)
 
 
 def _cells(row: _Row, *, wide: bool) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.cli.command import Verb, later
-from kubectl_ctrl.cli.flags import LOOKING_BACK, UTC
+from kubectl_ctrl.cli.flags import LISTED, LOOKING_BACK, UTC
 from kubectl_ctrl.cli.grammar import DURATION, Flag
 
 ACTIONS = (
@@ -41,9 +41,9 @@ VERB = Verb(
     ),
     flags=(
         *LOOKING_BACK,
+        *LISTED,
         Flag("--all", help="export: everything. prune: every run that is over."),
         Flag("--older-than", value="DURATION", type=DURATION, help="prune: what began longer ago than this."),
-        Flag("-o", "--output", value="FORMAT", default="text", help="list, show: text, wide, json or yaml."),
         Flag("--run", value="RUN", default="", help="prune: this run alone."),
         Flag("--to", value="FILE", default="", help="export: make this file, for your eyes only, rather than print."),
         UTC,

@@ -4,7 +4,7 @@ A template is text with actions in braces: `{.status.phase}`, `{.items[*].metada
 `{range .items[*]}...{end}`. A path has fields (`.a`, `.a\\.b`, `['a.b']`), indexes and slices (`[-1]`, `[0:4:2]`),
 wildcards, unions (`['a','b']`, `[0,2]`), descent (`..name`) and filters (`[?(@.type=="Ready")]`). As there, a field
 that is missing finds nothing, and an index beyond the list, or a comparison of a number with a word, is an error.
-Dots in a quoted field need no backslash here.
+Dots in a quoted field need no backslash here where there is such a field.
 """
 
 from __future__ import annotations
@@ -48,6 +48,17 @@ class Field:
 
     def walk(self, values: list[Any]) -> list[Any]:
         return [value[self.name] for value in values if isinstance(value, dict) and self.name in value]
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """`['a.b']`: the field of that name, or where there is none the path, which alone is what kubectl takes it for."""
+
+    name: str
+    path: tuple[Field, ...]
+
+    def walk(self, values: list[Any]) -> list[Any]:
+        return [item for value in values for item in Field(self.name).walk([value]) or Path(self.path).find(value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +199,21 @@ class JsonPath:
         """For each action, in order, what it finds. Text is left out."""
         return [found for found in _found(self._parts, data) if isinstance(found, list)]
 
-    def text(self, data: Any) -> str:
-        """What `kubectl get -o jsonpath=` prints."""
-        return "".join(one if isinstance(one, str) else " ".join(map(_shown, one)) for one in _found(self._parts, data))
+    @staticmethod
+    def column(source: str) -> JsonPath:
+        """As `relaxed`, of one path and nothing else: a column's, or what is sorted by. "" finds nothing."""
+        if source and not _RELAXED.fullmatch(source):
+            raise UsageError(f"{source!r} is not one path.", next_step="write it like .name1.name2 or {.name1.name2}")
+        return JsonPath.relaxed(source)
+
+    def text(self, data: Any, shown: Callable[[Any], str] | None = None) -> str:
+        """What `kubectl get -o jsonpath=` prints; each value that is found as `shown` has it."""
+        shown = shown or _shown
+        return "".join(one if isinstance(one, str) else " ".join(map(shown, one)) for one in _found(self._parts, data))
+
+    def lists(self, data: Any) -> list[list[Any]]:
+        """For each action and each text between them, in order, what there is: what `-o jsonpath-as-json=` prints."""
+        return [[found] if isinstance(found, str) else found for found in _found(self._parts, data)]
 
     def __repr__(self) -> str:
         return f"JsonPath({self.source!r})"
@@ -328,10 +351,17 @@ class _Parser:
             self._at += 1
             return self._after(Everything())
         if self._peek() in ("'", '"'):
-            return self._after(Field(self._quoted()))
+            return self._after(self._quoted_field())
         if self._source.startswith("?(", self._at):
             return self._after(self._filter())
         return self._after(self._slice())
+
+    def _quoted_field(self) -> Step:
+        began = self._at + 1
+        name = self._quoted()
+        parts = re.split(r"(?<!\\)\.", self._source[began : self._at - 1])
+        path = tuple(Field(re.sub(r"\\(.)", r"\1", part)) for part in parts)
+        return Quoted(name, path) if len(path) > 1 else Field(name)
 
     def _after(self, step: Step) -> Step:
         self._space()

@@ -151,7 +151,7 @@ def test_the_path_is_told_also_where_nothing_is(tmp_path: Path, capsys: Captured
         (("prune", "--older-than=soon"), "Invalid value for --older-than"),
         (("list", "--yes"), "--yes is for record prune"),
         (("prune", "--to=x"), "--to is for record export"),
-        (("list", "-o", "xml"), "use one of: text, wide, json, yaml"),
+        (("list", "-o", "xml"), "use one of: wide, name, json, yaml, text, jsonpath=..."),
     ],
 )
 def test_wrong_words(file: Path, capsys: Captured, words: tuple[str, ...], told: str) -> None:

@@ -33,6 +33,7 @@ SAID = (
     ("{.metadata.annotations.example\\.com/on}", "yes"),
     ("{.metadata.annotations['example\\.com/on']}", "yes"),
     ("{.metadata['name','generation']}", "web 1"),
+    ("{['metadata.name', 'spec.paused']}", "web false"),
     ("{.spec.sizes}", "[1,2,3,4]"),
     ("{.spec.sizes[*]}", "1 2 3 4"),
     ("{.spec.sizes[0]}", "1"),
@@ -104,7 +105,7 @@ def test_braces_and_the_first_dot_may_be_left_out_of_a_flag(source: str) -> None
 
 
 def test_a_quoted_field_may_have_dots() -> None:
-    """Of which kubectl makes a path, so that it finds nothing."""
+    """Of which kubectl makes a path in every case, so that it finds nothing here."""
     assert JsonPath.parse("{.metadata.annotations['example.com/on']}").text(DATA) == "yes"
 
 

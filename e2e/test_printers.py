@@ -1,0 +1,64 @@
+"""Lists as real kubectl prints them: the table of tests/render/test_printers.py, asked of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from e2e.ctrl import Ctrl
+from e2e.kube import Kubectl
+from kubectl_ctrl.controllers import BUNDLED
+from tests.render.test_printers import ITEMS, REFUSED, SAID, SORTED
+
+_CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "listeds.printers.example.com"},
+    "spec": {
+        "group": "printers.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "listeds", "singular": "listed", "kind": "Listed"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+NAMES = [item["metadata"]["name"] for item in ITEMS]
+
+
+@pytest.fixture
+def listed(kubectl: Kubectl) -> Kubectl:
+    """The things of the table, in a cluster."""
+    kubectl.apply(_CRD)
+    kubectl("wait", "--for=condition=Established", "crd/listeds.printers.example.com")
+    kubectl.create(*({"apiVersion": "printers.example.com/v1", "kind": "Listed", **item} for item in ITEMS))
+    return kubectl
+
+
+def test_the_table_is_kubectls(listed: Kubectl) -> None:
+    assert {output: listed("get", "listed", *NAMES, f"--output={output}") for output, _ in SAID} == dict(SAID)
+    assert [output for output in REFUSED if not listed.try_("get", "listed", *NAMES, f"--output={output}").code] == []
+
+
+def test_its_order_is_kubectls(listed: Kubectl) -> None:
+    columns = ("--output=custom-columns=NAME:.metadata.name", "--no-headers")
+    theirs = [(path, listed("get", "listed", *NAMES, *columns, f"--sort-by={path}").split()) for path, _ in SORTED]
+    assert theirs == list(SORTED)
+
+
+def test_lists_of_ours_have_every_form(ctrl: Ctrl, tmp_path: Path) -> None:
+    def said(*words: str) -> str:
+        return ctrl("list", *words).checked().out
+
+    assert said("-o", 'jsonpath={range .controllers[*]}{.name}{"\\n"}{end}').split() == list(BUNDLED)
+    assert said("-o=custom-columns=NAME:.name", "--no-headers", "--sort-by=.name").split() == sorted(BUNDLED)
+    assert said("--no-headers", "--sort-by=.name").split()[0] == min(BUNDLED)
+    (tmp_path / "template").write_text("{.controllers[?(@.name=='foo')].installed}")
+    assert said("-o", f"jsonpath-file={tmp_path}/template") == "no"
+    assert ctrl("list", "-o", "go-template={{.}}").code == 2
