@@ -21,7 +21,7 @@ import yaml
 
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
-from kubectl_ctrl.clusters.book import Book, Phase
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
 
 IN_CLUSTER = "in-cluster"
@@ -85,14 +85,20 @@ def is_local(resolved: Resolved) -> bool:
     return any(name.fullmatch(resolved.context) and any(fits(host) for fits in hosts) for name, hosts in _LOCAL)
 
 
-def is_ours(resolved: Resolved, book: Book) -> bool:
-    """Whether TLS will prove that it is a cluster that we made; behind a proxy or an override, none is."""
+def ours(resolved: Resolved, book: Book) -> Entry | None:
+    """The cluster of ours that TLS will prove it to be; behind a proxy or an override it is none."""
     if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or resolved.tls.insecure:
-        return False
-    if not resolved.server.startswith("https://") or not (authority := ca_fingerprint(resolved)):
-        return False
-    made = {(entry.server, entry.ca) for entry in book.entries() if entry.phase is Phase.READY}
-    return (resolved.server, authority) in made
+        return None
+    if not resolved.server.startswith("https://"):
+        return None
+    # The book first: an authority need not be read where there is nothing to compare it with.
+    made = [one for one in book.entries() if one.phase is Phase.READY and one.ca and one.server == resolved.server]
+    return next((one for one in made if one.ca == ca_fingerprint(resolved)), None)
+
+
+def is_ours(resolved: Resolved, book: Book) -> bool:
+    """Whether it is a cluster that we made."""
+    return ours(resolved, book) is not None
 
 
 def trusted(resolved: Resolved, book: Book) -> bool:

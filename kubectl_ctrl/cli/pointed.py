@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
+from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
-from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ConfigError
 
 # What a command line may still say where the cluster is given: where in it, how patiently, as whom.
@@ -16,10 +18,24 @@ _WHOM = ("as_user", "as_uid", "as_group", "as_user_extra")
 
 
 def pointed(app: App, given: Given) -> Resolved:
-    """The server, its namespace and how to get in; ConfigError where they say nothing that can be used."""
+    """The server, its namespace and how to get in; ConfigError where they say nothing that can be used.
+
+    After the user's files, which win, --context also finds clusters of ours; and where there is no current-context at
+    all, the only cluster of ours is meant. Not so where a shell still means one that is gone: no other stands for it.
+    """
     # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
     flags = ConfigFlags(**{one.name: given[one.name] for one in fields(ConfigFlags)})
-    return load(flags, app.environ, app.home)
+    gone = gone_cluster(app, given)
+    try:
+        return load(flags, app.environ, app.home, apart=lambda: {} if gone else contexts_of_ours(app))
+    except ConfigError as error:
+        if not gone:
+            raise
+        raise ConfigError(
+            f"Cluster {gone!r} is not there any more, and the kubeconfig that is asked for was its own.",
+            tried=error.message,
+            next_step=f"kubectl ctrl up --name {gone} makes a new one; unset KUBECONFIG goes back to your own contexts",
+        ) from error
 
 
 def pointed_at(app: App, entry: Entry, given: Given | None = None) -> Resolved:
@@ -33,3 +49,21 @@ def pointed_at(app: App, entry: Entry, given: Given | None = None) -> Resolved:
     kept = {name: given.flags[name] for name in (*_PLACE, *_WHOM) if name in given.flags} if given else {}
     flags = ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context, **kept)
     return load(flags, app.environ, app.home)
+
+
+def contexts_of_ours(app: App) -> dict[str, Path]:
+    """The contexts of clusters that we made and that are there, each with its kubeconfig."""
+    return {entry.context: entry.kubeconfig for entry in app.book.entries() if entry.phase is Phase.READY}
+
+
+def gone_cluster(app: App, given: Given) -> str:
+    """The cluster of ours that was taken away while this shell still points to it; "" where it points elsewhere.
+
+    `cluster env` made KUBECONFIG name a file that went with its cluster.
+    """
+    if given["context"] or given["server"]:
+        return ""
+    folder = app.book.folder.absolute()
+    listed = [given["kubeconfig"]] if given["kubeconfig"] else app.environ.get("KUBECONFIG", "").split(os.pathsep)
+    files = [Path(name).absolute() for name in listed if name]
+    return next((file.parent.name for file in files if file.parent.parent == folder and not file.exists()), "")

@@ -6,12 +6,13 @@ Within a tenth of a second, so without the values that verbs work on; and withou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
+from kubectl_ctrl.cli.pointed import pointed
+from kubectl_ctrl.client.kubeconfig import ca_fingerprint
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.history.hints import AttemptHint, Hints, Place, RunHint, TypeHint
 
@@ -53,9 +54,7 @@ def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, st
 def _context(app: App, given: Given) -> tuple[str, str, str]:
     """(server, CA, namespace) of the context that is meant; empty where the kubeconfig does not say."""
     try:
-        resolved = load(
-            ConfigFlags(**{one.name: given[one.name] for one in fields(ConfigFlags)}), app.environ, app.home
-        )
+        resolved = pointed(app, given)
         return resolved.server, ca_fingerprint(resolved), resolved.namespace
     except ConfigError:
         return "", "", ""

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kubectl_ctrl.cli import holder
+from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
-from kubectl_ctrl.cli.pointed import pointed
+from kubectl_ctrl.cli.pointed import gone_cluster, pointed
 from kubectl_ctrl.client.kubeconfig import ca_fingerprint
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, UsageError
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, RecordingError, UsageError
+from kubectl_ctrl.history.deletions import Deleted, note_deleted
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Cluster, Known, Recorded, Run
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.style import Style, moment_text
 
 # A run tells every few seconds that it lives; of one on another machine nothing else can be known.
 _SILENT = 120.0
@@ -60,7 +64,7 @@ class Meant:
     cluster: Cluster
     namespace: str  # where a name without one is looked for
     everywhere: bool = False  # -A
-    note: str = ""  # why it is this cluster, where the current context does not say so: to be told first
+    note: str = ""  # why it is this cluster, where the current context does not say so, and its end: to be told first
 
     @property
     def known(self) -> tuple[Known, ...]:
@@ -86,18 +90,25 @@ class _Context:
     server: str = ""
     ca: str = ""
     why: str = ""  # nothing can be used
+    gone: str = ""  # the cluster of ours that it was of
 
 
 def meant_recording(app: App, given: Given, words: Sequence[str] = ()) -> Meant:
     """The recording and the cluster that are meant, to look for what `words` name.
 
-    That cluster is the current context's. Where the context is missing or nothing was ever recorded of its cluster, it
-    is the only one that knows the object; where that is not one either, NotRecorded says which there are.
+    That cluster is the current context's; also a cluster of ours that is gone, where the shell still points to it.
+    Where the context is missing or nothing was ever recorded of its cluster, it is the only one that knows the object;
+    where that is not one either, NotRecorded says which there are.
     """
     file = Path(given["from"]).expanduser() if given["from"] else path(app)
-    recording = opened(file, SystemClock().now())
+    now = SystemClock().now()
+    recording = opened(file, now)
     try:
-        return _meant(app, given, words, recording)
+        meant = _meant(app, given, words, recording)
+        if meant.cluster.ended is None:
+            return meant
+        text = ended_text(meant.cluster, now, style_of(app, given))
+        return replace(meant, note=f"{text}; {meant.note}" if meant.note else text)
     except BaseException:
         recording.__exit__(None, None, None)
         raise
@@ -124,12 +135,27 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
             return meaning(cluster)
     # A context that is gone and was named still says which is meant.
     if given["context"] and (named := [one for one in clusters if given["context"] in one.contexts]):
-        return meaning(named[0], f"{cluster_text(named[0])}: as recorded; {context.why}")
+        return meaning(named[0], "" if named[0].ended else f"{cluster_text(named[0])}: as recorded; {context.why}")
+    if context.gone and (lived := [one for one in clusters if one.name == context.gone]):
+        known = _that_know(recording, lived[:1], words, given["namespace"], "")
+        return meaning(lived[0], namespace=known[0][1] if known else "")
     found = _that_know(recording, clusters, words, given["namespace"], context.namespace)
-    if len(found) == 1:
-        cluster, namespace = found[0]
-        return meaning(cluster, f"{cluster_text(cluster)}: the only recorded cluster that knows it", namespace)
+    if len({one.name or one.key for one, _ in found}) == 1:
+        # Of clusters of ours that had one name, one after the other, the last is meant.
+        cluster, namespace = max(found, key=lambda one: one[0].seen)
+        return meaning(cluster, _only(cluster, len(found)), namespace)
     raise _unclear([one for one, _ in found] or list(clusters), context)
+
+
+def _only(cluster: Cluster, count: int) -> str:
+    why = "the only recorded cluster that knows it" if count == 1 else f"the last of {count} of this name that know it"
+    return why if cluster.ended else f"{cluster_text(cluster)}: {why}"
+
+
+def ended_text(cluster: Cluster, now: float, style: Style) -> str:
+    """`cluster ctrl (kind), deleted 10:31:05`, of a cluster that we made and that is gone."""
+    assert cluster.ended is not None
+    return f"cluster {cluster.name} ({cluster.provider}), deleted {moment_text(cluster.ended, now, style)}"
 
 
 def cluster_text(cluster: Cluster) -> str:
@@ -146,7 +172,7 @@ def _context(app: App, given: Given) -> _Context:
         resolved = pointed(app, given)
         ca = ca_fingerprint(resolved)
     except ConfigError as error:
-        return _Context(name=given["context"], namespace="", why=error.message)
+        return _Context(name=given["context"], namespace="", why=error.message, gone=gone_cluster(app, given))
     name = resolved.context or ("in-cluster" if resolved.in_cluster else resolved.server)
     why = f"of the cluster of context {name!r} nothing is recorded"
     return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)
@@ -202,6 +228,16 @@ def _unclear(clusters: Sequence[Cluster], context: _Context) -> NotRecorded:
 
 def _listed(clusters: Iterable[Cluster]) -> str:
     return "recorded: " + ", ".join(f"{name_of(one)} ({one.key[:_KEY_CUT]})" for one in clusters)
+
+
+def cluster_deleted(app: App, entry: Entry, at: float) -> str:
+    """Note the end of a cluster of ours where runs on it are recorded; what is wrong where that cannot be, else ""."""
+    deleted = Deleted(name=entry.name, provider=entry.provider, at=at, uid=entry.uid, server=entry.server, ca=entry.ca)
+    try:
+        note_deleted(path(app), deleted)
+    except RecordingError as error:
+        return f"Its end is not noted in the recording: {error.message}"
+    return ""
 
 
 # Which object.

@@ -28,7 +28,8 @@ class RunPlan:
     options: RunOptions
     log: str  # text or json
     elect: str  # auto, true, false or required
-    trusted: bool  # local, or made by us
+    local: bool
+    ours: str  # the cluster of ours that it is, "" for none
     takeover: bool
     yes: bool
     again: Callable[..., str] = field(repr=False)  # the same command line with more flags, to be copied
@@ -51,6 +52,11 @@ class RunPlan:
     @property
     def namespace(self) -> str:
         return "" if self.all_namespaces else self.resolved.namespace
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the cluster is nobody's but the user's own, to play with."""
+        return self.local or bool(self.ours)
 
     @property
     def elects(self) -> bool:

@@ -66,8 +66,8 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
     # As for kubectl wait it is the context's namespace, also with -A.
     options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
     _check_identity(given, resolved)
-    trusted = guard.trusted(resolved, app.book)
-    _check_takeover(given, resolved, trusted=trusted)
+    ours = guard.ours(resolved, app.book)
+    _check_takeover(given, resolved, trusted=ours is not None or guard.is_local(resolved))
     plan = RunPlan(
         clock=SystemClock(),
         rng=random.SystemRandom(),
@@ -77,7 +77,8 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
         options=replace(options, words={one.spec.name: one.word for one in sourced}),
         log=given["log"],
         elect=given.one_of("leader_elect", ("auto", "true", "false", "required")),
-        trusted=trusted,
+        local=guard.is_local(resolved),
+        ours=ours.name if ours is not None else "",
         takeover=given["takeover"],
         yes=given["yes"],
         again=partial(given.again, "run"),

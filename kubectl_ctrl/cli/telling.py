@@ -62,6 +62,7 @@ class Teller:
                 "controllers": names,
                 "context": name,
                 "server": plan.resolved.server,
+                "ours": plan.ours,
                 "namespace": plan.namespace,
                 "leaderElection": plan.elects,
                 "asInstalled": plan.as_installed,
@@ -70,8 +71,9 @@ class Teller:
             _log.info("The run begins.", extra=fields)
             return
         where = f"namespace {plan.namespace} (-A for all)" if plan.namespace else "all namespaces"
-        election = "on" if plan.elects else "off (local cluster)" if plan.elect == "auto" else "off"
-        place = f"context {name} ({plan.resolved.server}), {where}"
+        whose = "cluster of ours" if plan.ours else "local cluster"
+        election = "on" if plan.elects else f"off ({whose})" if plan.elect == "auto" else "off"
+        place = f"context {name} ({plan.resolved.server}{f', our {plan.ours}' if plan.ours else ''}), {where}"
         for line in headed(f"run {run_id}: {', '.join(names)}", f"on {place}", self._app.width):
             self._app.narrate(escaped(line))
         if plan.as_installed:

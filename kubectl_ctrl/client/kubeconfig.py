@@ -6,7 +6,7 @@ Nothing here talks to a cluster, starts a program or reads a key. Importing it i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,9 @@ _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MOST_NAMES = 12
 _INTERACTIVE = ("Never", "IfAvailable", "Always")
+
+# Contexts that stand in a file of their own each: asked for where the files of the user have not the one that is meant.
+Apart = Callable[[], Mapping[str, Path]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +142,15 @@ class Resolved:
     origin: Origin = field(repr=False, compare=False)
 
 
-def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path) -> Resolved:
-    """What kubectl would talk to; ConfigError where kubectl would fail, ask a question or guess localhost:8080."""
+def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path, *, apart: Apart = dict) -> Resolved:
+    """What kubectl would talk to; ConfigError where kubectl would fail, ask a question or guess localhost:8080.
+
+    Where it would fail for want of a context, one of those that stand apart may be it.
+    """
     merged = kubefiles.read(flags.kubeconfig, environ, home)
-    context = _context(flags, merged)
+    if (other := _apart(flags, environ, merged, apart)) is not None:
+        return load(replace(flags, context=other[0], kubeconfig=str(other[1])), environ, home)
+    context = _context(flags, merged, apart)
     name = flags.cluster or (context.text("cluster") if context else "")
     cluster = _named("cluster", name, merged.clusters, context, needed=not flags.server or bool(flags.cluster))
     user_name = flags.user or (context.text("user") if context else "")
@@ -150,7 +158,7 @@ def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path) -> Resolved
     elsewhere = flags.server or name or context or environ.get("KUBERNETES_MASTER", "").startswith("https://")
     inside = None if elsewhere else incluster.find(environ)
     cluster = inside.cluster if inside else cluster
-    server, login = _server(flags, cluster, environ, merged)
+    server, login = _server(flags, cluster, environ, merged, apart)
     https = server.startswith("https://")
     needs_user = https and not login and not _brings_credentials(flags)
     user = _named("user", user_name, merged.users, context, needed=needs_user or bool(flags.user))
@@ -213,13 +221,30 @@ def read_file(name: str, what: str) -> bytes:
         raise ConfigError(f"The {what}, {name!r}, cannot be read: {error.strerror}.") from None
 
 
-def _context(flags: ConfigFlags, merged: Merged) -> Entry | None:
+def _apart(flags: ConfigFlags, environ: Mapping[str, str], merged: Merged, apart: Apart) -> tuple[str, Path] | None:
+    """The context that is meant, and its file, where it is none of the user's: by its name, or as the only one at all.
+
+    Whoever names a file means that file.
+    """
+    if flags.kubeconfig or flags.context in merged.contexts:
+        return None
+    if flags.context:
+        file = apart().get(flags.context)
+        return (flags.context, file) if file else None
+    said = (merged.current_context, flags.cluster, flags.user, flags.server, environ.get("KUBERNETES_MASTER"))
+    if any(said) or incluster.find(environ):
+        return None
+    found = list(apart().items())
+    return found[0] if len(found) == 1 else None
+
+
+def _context(flags: ConfigFlags, merged: Merged, apart: Apart) -> Entry | None:
     name = flags.context or merged.current_context
     if not name or name in merged.contexts:
         return merged.contexts.get(name)
     what = "The context" if flags.context else "The current-context"
     raise ConfigError(
-        f"{what} {name!r} does not exist.", tried=merged.order, next_step=_choice("context", merged.contexts)
+        f"{what} {name!r} does not exist.", tried=merged.order, next_step=_choice("context", _contexts(merged, apart))
     )
 
 
@@ -235,7 +260,12 @@ def _named(kind: str, name: str, entries: Mapping[str, Entry], context: Entry | 
     raise ConfigError(f"The {context} {why}.", next_step=_choice(kind, entries))
 
 
-def _choice(kind: str, entries: Mapping[str, Entry]) -> str:
+def _contexts(merged: Merged, apart: Apart) -> dict[str, object]:
+    """All that --context may name, the user's own first."""
+    return {**merged.contexts, **apart()}
+
+
+def _choice(kind: str, entries: Mapping[str, object]) -> str:
     names = ", ".join(map(repr, list(entries)[:_MOST_NAMES]))
     names += f" and {len(entries) - _MOST_NAMES} more" if len(entries) > _MOST_NAMES else ""
     return f"choose with --{kind} one of {names}" if entries else f"add one: no {kind} is configured at all"
@@ -246,7 +276,7 @@ def _brings_credentials(flags: ConfigFlags) -> bool:
 
 
 def _server(
-    flags: ConfigFlags, cluster: Entry, environ: Mapping[str, str], merged: Merged
+    flags: ConfigFlags, cluster: Entry, environ: Mapping[str, str], merged: Merged, apart: Apart
 ) -> tuple[str, AuthSettings | None]:
     text = flags.server or cluster.text("server") or environ.get("KUBERNETES_MASTER", "")
     if text:
@@ -254,10 +284,11 @@ def _server(
         return _parse_server(text, "--server" if flags.server else origin)
     if cluster.name:
         raise cluster.wrong("server", "is missing")
+    contexts = _contexts(merged, apart)
     raise ConfigError(
         "No cluster is configured: there is no current-context, and no --server was given.",
         tried=f"{merged.order}, the service account of a pod, KUBERNETES_MASTER",
-        next_step=_choice("context", merged.contexts) if merged.contexts else "point KUBECONFIG to a kubeconfig",
+        next_step=_choice("context", contexts) if contexts else "point KUBECONFIG to a kubeconfig",
     )
 
 

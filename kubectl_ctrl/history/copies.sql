@@ -21,6 +21,9 @@ INSERT OR IGNORE INTO chosen_run SELECT run FROM attempt WHERE id IN (SELECT id 
 -- name: copy_run
 SELECT * FROM run WHERE id IN (SELECT id FROM chosen_run);
 
+-- name: copy_deleted
+SELECT * FROM deleted WHERE cluster IN (SELECT cluster FROM run WHERE id IN (SELECT id FROM chosen_run));
+
 -- name: copy_type
 SELECT * FROM type WHERE cluster IN (SELECT cluster FROM run WHERE id IN (SELECT id FROM chosen_run));
 

@@ -20,7 +20,7 @@ from kubectl_ctrl.history import database
 from kubectl_ctrl.history.sql import query
 
 # In this order: the objects are those of links and of bodies.
-_TABLES = ("run", "type", "attempt", "about", "subject", "link", "sent", "later", "moment", "body", "object")
+_TABLES = ("run", "deleted", "type", "attempt", "about", "subject", "link", "sent", "later", "moment", "body", "object")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from kubectl_ctrl.history import sql
 from kubectl_ctrl.history.documents import Damaged
 from kubectl_ctrl.history.places import on_network
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 1801680498  # "kctr"
 
 # Waited for inside SQLite; writers wait for each other at our own lock, so that this is for readers' checkpoints only.
@@ -140,7 +140,7 @@ def _run(connection: sqlite3.Connection, script: str) -> None:
 
 
 def readable(path: Path) -> sqlite3.Connection:
-    """A connection that only reads; NotRecorded when there is no file."""
+    """A connection that only reads, also from an older version; NotRecorded when there is no file."""
     with mapped(path):  # a folder that may not be looked into does not say whether there is a file
         there = path.is_symlink() or path.exists()
     if not there:
@@ -155,14 +155,12 @@ def readable(path: Path) -> sqlite3.Connection:
     except BaseException:
         connection.close()
         raise
-    if version != VERSION:
+    if not version:
         connection.close()
-        if version:
-            raise RecordingError(
-                f"The recording {str(path)!r} has the older schema {version}.",
-                next_step="kubectl ctrl run CONTROLLER brings it up to date",
-            )
         raise NotRecorded(f"Nothing is recorded yet in {str(path)!r}.", next_step="kubectl ctrl run CONTROLLER records")
+    with mapped(path):
+        for missing in range(version + 1, VERSION + 1):
+            connection.execute(sql.query(f"stand_in_{missing}"))
     return connection
 
 

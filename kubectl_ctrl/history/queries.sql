@@ -78,6 +78,17 @@ SELECT id, name, began, seen, ended, gaps, document FROM run
 WHERE :cluster IN ('', cluster)
 ORDER BY began DESC, id DESC;
 
+-- name: add_deleted
+-- A second deletion of the same is the end of the first, which was cut off.
+INSERT INTO deleted (cluster, name, provider, at) VALUES (:cluster, :name, :provider, :at) ON CONFLICT DO NOTHING;
+
+-- name: list_deleted
+SELECT cluster, name, provider, at FROM deleted;
+
+-- name: stand_in_2
+-- For a reader of version 1, where no deletion was noted.
+CREATE TEMP TABLE deleted (cluster, name, provider, at);
+
 -- name: list_types
 SELECT grp, version, plural, kind, namespaced, singular, short_names FROM type
 WHERE :cluster IN ('', cluster)
@@ -278,6 +289,9 @@ WHERE seen < :lately AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.run = run.i
 -- name: drop_empty_runs
 DELETE FROM run
 WHERE name IN (SELECT value FROM json_each(:runs)) AND NOT EXISTS (SELECT 1 FROM attempt a WHERE a.run = run.id);
+
+-- name: drop_deleted
+DELETE FROM deleted WHERE cluster NOT IN (SELECT cluster FROM run);
 
 -- name: drop_moments
 DELETE FROM moment WHERE run NOT IN (SELECT id FROM run);

@@ -103,7 +103,9 @@ class Recording:
             )
             for key, runs in found.items()
         ]
-        return tuple(sorted(clusters, key=lambda cluster: -cluster.seen))
+        ends = {key: (name, provider, at) for key, name, provider, at in self._rows("list_deleted")}
+        told = (_ended(one, *ends[one.key]) if one.key in ends else one for one in clusters)
+        return tuple(sorted(told, key=lambda cluster: -cluster.seen))
 
     def runs(self, *, cluster: str = "", controller: str = "") -> tuple[Run, ...]:
         """Newest first."""
@@ -334,6 +336,10 @@ class Recording:
     def _run(self, id_: int) -> Run:
         self.runs()
         return self._runs[id_]
+
+
+def _ended(cluster: Cluster, name: str, provider: str, at: float) -> Cluster:
+    return replace(cluster, name=name, provider=provider, ended=at)
 
 
 def _parts(attempt: str) -> tuple[str, int]:

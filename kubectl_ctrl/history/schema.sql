@@ -2,7 +2,7 @@
 -- Whoever changes this adds a migration of the next number, and raises user_version with it.
 
 PRAGMA application_id = 1801680498;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- One process that ran controllers. `cluster` is the UID of kube-system, or a hash of server and CA.
 CREATE TABLE run (
@@ -129,6 +129,14 @@ CREATE TABLE moment (
     state BLOB,
     tally BLOB,
     PRIMARY KEY (run, controller)
+) WITHOUT ROWID;
+
+-- What a cluster that we made was called, by what it was made, and when it was deleted. `cluster` is as in a run.
+CREATE TABLE deleted (
+    cluster TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    at REAL NOT NULL
 ) WITHOUT ROWID;
 
 -- How often rows were taken away: whoever remembers row ids forgets them then.

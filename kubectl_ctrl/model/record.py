@@ -155,6 +155,10 @@ class Cluster:
     servers: tuple[tuple[str, str], ...]  # (server, CA hash) under which it was reached
     contexts: tuple[str, ...]  # names under which it was meant, newest first
     seen: float  # wall time
+    # Of a cluster that we made and that is gone:
+    name: str = ""
+    provider: str = ""
+    ended: float | None = None  # wall time at which it was deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

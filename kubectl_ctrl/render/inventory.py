@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
@@ -67,7 +68,8 @@ def _cluster_name(cluster: Cluster, clusters: Sequence[Cluster]) -> str:
     """As a context names it; with the beginning of its UID where another goes by the same name."""
     name = cluster.contexts[0] if cluster.contexts else cluster.servers[0][0]
     same = [one for one in clusters if name in (*one.contexts, *(server for server, _ in one.servers))]
-    return f"{name} ({cluster.key[:_KEY_CUT]})" if len(same) > 1 else name
+    name = f"{name} ({cluster.key[:_KEY_CUT]})" if len(same) > 1 else name
+    return name if cluster.ended is None else f"{name}, deleted"
 
 
 def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> list[str]:
@@ -113,7 +115,10 @@ def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, s
     run = one.run
     cluster = next(cluster for cluster in found.clusters if cluster.key == run.cluster)
     yield "Run", run.id
-    yield "Cluster", _cluster_name(cluster, ())
+    yield "Cluster", _cluster_name(replace(cluster, ended=None), ())
+    if cluster.ended is not None:
+        was = f"cluster {cluster.name} ({cluster.provider})"
+        yield "Deleted", f"{moment_text(cluster.ended, found.now, style)}: it was {was}"
     yield "Its UID", run.cluster
     yield "Server", run.server
     yield "Namespace", run.namespace or "all"
@@ -162,6 +167,9 @@ def _cluster_json(cluster: Cluster) -> dict[str, Any]:
         "contexts": list(cluster.contexts),
         "servers": [server for server, _ in cluster.servers],
         "lastSeen": stamp(cluster.seen),
+        "name": cluster.name or None,
+        "provider": cluster.provider or None,
+        "deleted": time_json(cluster.ended),
     }
 
 

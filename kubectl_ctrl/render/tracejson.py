@@ -68,6 +68,9 @@ def cluster_json(cluster: Cluster) -> Fields:
         "contexts": list(cluster.contexts),
         "servers": [server for server, _ in cluster.servers],
         "lastSeen": stamp(cluster.seen),
+        "name": cluster.name or None,
+        "provider": cluster.provider or None,
+        "deleted": time_json(cluster.ended),
     }
 
 
