@@ -2,25 +2,31 @@
 
 A program gets a list of arguments, never a line for a shell, an environment that the caller names, and a time by which
 it must have ended. It runs in a session of its own, so a Ctrl-C in our terminal is for us to handle, and what is
-stopped is stopped together with what it started.
+stopped is stopped together with what it started. `run` waits for its end in the event loop; `quickly` waits without
+one, for completion, which has no time to load asyncio; `detached` does not wait.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
+import re
 import shlex
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from tempfile import TemporaryFile
-from typing import IO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
-from kubectl_ctrl.errors import PrerequisiteMissing, ProgramFailed
+from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing, ProgramFailed
+
+if TYPE_CHECKING:
+    import asyncio
 
 # From asking a program to stop until it is killed.
 _GRACE = 5.0
+# How soon a line is heard.
+_LOOK_EVERY = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +48,16 @@ async def run(
     interactive: bool = False,
     shown: bool = False,
     check: bool = True,
+    heard: Callable[[str], None] | None = None,
 ) -> Output:
     """Run a program to its end; raises ProgramFailed, which has all that it said, for a code other than 0 or a timeout.
 
     `interactive` gives it our terminal: our stdin, and our stderr, which is then not recorded. With `shown` it has our
     stdout too. Without `check` every code is an answer. When the call is cancelled, the program is stopped first.
+    `heard` is told each line of its stderr as it comes; none that is empty, and nothing of what is not recorded.
     """
+    from tempfile import TemporaryFile
+
     with ExitStack() as files:
         # Not pipes: a program that leaves a daemon behind leaves it our pipe too, and we would wait for the daemon.
         said, complained, source = (files.enter_context(TemporaryFile()) for _ in range(3))
@@ -56,7 +66,7 @@ async def run(
         apart = not (interactive or shown)
         streams = (source, said, complained) if apart else (None, None if shown else said, None)
         process = await _start(tuple(argv), env, streams, own_session=apart)
-        in_time = await _wait(process, timeout, group=apart)
+        in_time = await _told(_wait(process, timeout, group=apart), _Lines(complained, heard))
         output = Output(argv=tuple(argv), code=process.returncode or 0, stdout=_text(said), stderr=_text(complained))
     if not in_time:
         raise _failed(output, f"did not end within {timeout:g} s and was stopped")
@@ -72,20 +82,73 @@ _Streams = tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]  # stdin,
 async def _start(
     argv: tuple[str, ...], env: Mapping[str, str], streams: _Streams, *, own_session: bool
 ) -> asyncio.subprocess.Process:
+    import asyncio
+
     source, said, complained = streams
     try:
         return await asyncio.create_subprocess_exec(
             *argv, stdin=source, stdout=said, stderr=complained, env=dict(env), start_new_session=own_session
         )
-    except FileNotFoundError as exc:
-        message = f"The program {argv[0]!r} was not found."
-        raise PrerequisiteMissing(message, next_step="Install it, or add its folder to PATH.") from exc
-    except OSError as exc:
-        raise PrerequisiteMissing(f"The program {argv[0]!r} cannot be run: {exc.strerror}.") from exc
+    except OSError as error:
+        raise _missing(argv[0], error) from error
+
+
+def _missing(program: str, error: OSError) -> PrerequisiteMissing:
+    if isinstance(error, FileNotFoundError):
+        message = f"The program {program!r} was not found."
+        return PrerequisiteMissing(message, next_step="Install it, or add its folder to PATH.")
+    return PrerequisiteMissing(f"The program {program!r} cannot be run: {error.strerror}.")
+
+
+class _Lines:
+    """Tells the lines of a file that somebody else writes, each once."""
+
+    def __init__(self, file: IO[bytes], tell: Callable[[str], None] | None) -> None:
+        self.tell = tell
+        self._file = file
+        self._at = 0
+        self._begun = b""  # a line without its end
+
+    def __repr__(self) -> str:
+        return f"_Lines({self._at} bytes)"
+
+    def look(self, *, over: bool = False) -> None:
+        """What has come; when it is `over`, a line without an end is one too."""
+        if self.tell is None:
+            return
+        # The writer's place in the file is ours as well, and stays where it is.
+        while grown := os.pread(self._file.fileno(), 65536, self._at):
+            self._at += len(grown)
+            *lines, self._begun = re.split(rb"[\r\n]", self._begun + grown)
+            for line in filter(None, lines):
+                self.tell(line.decode(errors="replace"))
+        if over and self._begun:
+            self.tell(self._begun.decode(errors="replace"))
+
+
+async def _told(waiting: Coroutine[None, None, bool], lines: _Lines) -> bool:
+    """What is waited for, while the lines are told."""
+    import asyncio
+
+    async def follow() -> None:
+        while True:
+            lines.look()
+            await asyncio.sleep(_LOOK_EVERY)
+
+    if lines.tell is None:
+        return await waiting
+    async with asyncio.TaskGroup() as beside:
+        following = beside.create_task(follow())
+        in_time = await waiting
+        following.cancel()
+    lines.look(over=True)
+    return in_time
 
 
 async def _wait(process: asyncio.subprocess.Process, timeout: float | None, *, group: bool) -> bool:
     """Until it has ended; False when it had to be stopped because the time was over."""
+    import asyncio
+
     try:
         async with asyncio.timeout(timeout):
             await process.wait()
@@ -100,6 +163,8 @@ async def _wait(process: asyncio.subprocess.Process, timeout: float | None, *, g
 
 async def _stop(process: asyncio.subprocess.Process, *, group: bool) -> None:
     """Ask the program to end, kill it when it does not, and kill what is left of its group."""
+    import asyncio
+
     _signal(process, signal.SIGTERM, group=group)
     try:
         async with asyncio.timeout(_GRACE):
@@ -136,3 +201,55 @@ def _failed(output: Output, outcome: str) -> ProgramFailed:
         stdout=output.stdout,
         stderr=output.stderr,
     )
+
+
+# Without an event loop.
+
+
+def detached(argv: Sequence[str], *, env: Mapping[str, str], output: Path) -> int:
+    """Start a program that goes on without us: the pid of a session of its own, which no terminal ends.
+
+    What it says is added to the file, which is made for its owner alone; nothing else of ours is open in it.
+    """
+    import subprocess
+
+    try:
+        handle = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise CtrlError(
+            f"The file {str(output)!r} for what {Path(argv[0]).name} says cannot be made: {error.strerror}.",
+            next_step="make its folder writable and give its disk room",
+        ) from error
+    try:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=handle, stderr=handle, env=env, start_new_session=True
+        )
+    except OSError as error:
+        raise _missing(argv[0], error) from error
+    finally:
+        os.close(handle)
+    process.returncode = 0  # nobody waits for it, and its object need not warn of that
+    return process.pid
+
+
+def quickly(argv: Sequence[str], *, env: Mapping[str, str], timeout: float) -> str | None:
+    """What a program prints, when it ends well and in time; one that does not is killed with what it started."""
+    import subprocess
+
+    null = subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(
+            argv, stdin=null, stdout=subprocess.PIPE, stderr=null, env=env, start_new_session=True
+        )
+    except OSError:
+        return None
+    with process:
+        try:
+            said, _ = process.communicate(timeout=timeout)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                return None
+            raise
+    return said.decode(errors="replace") if process.returncode == 0 else None

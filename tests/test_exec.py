@@ -6,12 +6,13 @@ import asyncio
 import os
 import select
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.errors import PrerequisiteMissing, ProgramFailed
-from kubectl_ctrl.exec import Output, run
+from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing, ProgramFailed
+from kubectl_ctrl.exec import Output, detached, quickly, run
 
 linux = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd_open to see processes end")
 
@@ -137,3 +138,129 @@ def test_more_output_than_a_pipe_holds() -> None:
 
 def test_output_that_is_no_text_is_still_shown() -> None:
     assert ran(python("import sys; sys.stdout.buffer.write(b'a\\xffb')")).stdout == "a�b"
+
+
+# Lines that are heard while the program runs.
+
+
+def hearing(argv: list[str], heard: Callable[[str], None]) -> Output:
+    return asyncio.run(run(argv, timeout=30.0, env=ENV, heard=heard))
+
+
+def test_each_line_is_heard_once_and_recorded_all_the_same() -> None:
+    lines: list[str] = []
+    code = "import sys; sys.stderr.write('one\\ntwo\\r three\\n\\nfour'); print('no')"
+    output = hearing(python(code), lines.append)
+    assert lines == ["one", "two", " three", "four"]
+    assert output.stderr == "one\ntwo\r three\n\nfour"
+
+
+def test_a_line_is_heard_while_the_program_still_runs(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    code = (
+        "import os, signal, sys; signal.alarm(10); print('begun', file=sys.stderr, flush=True)\n"
+        "while not os.path.exists(sys.argv[1]): pass"
+    )
+
+    def heard(line: str) -> None:
+        said.write_text(line)  # only now it ends well
+
+    hearing(python(code, str(said)), heard)
+
+
+def test_more_lines_than_one_look_takes_are_heard_in_one_piece_each() -> None:
+    lines: list[str] = []
+    hearing(python("import sys; sys.stderr.write(('x' * 99_999 + '\\n') * 20)"), lines.append)
+    assert lines == ["x" * 99_999] * 20
+
+
+def test_what_was_said_before_a_failure_is_heard() -> None:
+    lines: list[str] = []
+    with pytest.raises(ProgramFailed):
+        hearing(python("import sys; sys.exit('no room')"), lines.append)
+    assert lines == ["no room"]
+
+
+# Programs that go on without us.
+
+
+def started(argv: list[str], output: Path) -> int:
+    """The pid, once it has ended."""
+    pid = detached(argv, env=ENV, output=output)
+    os.waitpid(pid, 0)
+    return pid
+
+
+def test_a_detached_program_has_a_session_no_input_and_a_file_of_its_own(tmp_path: Path) -> None:
+    code = "import os, sys; print(os.getpid() == os.getsid(0), sys.stdin.read() == '', os.environ['GREETING'])"
+    output = tmp_path / "log"
+    for _ in range(2):
+        started(python(f"{code}; print('hm', file=sys.stderr)"), output)
+    assert sorted(output.read_text().splitlines()) == ["True True hello"] * 2 + ["hm"] * 2
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_detached_program_holds_no_file_of_ours_open(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    pid = detached(python("import signal; signal.pause()"), env=ENV, output=tmp_path / "log")
+    try:
+        os.close(writing)
+        assert select.select([reading], [], [], 10.0)[0], "its end is open elsewhere"
+        assert os.read(reading, 1) == b""
+    finally:
+        os.close(reading)
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+
+@linux
+def test_a_detached_program_survives_who_started_it(tmp_path: Path) -> None:
+    pipe, output = tmp_path / "pipe", tmp_path / "log"
+    os.mkfifo(pipe)
+    inner = "import sys, pathlib as p; print(p.Path(sys.argv[1]).read_text())"
+    outer = (
+        "import sys, pathlib as p; from kubectl_ctrl.exec import detached; "
+        "print(detached(sys.argv[2:], env={}, output=p.Path(sys.argv[1])))"
+    )
+    pid = int(ran(python(outer, str(output), *python(inner, str(pipe)))).stdout)
+    pipe.write_text("still here")
+    assert ends(pid)
+    assert output.read_text() == "still here\n"
+
+
+def test_a_program_that_is_missing_cannot_be_detached(tmp_path: Path) -> None:
+    with pytest.raises(PrerequisiteMissing, match="'no-such-program' was not found"):
+        detached(["no-such-program"], env=ENV, output=tmp_path / "log")
+
+
+def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CtrlError, match=r"nowhere/log' for what echo says cannot be made: No such file or directory"):
+        detached(["/bin/echo"], env=ENV, output=tmp_path / "nowhere" / "log")
+
+
+# Programs that have no time.
+
+
+def test_a_quick_program_answers() -> None:
+    assert quickly(["echo", "hello"], env=ENV, timeout=30.0) == "hello\n"
+
+
+@pytest.mark.parametrize("argv", [["false"], ["no-such-program"], ["sh", "-c", "kill -9 $$"]])
+def test_one_that_fails_answers_nothing(argv: list[str]) -> None:
+    assert quickly(argv, env=ENV, timeout=30.0) is None
+
+
+@linux
+def test_one_that_is_late_is_killed_with_what_it_started(tmp_path: Path) -> None:
+    pipe = tmp_path / "pid"
+    assert quickly(["sh", "-c", f"sleep 60 & echo $! > {pipe}; wait"], env=ENV, timeout=1.0) is None
+    assert ends(int(pipe.read_text()))
+
+
+def test_quickly_needs_no_asyncio() -> None:
+    code = (
+        "import sys; from kubectl_ctrl.exec import quickly; "
+        "print(quickly(['echo', 'hi'], env={'PATH': '/bin'}, timeout=30.0), 'asyncio' in sys.modules)"
+    )
+    assert ran(python(code)).stdout == "hi\n False\n"
