@@ -2,6 +2,8 @@
 
 - `build`: Go modules -> a folder of programs, cached by the hash of what goes in.
 - `cluster`: one named cluster in one folder: create, check, stop and start parts of it, remove.
+- `kind`: what kind needs to make real clusters: a daemon (`docker`), a node image (`nodeimage`) and the images of the
+  examples (`appimages`), of Debian's packages (`rootfs`) written as archives (`archive`).
 - `process`: the processes that belong to a folder, and their end.
 - `cli`: the commands.
 

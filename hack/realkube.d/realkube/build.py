@@ -111,9 +111,7 @@ def _build_into(target: Path, environ: Mapping[str, str], lock: int) -> None:
     check_go(environ)
     with staged(target) as staging:
         began = time.monotonic()
-        say(
-            f"Building Kubernetes {KUBERNETES} and kwok from their Go modules; minutes the first time, on 2 cores about 7."
-        )
+        say(f"Building Kubernetes {KUBERNETES} and kwok from Go modules; minutes the first time, on 2 cores about 7.")
         compiled(STEPS, staging, environ, lock)
         for name in (*NAMES, *NODE_NAMES):
             (staging / name).symlink_to("k8s")
@@ -186,3 +184,16 @@ def followed(command: Sequence[str], cwd: Path, log: Path, env: Mapping[str, str
             tail = out.read().decode(errors="replace").strip().splitlines()[-15:]
             raise Failed(f"`{' '.join(command)}` in {cwd} ended with {done.returncode}:\n" + "\n".join(tail))
     log.unlink()
+
+
+def answer(*command: str, env: Mapping[str, str]) -> str:
+    """A short program's stdout."""
+    try:
+        done = subprocess.run(
+            command, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise Failed(f"`{command[0]}` cannot be run: {error}.") from error
+    if done.returncode:
+        raise Failed(f"`{' '.join(command)}` ended with {done.returncode}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout

@@ -10,9 +10,11 @@ import contextlib
 import json
 import os
 import shlex
+import signal
+import sys
 import time
 
-from realkube import Failed
+from realkube import Failed, kind
 from realkube.build import build, locked, root, say
 from realkube.cluster import Cluster, all_of
 
@@ -39,7 +41,18 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("name", metavar="NAME")
         if name == "up":
             command.add_argument("--nodes", type=int, help="nodes, of 110 pods each (2, or as many as there are)")
+    on_kind = commands.add_parser("kind", help="all that kind needs to make real clusters", description=_ABOUT_KIND)
+    on_kind.add_argument("what", choices=("up", "env", "stop"))
     return parser
+
+
+_ABOUT_KIND = f"""
+`up`: have kind, a docker daemon, a node image and the images of the bundled examples; print what there is as JSON.
+`env`: the same, printed as shell lines that make it the current one. `stop`: stop the docker daemon that one of them
+started, with its clusters; whoever was told `"started": true` is to do so. A docker daemon that answers already is
+used, with the images that it has or pulls; what it cannot pull is built, which takes root on Debian and about 10
+minutes. {kind.IMAGE_VARIABLE} names a node image to use as it is.
+"""
 
 
 _ON_A_CLUSTER = {
@@ -104,6 +117,21 @@ def _apiserver(args: argparse.Namespace) -> str:
     return ""
 
 
+def _kind(args: argparse.Namespace) -> str:
+    # Ended politely in the middle, it stops the daemon that it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if args.what == "stop":
+        if kind.stop(os.environ):
+            say("The docker daemon is stopped, with its clusters.")
+        return ""
+    lane = kind.up(os.environ)
+    if args.what == "up":
+        return json.dumps(lane.described(), indent=2) + "\n"
+    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in lane.env().items()]
+    path = shlex.quote(os.pathsep.join(lane.path))
+    return "".join(lines) + f'export PATH={path}:"$PATH"\n'
+
+
 def _cluster(args: argparse.Namespace) -> Cluster:
     return Cluster(root(os.environ), args.name)
 
@@ -131,4 +159,5 @@ _COMMANDS = {
     "stop-apiserver": _apiserver,
     "start-apiserver": _apiserver,
     "restart-apiserver": _apiserver,
+    "kind": _kind,
 }

@@ -1,0 +1,65 @@
+"""The images that the bundled examples name, out of Debian's packages: a real memcached, a real nginx, and a shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from realkube import archive, rootfs
+from realkube.archive import Image
+from realkube.nodeimage import furnished, with_shell
+
+# Archive -> what its image is called in examples and reconcilers, whichever version Debian has.
+NAMES = {
+    "memcached": ("memcached:1.4.36-alpine",),
+    "nginx": ("nginx:latest", "nginx:stable"),
+}
+
+# Comes first on PATH. The memcached of that tag takes `-m=64`, which the tutorials write; Debian's newer one reads it as
+# zero megabytes and ends.
+_MEMCACHED = """\
+#!/bin/sh
+for word; do
+    shift
+    case $word in -m=*) set -- "$@" -m "${word#-m=}" ;; *) set -- "$@" "$word" ;; esac
+done
+exec /usr/bin/memcached "$@"
+"""
+
+_NGINX = """\
+user www-data;
+worker_processes 1;
+pid /run/nginx.pid;
+error_log /dev/stderr;
+events {}
+http {
+    include /etc/nginx/mime.types;
+    access_log /dev/stdout;
+    server {
+        listen 80;
+        root /usr/share/nginx/html;
+    }
+}
+"""
+
+
+def memcached(debian: Path, folder: Path, out: Path) -> None:
+    rootfs.cut_out(debian, folder, "/usr/bin/memcached")
+    with_shell(debian, folder)
+    rootfs.written(folder / "usr/local/bin/memcached", _MEMCACHED, 0o755)
+    furnished(folder, "root:x:0:0:root:/:/bin/sh\nmemcache:x:11211:11211::/:/bin/sh\n")
+    # A number, so that kubelet sees that it is not root.
+    archive.write(folder, Image(names=NAMES["memcached"], config={"Cmd": ["memcached"], "User": "11211"}), out)
+
+
+def nginx(debian: Path, folder: Path, out: Path) -> None:
+    rootfs.cut_out(debian, folder, "/usr/sbin/nginx")
+    with_shell(debian, folder)
+    furnished(folder, "root:x:0:0:root:/:/bin/sh\nwww-data:x:33:33::/:/bin/false\n")
+    rootfs.written(folder / "etc/group", "root:x:0:\nwww-data:x:33:\n")
+    for file in ("etc/nginx/mime.types", "usr/share/nginx/html/index.html"):
+        rootfs.copied(debian / file, folder / file)
+    for name in ("var/lib/nginx", "var/log/nginx"):
+        (folder / name).mkdir(parents=True)
+    rootfs.written(folder / "etc/nginx/nginx.conf", _NGINX)
+    command = ["nginx", "-g", "daemon off;"]
+    archive.write(folder, Image(names=NAMES["nginx"], config={"Cmd": command, "StopSignal": "SIGQUIT"}), out)

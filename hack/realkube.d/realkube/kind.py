@@ -1,0 +1,194 @@
+"""What kind needs to make real clusters: itself, a docker daemon, a node image, and the images of the examples.
+
+A daemon that answers on this machine is used as it is, with the images that it has or pulls. Where it can pull nothing,
+the images are built, once for the hash of what goes in; where no daemon answers, one of ours is started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from realkube import Failed, appimages, nodeimage, rootfs
+from realkube.build import (
+    KUBERNETES,
+    SOURCES,
+    Step,
+    answer,
+    build,
+    check_go,
+    compiled,
+    digest,
+    followed,
+    locked,
+    root,
+    say,
+    staged,
+)
+from realkube.docker import Daemon, Docker
+
+# Names a node image to use as it is: nothing is built, and nothing but the examples' images is pulled.
+IMAGE_VARIABLE = "REALKUBE_NODE_IMAGE"
+
+_KIND = Step("kind/kind", "sigs.k8s.io/kind", "kind")
+_RUNC = Step("kind/runc-caps", ".", "runc-caps")
+_RECIPES = ("archive", "appimages", "nodeimage", "rootfs")
+_ARCHIVES = ("base.tar", "server.tar.gz", *(f"{name}.tar" for name in appimages.NAMES))
+# kind's builder asks for its base image with `docker pull` first: nobody but this machine is to be asked.
+_BASE_IMAGE = "localhost:1/kubectl-ctrl/base"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """All that a program needs to work with kind."""
+
+    image: str
+    path: tuple[str, ...]  # what comes first on PATH: kind, kubectl, docker
+    docker_host: str  # empty: as the environment has it
+    started: bool  # this call has started the daemon: whoever called stops it
+
+    def described(self) -> dict[str, Any]:
+        return {**asdict(self), "env": self.env()}
+
+    def env(self) -> dict[str, str]:
+        host = {"DOCKER_HOST": self.docker_host} if self.docker_host else {}
+        return {**host, "KIND_LANE_IMAGE": self.image}
+
+
+def up(environ: Mapping[str, str]) -> Lane:
+    """Have everything, built and loaded."""
+    base = root(environ)
+    kubernetes = build(environ)
+    with locked(base / "kind.lock", "Waiting for another preparation of kind to end.") as lock:
+        tools = _built(base, (_KIND, _RUNC), environ, lock)
+        daemon, theirs = Daemon(base, environ), Docker(environ)
+        found = not daemon.runs() and theirs.answers()
+        started = False
+        if not found:
+            rootfs.provide(rootfs.DAEMON_NEEDS, base / "apt.log", lock)
+            started = daemon.start(tools / "runc-caps")
+        docker = theirs if found else daemon.docker
+        making = _Making(
+            base=base, kubernetes=kubernetes, tools=tools, docker=docker, pulls=found, environ=environ, lock=lock
+        )
+        try:
+            image = making.image()
+            making.examples()
+        except BaseException:
+            if started:
+                daemon.stop()
+            raise
+    path = (str(tools), str(kubernetes), *(() if found else (str(daemon.folder / "bin"),)))
+    return Lane(image=image, path=path, docker_host="" if found else daemon.host, started=started)
+
+
+def stop(environ: Mapping[str, str]) -> bool:
+    """Stop the daemon of ours, with all clusters in it; False when none runs."""
+    base = root(environ)
+    with locked(base / "kind.lock", "Waiting for a preparation of kind to end."):
+        return Daemon(base, environ).stop()
+
+
+def _built(base: Path, steps: tuple[Step, ...], environ: Mapping[str, str], lock: int) -> Path:
+    target = base / f"kind-{digest(steps)}"
+    if not all(os.access(target / step.out, os.X_OK) for step in steps):
+        check_go(environ)
+        with staged(target) as staging:
+            say("Building kind from its Go module.")
+            compiled(steps, staging, environ, lock)
+    return target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Making:
+    """One preparation: where it builds, and the docker that gets what is built."""
+
+    base: Path
+    kubernetes: Path
+    tools: Path
+    docker: Docker
+    pulls: bool  # the daemon is not ours: it may have a registry, and names in it mean what they say
+    environ: Mapping[str, str]
+    lock: int
+
+    def image(self) -> str:
+        """The name of a node image that is there."""
+        if given := self.environ.get(IMAGE_VARIABLE, ""):
+            if not (self.docker.has(given) or self.docker.pulls(given)):
+                raise Failed(f"{IMAGE_VARIABLE} names {given!r}, which is neither here nor can be pulled.")
+            return given
+        ours = f"kubectl-ctrl/node:v{KUBERNETES}-{self._digest()}"
+        if self.docker.has(ours):
+            return ours
+        if self.pulls and self._pulled(default := self._default_image()):
+            return default
+        self._build_node(ours)
+        return ours
+
+    def examples(self) -> None:
+        """The images that the bundled examples name."""
+        for archive, names in appimages.NAMES.items():
+            missing = [name for name in names if not self.docker.has(name)]
+            if not all(self.pulls and self._pulled(name) for name in missing):
+                self.docker("load", f"--input={self._archives() / archive}.tar")
+
+    def _pulled(self, image: str) -> bool:
+        say(f"Looking for {image}.")
+        return self.docker.has(image) or self.docker.pulls(image)
+
+    def _default_image(self) -> str:
+        """kind's own choice of a node image."""
+        return nodeimage.found_in(self._kind_source() / "pkg/apis/config/defaults/image.go", r'const Image = "(.+)"')
+
+    def _kind_source(self) -> Path:
+        env = {**self.environ, "GOWORK": "off", "GOTOOLCHAIN": "local"}
+        told = answer("go", "mod", "download", "-C", str(SOURCES / _KIND.module), "-json", "sigs.k8s.io/kind", env=env)
+        return Path(json.loads(told)["Dir"])
+
+    def _digest(self) -> str:
+        recipes = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in _RECIPES]
+        return digest((*nodeimage.STEPS, _KIND), nodeimage.TAGS, *recipes, self.kubernetes.name)
+
+    def _archives(self) -> Path:
+        """The folder with all archives, built when it is not there yet."""
+        target = self.base / f"kind-images-{self._digest()}"
+        if not all((target / name).exists() for name in _ARCHIVES):
+            check_go(self.environ)
+            rootfs.provide(rootfs.BUILD_NEEDS, self.base / "apt.log", self.lock)
+            with staged(target) as staging:
+                self._build_archives(staging)
+        return target
+
+    def _build_archives(self, staging: Path) -> None:
+        programs, debian = staging / "programs", staging / "debian"
+        programs.mkdir()
+        began = time.monotonic()
+        say("Building a node's programs from their Go modules; on 2 cores about 3 minutes the first time.")
+        environ = {**self.environ, "GOFLAGS": f"{self.environ.get('GOFLAGS', '')} -tags={nodeimage.TAGS}".strip()}
+        compiled(nodeimage.STEPS, programs, environ, self.lock)
+        say("Unpacking a Debian for the nodes; about a minute.")
+        rootfs.make(debian, staging / "debootstrap.log", self.lock)
+        say("Making images of both.")
+        parts = nodeimage.Parts(programs=programs, kubernetes=self.kubernetes, debian=debian, kind=self._kind_source())
+        appimages.memcached(debian, staging / "work" / "memcached", staging / "memcached.tar")
+        appimages.nginx(debian, staging / "work" / "nginx", staging / "nginx.tar")
+        nodeimage.server_tarball(parts, staging / "work" / "server", staging / "server.tar.gz")
+        nodeimage.base(parts, f"{_BASE_IMAGE}:{self._digest()}", staging / "base.tar")
+        for scaffold in (programs, debian, staging / "work"):
+            shutil.rmtree(scaffold)
+        say(f"Built in {time.monotonic() - began:.0f} s.")
+
+    def _build_node(self, name: str) -> None:
+        archives = self._archives()
+        say("Making a node image with kind's own builder.")
+        self.docker("load", f"--input={archives / 'base.tar'}")
+        base = f"{_BASE_IMAGE}:{self._digest()}"
+        command = [str(self.tools / "kind"), "build", "node-image", "--type=file", f"--base-image={base}"]
+        command += [f"--image={name}", str(archives / "server.tar.gz")]
+        followed(command, Path("/"), self.base / "kind-node.log", self.docker.env, self.lock)
