@@ -1,14 +1,19 @@
-"""SIGINT and SIGTERM: the first asks to drain, the second ends the run, also while the event loop is blocked."""
+"""SIGINT and SIGTERM: the first asks to drain, the second ends the run, also while the event loop is blocked.
+
+What is no run, but work with an end of its own, is cancelled by the first: that lets it leave things in order.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # After the second signal: time to say what was left, for a loop that still turns.
@@ -54,3 +59,32 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
             timer.cancel()
         for number, previous in before.items():
             signal.signal(number, previous)
+
+
+async def cancellable(
+    work: Coroutine[Any, Any, None], *, stopping: Callable[[], None], forced: Callable[[], None]
+) -> int:
+    """Do it to its end: 0, or the exit code of the signal that cancelled it.
+
+    `stopping` is called at the first signal; `forced` at the second, which ends the process.
+    """
+    loop, doing = asyncio.get_running_loop(), asyncio.ensure_future(work)
+
+    def turn() -> None:
+        if signals.count > 1:
+            forced()
+            os._exit(signals.exit_code)
+        stopping()
+        doing.cancel()
+
+    def heard() -> None:
+        loop.call_soon_threadsafe(turn)
+
+    with interrupts(heard) as signals:
+        try:
+            await doing
+        except asyncio.CancelledError:
+            if not signals.count:
+                raise
+            return signals.exit_code
+    return 0

@@ -197,10 +197,9 @@ async def _resource(client: Client, wanted: _Wanted) -> Resource:
 async def _served(client: Client, wanted: _Wanted, found: manifests.Manifest) -> Resource:
     """The type of an object in a file."""
     named = (found.obj["apiVersion"], found.obj["kind"])
-    for catalog in (await client.discovery.catalog(), await client.discovery.refresh()):
-        for api in catalog.resources:
-            if (api.resource.api_version, api.resource.kind) == named:
-                return api.resource
+    api = await client.discovery.declared(*named)
+    if api is not None:
+        return api.resource
     for sourced in wanted.controllers:
         for primary in sourced.spec.primaries:
             if (primary.api_version, primary.kind) == named:

@@ -71,6 +71,14 @@ class Discovery:
             )
         return found
 
+    async def declared(self, api_version: str, kind: str) -> ApiResource | None:
+        """The type that an object of a manifest says it has; None where the server has no such."""
+        for ask in (self.catalog, self.refresh):
+            for api in (await ask()).resources:
+                if (api.resource.api_version, api.resource.kind) == (api_version, kind):
+                    return api
+        return None
+
     async def catalog(self) -> Catalog:
         """What is known, read now if nothing is."""
         return self._catalog or await self.refresh()

@@ -1,0 +1,89 @@
+"""What a cluster of ours gets before controllers run on it: what they need, and their example objects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kubectl_ctrl.cli.installing import Manner, put
+from kubectl_ctrl.cli.progress import Step
+from kubectl_ctrl.cli.sources import Sourced
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import WriteOptions
+from kubectl_ctrl.errors import AlreadyExists, CallSite, ControllerError, NotServed
+from kubectl_ctrl.install import putting
+from kubectl_ctrl.install.kinds import shown
+from kubectl_ctrl.install.needs import needs
+from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
+from kubectl_ctrl.model.resources import ObjectRef
+from kubectl_ctrl.render.text import counted
+
+_MANAGER = "kubectl-ctrl-up"
+
+
+async def install(client: Client, sourced: Sequence[Sourced], step: Step) -> None:
+    """CRDs, namespaces and rights, as `install` puts them in."""
+    done = await put(
+        client,
+        [(one, needs(one.parts())) for one in sourced],
+        Manner(),
+        lambda each: step.note(str(each)),
+    )
+    step.text = f"{_names(sourced)} installed: {_summary(done)}"
+
+
+def _summary(done: Sequence[putting.Step]) -> str:
+    """`8 created`, `2 configured, 6 unchanged`."""
+    counts = Counter(step.outcome for step in done)
+    said = [f"{counts[outcome]} {outcome}" for outcome in putting.Outcome if counts[outcome]]
+    return "; ".join(said) or "it needs nothing"
+
+
+async def exemplify(client: Client, sourced: Sequence[Sourced], namespace: str, step: Step) -> None:
+    """Create the objects of their examples; those that are there already stay as they are."""
+    made = found = 0
+    for one in sourced:
+        for obj in _example(one):
+            ref = await _ref(client, obj, namespace)
+            try:
+                await client.create(ref.resource, _placed(obj, ref), WriteOptions(manager=_MANAGER))
+                made += 1
+                step.note(f"{shown(ref)} created")
+            except AlreadyExists:
+                found += 1
+                step.note(f"{shown(ref)} is there already")
+    parts = [counted(made, "object") + " created"] if made or not found else []
+    parts += [f"{found} there already"] if found else []
+    step.text = f"example of {_names(sourced)}: {', '.join(parts)}"
+
+
+def _example(sourced: Sourced) -> tuple[Obj, ...]:
+    objects = sourced.parts().example
+    if not objects:
+        raise ControllerError(
+            f"Controller {sourced.spec.name!r} brings no example.yaml.",
+            tried=str(sourced.folder / "example.yaml"),
+            next_step="leave out --example",
+        )
+    return objects
+
+
+async def _ref(client: Client, obj: Obj, namespace: str) -> ObjectRef:
+    api = await client.discovery.declared(obj["apiVersion"], obj["kind"])
+    if api is None:
+        raise NotServed(
+            f"The server has no kind {obj['kind']!r} in {obj['apiVersion']!r}, which the example is of.",
+            site=CallSite("create", obj["kind"]),
+            code=404,
+            next_step="put its CRD beside the code as crd.yaml, or leave out --example",
+        )
+    return api.resource.ref(name_of(obj), namespace_of(obj) or namespace)
+
+
+def _placed(obj: Obj, ref: ObjectRef) -> Obj:
+    place = {"namespace": ref.namespace} if ref.namespace else {}
+    return {**obj, "metadata": {**obj["metadata"], **place}}
+
+
+def _names(sourced: Sequence[Sourced]) -> str:
+    return ", ".join(one.spec.name for one in sourced)

@@ -1,0 +1,290 @@
+"""Steps that take their time, told on stderr: a spinner for who looks on, lines for a log, objects for a machine.
+
+The steps are known from the start. stdout is left to the answer; what else there is to say while a step goes on is said
+through `say`, so that it does not run into the spinner.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.render.text import cut, escaped
+
+FORMS = ("auto", "plain", "json", "none")
+
+# Where the seconds stand, on a terminal that is wide enough.
+_COLUMNS = 76
+_PACE = 0.1
+# What takes long enough for a reader of a log to wonder.
+_LONG = ("cluster", "load")
+
+
+class Step:
+    """One thing that takes its time; `text` may be changed to what came of it."""
+
+    def __init__(self, face: _Face, at: int, name: str, text: str) -> None:
+        self.at = at  # from 1
+        self.name = name
+        self.text = text
+        self._face = face
+
+    def __repr__(self) -> str:
+        return f"Step({self.at}, {self.name!r}, {self.text!r})"
+
+    def note(self, line: str) -> None:
+        """What happens right now; shown as long as it does, where somebody looks."""
+        self._face.noted(self, line)
+
+
+class _Face(Protocol):
+    """One way to show steps; `state` is ended, failed or skipped."""
+
+    def began(self, step: Step) -> None: ...
+
+    def noted(self, step: Step, line: str) -> None: ...
+
+    def over(self, step: Step, state: str, seconds: float) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+
+class Progress:
+    """The steps of one verb; `form` is one of FORMS."""
+
+    def __init__(self, app: App, form: str, steps: Sequence[str], clock: Clock) -> None:
+        self.form = _form(app, form)
+        self._steps = tuple(steps)
+        self._clock = clock
+        self._face: _Face = _face(app, self.form, self._steps, clock)
+
+    def __repr__(self) -> str:
+        return f"Progress({self.form}, {', '.join(self._steps)})"
+
+    @contextmanager
+    def step(self, name: str, text: str) -> Iterator[Step]:
+        """One of the steps, for the block."""
+        began = self._clock.elapsed()
+        step = self._made(name, text)
+        self._face.began(step)
+        state = "failed"
+        try:
+            yield step
+            state = "ended"
+        finally:
+            self._face.over(step, state, self._clock.elapsed() - began)
+
+    def skip(self, name: str, text: str) -> None:
+        """There was nothing to do; `text` says why, to machines."""
+        self._face.over(self._made(name, text), "skipped", 0.0)
+
+    def say(self, text: str) -> None:
+        """A line that is no step's."""
+        self._face.say(text)
+
+    @property
+    def stream(self) -> io.TextIOBase:
+        """For log lines."""
+        return _Lines(self)
+
+    def _made(self, name: str, text: str) -> Step:
+        return Step(self._face, self._steps.index(name) + 1, name, text)
+
+
+class _Lines(io.TextIOBase):
+    """Lines that are written, as lines that are said."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def write(self, text: str) -> int:
+        for line in text.splitlines():
+            self._progress.say(line)
+        return len(text)
+
+
+def _form(app: App, form: str) -> str:
+    if form != "auto":
+        return form
+    return "spinner" if app.err.isatty() and app.environ.get("TERM", "") not in ("", "dumb") else "plain"
+
+
+def _face(app: App, form: str, steps: Sequence[str], clock: Clock) -> _Face:
+    if form == "json":
+        return _Objects(app, steps)
+    if form == "none":
+        return _Nothing(app)
+    return _Spinner(app, clock) if form == "spinner" else _Plain(app)
+
+
+class _Nothing:
+    """No steps; what has to be said is said."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def began(self, step: Step) -> None:
+        pass
+
+    def noted(self, step: Step, line: str) -> None:
+        pass
+
+    def over(self, step: Step, state: str, seconds: float) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        self._app.narrate(escaped(text))
+
+
+class _Objects:
+    """A line of JSON for everything that happens, out at once."""
+
+    def __init__(self, app: App, steps: Sequence[str]) -> None:
+        self._app = app
+        self._of = len(steps)
+
+    def began(self, step: Step) -> None:
+        self._tell(step, state="began", text=step.text)
+
+    def noted(self, step: Step, line: str) -> None:
+        self._tell(step, state="note", text=line)
+
+    def over(self, step: Step, state: str, seconds: float) -> None:
+        self._tell(step, state=state, text=step.text, seconds=round(seconds, 3))
+
+    def say(self, text: str) -> None:
+        self._app.narrate(json.dumps({"state": "said", "text": self._app.hide(text)}))
+
+    def _tell(self, step: Step, *, state: str, text: str, **more: float) -> None:
+        fields = {"step": step.at, "of": self._of, "name": step.name, "state": state, "text": self._app.hide(text)}
+        self._app.narrate(json.dumps({**fields, **more}))
+
+
+class _Plain:
+    """A line when a step is over, with its seconds; one before it when it takes long."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._unicode = _takes_unicode(app)
+
+    def began(self, step: Step) -> None:
+        if step.name in _LONG:
+            self.say(f" {'…' if self._unicode else '..'}  {step.text}")
+
+    def noted(self, step: Step, line: str) -> None:
+        pass
+
+    def over(self, step: Step, state: str, seconds: float) -> None:
+        if state != "skipped":
+            self.say(over_line(step, state, seconds, unicode=self._unicode, columns=columns(self._app)))
+
+    def say(self, text: str) -> None:
+        self._app.narrate(escaped(text))
+
+
+class _Spinner:
+    """What goes on is drawn again and again in the last line of a terminal; what is over stands above it.
+
+    The drawing has a thread of its own: it must not stand still while the rest of us waits for something.
+    """
+
+    def __init__(self, app: App, clock: Clock) -> None:
+        self._app = app
+        self._clock = clock
+        self._unicode = _takes_unicode(app)
+        self._signs = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if self._unicode else "|/-\\"
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._drawn = False
+        self._note = ""
+
+    def began(self, step: Step) -> None:
+        self._note = ""
+        self._done.clear()
+        self._thread = threading.Thread(target=self._turn, args=(step, self._clock.elapsed()), daemon=True)
+        self._thread.start()
+
+    def noted(self, step: Step, line: str) -> None:
+        self._note = " ".join(_narrow(self._app.hide(line)).split())
+
+    def over(self, step: Step, state: str, seconds: float) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if state != "skipped":
+            self.say(over_line(step, state, seconds, unicode=self._unicode, columns=columns(self._app)))
+
+    def say(self, text: str) -> None:
+        with self._lock:
+            if self._drawn:
+                self._write("\r\x1b[K")
+                self._drawn = False
+            self._app.narrate(escaped(text))
+
+    def _turn(self, step: Step, began: float) -> None:
+        turns = 0
+        while not self._done.is_set():
+            sign = self._signs[turns % len(self._signs)]
+            text = f"{step.text}: {self._note}" if self._note else step.text
+            line = _spread(f" {sign}  {text}", self._clock.elapsed() - began, columns(self._app), unicode=self._unicode)
+            with self._lock:
+                self._write(f"\r{escaped(line)}\x1b[K")
+                self._drawn = True
+            turns += 1
+            self._done.wait(_PACE)
+
+    def _write(self, text: str) -> None:
+        try:
+            self._app.err.write(text)
+            self._app.err.flush()
+        except (OSError, ValueError):  # the terminal is gone; that is no reason to stop
+            self._done.set()
+
+
+def over_line(step: Step, state: str, seconds: float, *, unicode: bool, columns: int | None) -> str:
+    """What stays of a step: ` ok   cluster ctrl (kind, v1.36.3)    14.8s`."""
+    good, bad = ("✓ ", "✗ ") if unicode else ("ok", "FAIL")
+    if state == "ended":
+        return _spread(f" {good} {step.text}", seconds, columns, unicode=unicode)
+    return _spread(f" {bad} {step.text}: not done", seconds, columns, unicode=unicode)
+
+
+def _spread(left: str, seconds: float, columns: int | None, *, unicode: bool) -> str:
+    """The text at the left, the seconds at the right; the text is cut where a terminal has no room for both."""
+    right = f"{seconds:8.1f}s"
+    room = _COLUMNS if columns is None else min(columns - 1, _COLUMNS)
+    if columns is not None:
+        left = cut(left, max(room - len(right), 1), mark="…" if unicode else "...")
+    return left.ljust(room - len(right)) + right
+
+
+def _narrow(line: str) -> str:
+    """Without what takes two columns or none: a line that is measured wrongly breaks in two, and is never wiped off."""
+    return "".join(
+        char for char in line if unicodedata.east_asian_width(char) not in "WF" and not unicodedata.combining(char)
+    )
+
+
+def columns(app: App) -> int | None:
+    """Of the terminal that stderr is; None when it is none, and lines must not be cut."""
+    if not app.err.isatty():
+        return None
+    try:
+        return os.get_terminal_size(app.err.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def _takes_unicode(app: App) -> bool:
+    encoding = (app.err.encoding or "").lower().replace("-", "")
+    return encoding == "utf8" and app.environ.get("TERM") != "dumb"
