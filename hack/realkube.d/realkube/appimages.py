@@ -14,8 +14,8 @@ NAMES = {
     "nginx": ("nginx:latest", "nginx:stable"),
 }
 
-# Comes first on PATH. The memcached of that tag takes `-m=64`, which the tutorials write; Debian's newer one reads it as
-# zero megabytes and ends.
+# Comes first on PATH. The memcached of that tag takes `-m=64`, which the tutorials write; Debian's newer one reads it
+# as zero megabytes and ends.
 _MEMCACHED = """\
 #!/bin/sh
 for word; do

@@ -192,3 +192,4 @@ class _Making:
         command = [str(self.tools / "kind"), "build", "node-image", "--type=file", f"--base-image={base}"]
         command += [f"--image={name}", str(archives / "server.tar.gz")]
         followed(command, Path("/"), self.base / "kind-node.log", self.docker.env, self.lock)
+        self.docker("rmi", base)
