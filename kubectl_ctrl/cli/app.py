@@ -102,6 +102,13 @@ class App:
         return Book(self.state_dir / "clusters")
 
     @property
+    def cache_dir(self) -> Path:
+        """What can be had again: programs that were downloaded, names for completion."""
+        from platformdirs import user_cache_path
+
+        return user_cache_path("kubectl-ctrl")
+
+    @property
     def config_file(self) -> Path:
         from platformdirs import user_config_path
 
