@@ -114,7 +114,7 @@ class Merged:
 
 def read(explicit: str, environ: Mapping[str, str], home: Path) -> Merged:
     """Everything that the files say; raises ConfigError for one that is there and cannot be used."""
-    files, order = _candidates(explicit, environ, home)
+    files, order = candidates(explicit, environ, home)
     found = [(file, content) for file in files if (content := _content(file, must_exist=bool(explicit))) is not None]
     absent = [str(file) for file in files if file not in {file for file, _ in found}]
     return Merged(
@@ -127,7 +127,8 @@ def read(explicit: str, environ: Mapping[str, str], home: Path) -> Merged:
     )
 
 
-def _candidates(explicit: str, environ: Mapping[str, str], home: Path) -> tuple[list[Path], str]:
+def candidates(explicit: str, environ: Mapping[str, str], home: Path) -> tuple[list[Path], str]:
+    """The files that are looked for, in order, and the same for people."""
     if explicit:
         return [Path(explicit)], f"--kubeconfig {explicit}"
     if listed := environ.get("KUBECONFIG"):

@@ -136,9 +136,10 @@ class Pruner:
 
     def _sweep(self, now: float, lately: float) -> None:
         values = {"now": now, "slack": USED_FOR, "lately": lately, "most": _MOST_APART}
-        for name in ("drop_bodies", "drop_runs", "drop_deleted", "drop_moments", "drop_later", "drop_subjects", "drop_objects"):
+        for name in ("drop_bodies", "drop_runs", "drop_moments", "drop_later", "drop_subjects", "drop_objects"):
             self._connection.execute(query(name), values)
-        self._connection.execute(query("drop_types"))
+        for name in ("drop_types", "drop_deleted"):
+            self._connection.execute(query(name))
         self._connection.execute(query("count_pruned"))
 
     def used(self) -> int:

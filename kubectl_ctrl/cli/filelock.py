@@ -1,0 +1,163 @@
+"""A file of the user's that other programs write too: locked as kubectl locks a kubeconfig, and replaced as a whole.
+
+kubectl, kind and others take FILE.lock by making it where it is not; whoever dies leaves it there for good. Ours says
+whose it is and has the kernel's lock on it as well, so that what we left, and only that, is known to be nobody's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import ConfigError
+from kubectl_ctrl.model.durations import format_duration
+
+_OURS = b"kubectl-ctrl "
+# Whoever holds such a lock writes one small file.
+_PATIENCE = 3.0
+_LOOK_EVERY = 0.05
+
+
+def lock_of(file: Path) -> Path:
+    """Beside the file as it is named, also where that is a link: so does kubectl."""
+    return file.with_name(file.name + ".lock")
+
+
+@asynccontextmanager
+async def locked(file: Path, clock: Clock) -> AsyncIterator[None]:
+    """Nobody else who asks for the lock changes the file during the block; ConfigError where somebody keeps it."""
+    lock, until = lock_of(file), clock.elapsed() + _PATIENCE
+    while (handle := _taken(lock)) is None:
+        if clock.elapsed() >= until:
+            raise held_by_another(file, clock.now())
+        await clock.sleep(_LOOK_EVERY)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def held_by_another(file: Path, now: float) -> ConfigError:
+    """What to say of a lock that stays."""
+    lock = lock_of(file)
+    age = age_of(lock, now)
+    since = f" for {format_duration(age)}" if age is not None else ""
+    return ConfigError(
+        f"The kubeconfig {str(file)!r} has been locked{since}.",
+        tried=f"{lock}, which kubectl, kind and others make while they write",
+        next_step=f"if none of them runs: rm -f {shlex.quote(str(lock))}",
+    )
+
+
+def age_of(lock: Path, now: float) -> float | None:
+    """How long somebody else has held it, in whole seconds; None where nobody does."""
+    try:
+        made = lock.lstat().st_mtime
+    except OSError:
+        return None
+    if (handle := _left_by_us(lock)) is not None:
+        os.close(handle)
+        return None
+    return max(round(now - made), 0)
+
+
+def _taken(lock: Path) -> int | None:
+    """The lock, made, or taken over from one of us who died; None while it is another's."""
+    if (left := _left_by_us(lock)) is not None:
+        lock.unlink()
+        os.close(left)
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        return None
+    except OSError as error:
+        raise unwritable(lock, error) from error
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    os.write(handle, _OURS + str(os.getpid()).encode())
+    return handle
+
+
+def _left_by_us(lock: Path) -> int | None:
+    """A lock that one of us made and that no process holds any more; with the kernel's lock, so no two take it over."""
+    try:
+        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.read(handle, len(_OURS)) == _OURS and os.path.samestat(os.fstat(handle), lock.lstat()):
+            return handle
+    except OSError:  # it is held, or it has gone
+        pass
+    os.close(handle)
+    return None
+
+
+def draft_of(file: Path) -> Path:
+    """Where its next content is written; what is found there was left by one of us who died."""
+    return file.with_name(f".{file.name}.kubectl-ctrl")
+
+
+def replaced(file: Path, content: bytes) -> None:
+    """The file, whole with its new content or as it was: at the end of its links, with its mode and owner.
+
+    To be called with the lock held.
+    """
+    real = file.resolve()
+    try:
+        before = _status(real)
+        mode = stat.S_IMODE(before.st_mode) if before else 0o600
+        draft = draft_of(real)
+        draft.unlink(missing_ok=True)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                out.write(content)
+                out.flush()
+                if before and (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(out.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(out.fileno(), mode)
+                os.fsync(out.fileno())
+            draft.replace(real)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink()
+            raise
+    except OSError as error:
+        raise unwritable(real, error) from error
+
+
+def _status(file: Path) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
+
+
+def check_writable(file: Path) -> None:
+    """Raise ConfigError where it could not be replaced, or is not meant to be: one that nobody may write to."""
+    real = file.resolve()
+    there = next(folder for folder in (real.parent, *real.parent.parents) if folder.exists())
+    status = _status(real)
+    if status is not None and (not os.access(real, os.W_OK) or not stat.S_IMODE(status.st_mode) & 0o222):
+        raise _not_writable(real, "it is read-only")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise _not_writable(real, f"its folder {str(there)!r} is read-only")
+
+
+def unwritable(file: Path, error: OSError) -> ConfigError:
+    return _not_writable(file, error.strerror or str(error))
+
+
+def _not_writable(file: Path, why: str) -> ConfigError:
+    return ConfigError(
+        f"The kubeconfig {str(file)!r} cannot be changed: {why}.",
+        next_step='make it writable, or leave out --use: eval "$(kubectl ctrl cluster env)" changes one shell alone',
+    )

@@ -1,0 +1,329 @@
+"""`--use`: a cluster of ours put into the user's own kubeconfig as current-context, and taken out again.
+
+Nothing else ever writes that file. It is written where kubectl would write current-context, under the lock that kubectl
+takes, and as a whole. What its lines say beside our three entries and current-context stays, known to us or not; only
+comments go when it is written anew. So the bytes from before are kept, and come back where nobody wrote since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.filelock import (
+    age_of,
+    check_writable,
+    draft_of,
+    held_by_another,
+    lock_of,
+    locked,
+    replaced,
+    unwritable,
+)
+from kubectl_ctrl.client import kubefiles
+from kubectl_ctrl.client.kubefiles import Merged
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.book import Book, Entry
+from kubectl_ctrl.errors import ConfigError, Refused, UsageError
+from kubectl_ctrl.model import manifests
+
+_SAVED = "kubeconfig.before"
+_CURRENT = "current-context"
+# A lock that is older than this was left behind: whoever takes one writes a small file.
+_STALE_AFTER = 10.0
+_PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleLock:
+    """A lock on a kubeconfig of the user that somebody left behind."""
+
+    path: Path
+    age: float  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What of a cluster of ours goes into a kubeconfig: (list, name in it, kind, fields)."""
+
+    context: str
+    items: tuple[tuple[str, str, str, dict[str, Any]], ...]
+
+    @property
+    def server(self) -> object:
+        return self.items[0][3].get("server")
+
+
+def can_use(app: App, explicit: str = "") -> None:
+    """Raise where `use` could not be done, before anything is made for it; `explicit` is what --kubeconfig says."""
+    file = _file(app, explicit)
+    if file.parent.parent == app.book.folder.absolute():
+        raise UsageError(
+            f"--use changes your own kubeconfig, and {str(file)!r} is that of cluster {file.parent.name!r}.",
+            next_step="unset KUBECONFIG, or leave out --use",
+        )
+    _merged(app, explicit)
+    check_writable(file)
+    now = SystemClock().now()
+    if (age := age_of(lock_of(file), now)) is not None and age > _STALE_AFTER:
+        raise held_by_another(file, now)
+
+
+def stale_locks(app: App) -> tuple[StaleLock, ...]:
+    """Locks on the user's kubeconfig files that keep everybody out."""
+    now, (files, _) = SystemClock().now(), kubefiles.candidates("", app.environ, app.home)
+    ages = {lock_of(file): age_of(lock_of(file), now) for file in files}
+    return tuple(StaleLock(path=lock, age=age) for lock, age in ages.items() if age is not None and age > _STALE_AFTER)
+
+
+async def use(app: App, entry: Entry, book: Book, explicit: str = "") -> Entry:
+    """Make it the user's current-context; gives the entry as the book has it now, with what `undo` has to know."""
+    can_use(app, explicit)
+    file, parts = _file(app, explicit), _parts(app, entry)
+    if entry.used:
+        if entry.used.get("file") == str(file) and _is_used(app, explicit, parts):
+            return entry
+        await undo(app, entry, book)
+    entry = replace(entry, used={"file": str(file), "folder": str(_missing_folder(file) or "")})
+    book.write(entry)
+    _make_folder(file)
+    async with locked(file, SystemClock()):
+        return _put_in(app, entry, book, parts, explicit)
+
+
+async def undo(app: App, entry: Entry, book: Book) -> str:
+    """Take it out again; what was done, in words, "" where there was nothing to undo."""
+    if not entry.used:
+        return ""
+    file, text = Path(entry.used["file"]), ""
+    if file.parent.is_dir():
+        async with locked(file, SystemClock()):
+            text = _taken_out(app, entry, file)
+        _remove_folders(file, entry.used.get("folder", ""))
+    book.write(replace(entry, used={}))
+    (entry.folder / _SAVED).unlink(missing_ok=True)
+    return text
+
+
+# Which file.
+
+
+def _file(app: App, explicit: str) -> Path:
+    """Where kubectl would write current-context: the first file of the list that is there, or else the last."""
+    files, _ = kubefiles.candidates(explicit, app.environ, app.home)
+    return next((file for file in files if file.exists()), files[-1]).absolute()
+
+
+def _missing_folder(file: Path) -> Path | None:
+    """The outermost folder that has to be made for it."""
+    missing = [folder for folder in file.parents if not folder.exists()]
+    return missing[-1] if missing else None
+
+
+def _make_folder(file: Path) -> None:
+    try:
+        for folder in reversed([one for one in file.parents if not one.exists()]):
+            folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise unwritable(file, error) from error
+
+
+def _remove_folders(file: Path, outermost: str) -> None:
+    """Those that were made for it, as far as they are empty."""
+    with suppress(OSError):
+        for folder in file.parents if outermost else ():
+            folder.rmdir()
+            if str(folder) == outermost:
+                return
+
+
+# What goes in, and how it stands there.
+
+
+def _parts(app: App, entry: Entry) -> _Parts:
+    own = kubefiles.read(str(entry.kubeconfig), app.environ, app.home)
+    context = own.contexts[entry.context]
+    found = (
+        ("clusters", "cluster", own.clusters[context.text("cluster")]),
+        ("users", "user", own.users[context.text("user")]),
+        ("contexts", "context", context),
+    )
+    items = tuple((plural, one.name, kind, _absolute(one)) for plural, kind, one in found)
+    return _Parts(context=entry.context, items=items)
+
+
+def _absolute(one: kubefiles.Entry) -> dict[str, Any]:
+    """Its fields, with files named as they are found from any folder."""
+    return {key: one.path(key) if key in _PATHS else value for key, value in one.fields.items()}
+
+
+def _merged(app: App, explicit: str) -> Merged:
+    """What the user's files say together; a file that is only to be made says nothing."""
+    if explicit and not Path(explicit).exists():
+        return Merged()
+    return kubefiles.read(explicit, app.environ, app.home)
+
+
+def _in_merged(merged: Merged) -> dict[str, Mapping[str, kubefiles.Entry]]:
+    return {"clusters": merged.clusters, "users": merged.users, "contexts": merged.contexts}
+
+
+def _is_used(app: App, explicit: str, parts: _Parts) -> bool:
+    """Whether it is what kubectl would go to already."""
+    merged = _merged(app, explicit)
+    lists = _in_merged(merged)
+    there = all(name in lists[plural] for plural, name, *_ in parts.items)
+    same = there and lists["clusters"][parts.items[0][1]].fields == parts.items[0][3]
+    return same and merged.current_context == parts.context
+
+
+def _check_free(merged: Merged, parts: _Parts) -> None:
+    """Raise where the user has something else under one of our names."""
+    lists = _in_merged(merged)
+    for plural, name, kind, fields in parts.items:
+        there = lists[plural].get(name)
+        if there is not None and there.fields != fields:
+            raise Refused(
+                f"Your kubeconfig has another {kind} {name!r} already, which --use would hide.",
+                tried=str(there),
+                next_step=f"kubectl config delete-{kind} {name}, if it is of no use any more, or leave out --use",
+            )
+
+
+def _put_in(app: App, entry: Entry, book: Book, parts: _Parts, explicit: str) -> Entry:
+    """With the lock held. The book knows how to undo it before it is done."""
+    file = Path(entry.used["file"])
+    there = file.exists()
+    _check_free(_merged(app, explicit), parts)
+    raw = file.read_bytes() if there else b""
+    content = _content(file, raw)
+    previous = content.get(_CURRENT) or ""
+    # Where that is a cluster of ours too, which may go before this one, what was there before that one counts.
+    under = next((one.used for one in book.entries() if previous and one.used.get("context") == previous), {})
+    before = [name for name in (under.get("previous", ""), under.get("before", "")) if name]
+    for plural, name, kind, fields in parts.items:
+        others = [one for one in content.get(plural) or [] if one.get("name") != name]
+        content[plural] = [*others, {"name": name, kind: fields}]
+    new = manifests.text([{**content, _CURRENT: parts.context}]).encode()
+    _save(entry, raw)
+    left = {"context": parts.context, "was": "there" if there else "", "left": _digest(new)}
+    entry = replace(entry, used={**entry.used, **left, "previous": previous, "before": "\n".join(before)})
+    book.write(entry)
+    replaced(file, new)
+    if there and stat.S_IMODE(file.stat().st_mode) & 0o077:
+        app.narrate(f"{file} can be read by others, and the keys of this cluster are in it now: chmod go= {file}")
+    return entry
+
+
+def _content(file: Path, raw: bytes) -> dict[str, Any]:
+    """What it says; the loader has found before that it is a kubeconfig."""
+    content = kubefiles.parse(raw, f"The kubeconfig {str(file)!r}")
+    return content or {"apiVersion": "v1", "kind": "Config"}
+
+
+def _save(entry: Entry, raw: bytes) -> None:
+    saved = entry.folder / _SAVED
+    try:
+        saved.unlink(missing_ok=True)
+        handle = os.open(saved, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "wb") as out:
+            out.write(raw)
+    except OSError as error:
+        raise unwritable(saved, error) from error
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+# How it goes out.
+
+
+def _taken_out(app: App, entry: Entry, file: Path) -> str:
+    """With the lock held: all as it was, where nobody wrote since; else our entries alone."""
+    used, real = entry.used, file.resolve()
+    draft_of(real).unlink(missing_ok=True)
+    if "left" not in used or not real.exists():
+        return ""
+    raw, saved = real.read_bytes(), entry.folder / _SAVED
+    before = saved.read_bytes() if saved.exists() else None
+    if raw == before and used["was"]:
+        return ""
+    if _digest(raw) == used["left"] and before is not None:
+        _put_back(file, before, there=bool(used["was"]))
+        return f"{file} is as it was" + (f": current-context {used['previous']}" if used["previous"] else "")
+    return _taken_apart(app, entry, file, raw)
+
+
+def _put_back(file: Path, before: bytes, *, there: bool) -> None:
+    if there:
+        replaced(file, before)
+        return
+    try:
+        file.resolve().unlink()
+    except OSError as error:
+        raise unwritable(file, error) from error
+
+
+def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
+    """Somebody wrote since: what is not ours stays as it is now."""
+    content = _content(file, raw)
+    if not isinstance(content, dict):
+        raise ConfigError(f"The kubeconfig {str(file)!r} is none any more.", next_step="mend it, and repeat this")
+    if not _without_ours(content, entry):
+        return f"{file} is left as it is: what it calls {entry.context} is another cluster by now"
+    text = f"{entry.context} is taken out of {file}"
+    if content.get(_CURRENT) == entry.used["context"]:
+        names, earlier = _names(app, content), [entry.used["previous"], *entry.used["before"].split("\n")]
+        kept = next((name for name in earlier if name in names), "")
+        content = {**content, _CURRENT: kept} if kept else {key: content[key] for key in content if key != _CURRENT}
+        text += f"; current-context is {kept} again" if kept else "; there is no current-context now"
+    elif content.get(_CURRENT):
+        text += f"; current-context stays {content[_CURRENT]}"
+    if not entry.used["was"] and _is_empty(content):
+        _put_back(file, b"", there=False)
+    else:
+        replaced(file, manifests.text([content]).encode())
+    return text
+
+
+def _without_ours(content: dict[str, Any], entry: Entry) -> bool:
+    """Take our three entries out, changed or not; False, and nothing is, where their cluster is another one now."""
+    context = entry.used["context"]
+    named = _find(content, "contexts", context).get("context") or {}
+    names = {"contexts": context, "clusters": named.get("cluster", context), "users": named.get("user", context)}
+    cluster = _find(content, "clusters", names["clusters"]).get("cluster") or {}
+    if entry.server and cluster.get("server", entry.server).rstrip("/") != entry.server:
+        return False
+    for plural, name in names.items():
+        if plural in content:
+            content[plural] = [one for one in content[plural] or [] if one.get("name") != name]
+    return True
+
+
+def _find(content: dict[str, Any], plural: str, name: str) -> dict[str, Any]:
+    return next((one for one in content.get(plural) or [] if one.get("name") == name), {})
+
+
+def _names(app: App, content: dict[str, Any]) -> set[str]:
+    """The contexts that there are, in this file or in others of the user's."""
+    return {one["name"] for one in content.get("contexts") or [] if one.get("name")} | set(_elsewhere(app))
+
+
+def _elsewhere(app: App) -> Mapping[str, object]:
+    try:
+        return kubefiles.read("", app.environ, app.home).contexts
+    except ConfigError:
+        return {}
+
+
+def _is_empty(content: dict[str, Any]) -> bool:
+    """Whether nothing stands in it but its kind."""
+    return not any(value for key, value in content.items() if key not in ("apiVersion", "kind"))
