@@ -1,4 +1,4 @@
-"""The documents of queue, rbac and inferred traces are what their published schemas say."""
+"""The documents of queue, rbac, doctor and inferred traces are what their published schemas say."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from kubectl_ctrl.model.diagnosis import Group, Mark, Outcome
 from kubectl_ctrl.model.inferred import Evidence
 from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.render.diagnosis import diagnosis_json
 from kubectl_ctrl.render.inferred import inferred_json
 from kubectl_ctrl.render.queue import Look, queue_json
 from kubectl_ctrl.render.rights import unused_json
 from kubectl_ctrl.workqueue.values import Stage
 from tests.render.samples import NOON
+from tests.render.test_diagnosis import FOUND as FOUND_WRONG
+from tests.render.test_diagnosis import MENDED
 from tests.render.test_inferred import FOUND
 from tests.render.test_queue import ALL
 from tests.render.test_rights import ACCOUNT, LIST
@@ -23,6 +27,7 @@ from tests.render.test_schemas import FORMATS, parts, schema
 DOCUMENTS = {
     "queue.v1": queue_json(Look(sightings=ALL, now=NOON)),
     "inferred.v1": inferred_json(FOUND),
+    "doctor.v1": diagnosis_json(replace(FOUND_WRONG, repairs=MENDED.repairs)),
     "rights.v1": unused_json(replace(ACCOUNT, unused=frozenset({LIST}), since=NOON)),
 }
 
@@ -54,6 +59,10 @@ def test_words_of_which_one_stands_are_all_there() -> None:
     one = properties(schema("queue.v1")["properties"]["controllers"])
     assert one["life"]["enum"] == [life.value for life in Life]
     assert properties(one["entries"])["state"]["enum"] == [stage.value for stage in Stage]
+    doctor = schema("doctor.v1")["properties"]
+    assert properties(doctor["checks"])["state"]["enum"] == [mark.value for mark in Mark]
+    assert properties(doctor["checks"])["group"]["enum"] == [group.value for group in Group]
+    assert properties(doctor["repairs"])["state"]["enum"] == [outcome.replace(" ", "-") for outcome in Outcome]
     signs = schema("inferred.v1")["properties"]["signs"]
     assert properties(signs)["evidence"]["enum"] == [evidence.value for evidence in Evidence]
 
