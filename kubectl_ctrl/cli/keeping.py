@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubectl_ctrl.cli import answers, recordings
+from kubectl_ctrl.cli.actions import chosen
 from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
@@ -22,7 +23,7 @@ from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, r
 from kubectl_ctrl.render.style import Style
 
 _FORMS = (*answers.WORDS, "text")
-_OWN = {"all": ("export", "prune"), "older_than": ("prune",), "run": ("prune",), "to": ("export",), "yes": ("prune",)}
+_OWN = {"all": ("export", "prune"), "older-than": ("prune",), "run": ("prune",), "to": ("export",), "yes": ("prune",)}
 
 _BODIES = {
     "list": "kubectl_ctrl.cli.keeping:show_all",
@@ -35,17 +36,8 @@ _BODIES = {
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    names = [name for name, _ in ACTIONS]
-    if not given.arguments:
-        raise UsageError("record needs to be told what to do.", next_step=f"one of: {', '.join(names)}")
-    action, *words = given.arguments
-    if action not in names:
-        hint = nearest(action, names) or f"one of: {', '.join(names)}"
-        raise UsageError(f"record knows no {action!r}.", next_step=hint)
-    for name, actions in _OWN.items():
-        if given[name] and action not in actions:
-            raise UsageError(f"--{name.replace('_', '-')} is for record {' and '.join(actions)}.")
-    asked = Asked(app=app, given=given, words=tuple(words))
+    action, words = chosen(given, "record", ACTIONS, _OWN)
+    asked = Asked(app=app, given=given, words=words)
     code: int = attribute(_BODIES[action])(asked)
     return code
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
@@ -18,6 +18,14 @@ Hide = Callable[[str], str]
 _DEBUG_FROM = 6
 # What every record has; the rest are the fields that a caller put beside its message.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class Sink(Protocol):
+    """Where text goes."""
+
+    def write(self, text: str, /) -> Any: ...
+
+    def flush(self) -> Any: ...
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -88,7 +96,7 @@ def error_line(error: CtrlError) -> str:
 
 
 @contextmanager
-def logging_to(stream: TextIO, *, form: str, verbosity: int, hide: Hide = masked_text) -> Iterator[None]:
+def logging_to(stream: Sink, *, form: str, verbosity: int, hide: Hide = masked_text) -> Iterator[None]:
     """For the block: the package's log lines, and warnings of the libraries under it, go to `stream`.
 
     `hide` takes out of every text what must not be seen: errors quote what they are about.

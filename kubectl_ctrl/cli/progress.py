@@ -58,7 +58,7 @@ class _Face(Protocol):
 
 
 class Progress:
-    """The steps of one verb; `form` is one of FORMS."""
+    """The steps of one verb; `form` is one of FORMS, or quiet, which leaves errors alone."""
 
     def __init__(self, app: App, form: str, steps: Sequence[str], clock: Clock) -> None:
         self.form = _form(app, form)
@@ -120,16 +120,17 @@ def _form(app: App, form: str) -> str:
 def _face(app: App, form: str, steps: Sequence[str], clock: Clock) -> _Face:
     if form == "json":
         return _Objects(app, steps)
-    if form == "none":
-        return _Nothing(app)
+    if form in ("none", "quiet"):
+        return _Nothing(app, quiet=form == "quiet")
     return _Spinner(app, clock) if form == "spinner" else _Plain(app)
 
 
 class _Nothing:
-    """No steps; what has to be said is said."""
+    """No steps; what is to be said is said, unless it is to be quiet."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, *, quiet: bool) -> None:
         self._app = app
+        self._quiet = quiet
 
     def began(self, step: Step) -> None:
         pass
@@ -141,7 +142,8 @@ class _Nothing:
         pass
 
     def say(self, text: str) -> None:
-        self._app.narrate(escaped(text))
+        if not self._quiet:
+            self._app.narrate(escaped(text))
 
 
 class _Objects:
@@ -177,7 +179,7 @@ class _Plain:
 
     def began(self, step: Step) -> None:
         if step.name in _LONG:
-            self.say(f" {'…' if self._unicode else '..'}  {step.text}")
+            self.say(f" {'…' if self._unicode else '..'} {step.text}")
 
     def noted(self, step: Step, line: str) -> None:
         pass
@@ -236,7 +238,7 @@ class _Spinner:
         while not self._done.is_set():
             sign = self._signs[turns % len(self._signs)]
             text = f"{step.text}: {self._note}" if self._note else step.text
-            line = _spread(f" {sign}  {text}", self._clock.elapsed() - began, columns(self._app), unicode=self._unicode)
+            line = _spread(f" {sign} {text}", self._clock.elapsed() - began, columns(self._app), unicode=self._unicode)
             with self._lock:
                 self._write(f"\r{escaped(line)}\x1b[K")
                 self._drawn = True
@@ -253,7 +255,7 @@ class _Spinner:
 
 def over_line(step: Step, state: str, seconds: float, *, unicode: bool, columns: int | None) -> str:
     """What stays of a step: ` ok   cluster ctrl (kind, v1.36.3)    14.8s`."""
-    good, bad = ("✓ ", "✗ ") if unicode else ("ok", "FAIL")
+    good, bad = ("✓", "✗") if unicode else ("ok", "FAIL")
     if state == "ended":
         return _spread(f" {good} {step.text}", seconds, columns, unicode=unicode)
     return _spread(f" {bad} {step.text}: not done", seconds, columns, unicode=unicode)
