@@ -1,7 +1,8 @@
 """`kubectl_complete-ctrl`: what kubectl calls for completion. One candidate per line; silent on every error.
 
 kubectl gives the plugin's words, the last of them unfinished (empty when a new one begins), and reads back
-`value<TAB>description` lines and one `:N` line of cobra's directive bits.
+`value<TAB>description` lines and one `:N` line of cobra's directive bits. The scripts of `kubectl ctrl completion` ask
+for the same with `kubectl-ctrl __complete`.
 """
 
 from __future__ import annotations
@@ -9,93 +10,161 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Verb
 from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
 from kubectl_ctrl.cli.grammar import Flag, before_verb, split
+from kubectl_ctrl.errors import CtrlError
 
-_FILES, _NO_FILES = 0, 4
+Pairs = Iterable[tuple[str, str]]
+
+_FILES, _NO_SPACE, _NO_FILES = 0, 2, 4
 # What the value of a flag is, where a recording knows such: a key of recalling.SORTS.
-_VALUES = {"controller": "any controller", "recorded-cluster": "clusters", "run": "runs", "id": "numbers"}
+_RECALLED = {
+    "controller": "any controller",
+    "id": "numbers",
+    "recorded-cluster": "clusters",
+    "run": "runs",
+    "until": "objects",
+}
+# And where it is found elsewhere: a key of offering.SORTS.
+_OFFERED = {
+    "allow-context": "contexts",
+    "cluster": "kubeconfig clusters",
+    "context": "contexts",
+    "name": "our clusters",
+    "namespace": "namespaces",
+    "user": "users",
+}
+# Stands for the verb that is still to come.
+_NO_VERB = Verb(name="", usage="", summary="", examples=(), body=lambda _app, _given: 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where in the line the last word stands."""
+
+    verb: Verb
+    rest: Sequence[str]  # the words of the verb before it
+    last: str  # of the value alone, behind `--flag=`
+    awaited: Flag | None = None  # the flag whose value it is
+    begins_flag: bool = False
+
+
+def _place(words: Sequence[str]) -> _Place:
+    given, last = list(words[:-1]), words[-1] if words else ""
+    name, rest = before_verb(given, GLOBAL_FLAGS, table.names())
+    verb = table.load(table.find(name)) if name not in ("", "help") else _NO_VERB
+    if "--" in rest:
+        return _Place(verb=verb, rest=rest, last=last)
+    before = rest[-1] if rest else ""
+    for flag in verb.all_flags:
+        names = (f"--{flag.long}", f"-{flag.short}" if flag.short else f"--{flag.long}")
+        typed, equals, value = last.partition("=")
+        if equals and typed in names:
+            return _Place(verb=verb, rest=rest, last=value, awaited=flag)
+        if before in names and not flag.switch:
+            return _Place(verb=verb, rest=rest[:-1], last=last, awaited=flag)
+    return _Place(verb=verb, rest=rest, last=last, begins_flag=last.startswith("-"))
 
 
 def candidates(app: App, words: Sequence[str]) -> list[tuple[str, str]]:
-    """What may stand in place of the last word, with descriptions."""
-    given, last = list(words[:-1]), words[-1] if words else ""
-    name, rest = before_verb(given, GLOBAL_FLAGS, table.names())
-    if not name:
-        offers: Iterable[tuple[str, str]] = ((entry.name, entry.summary) for entry in table.VERBS)
-        offers = [*offers, *_flags(GLOBAL_FLAGS)] if last.startswith("-") else offers
-    else:
-        verb = table.load(table.find(name))
-        if last.startswith("-"):
-            offers = _flags(verb.all_flags)
-        elif flag := _awaited(rest, verb.all_flags):
-            sort = _VALUES.get(flag.long, "") if verb.recalls else ""
-            offers = _recalled(app, verb, sort, rest[:-1], last)
-        else:
-            recalled = _recalled(app, verb, verb.recalls, rest, last)
-            offers = [pair for pair in _once([*_plain(verb, rest), *recalled]) if pair[0] not in rest]
+    """What may stand in place of the last word, or of the value in it, with descriptions."""
+    place = _place(words)
     # A recording holds names that nobody could type; none of them may drive the terminal.
-    return [pair for pair in offers if pair[0].startswith(last) and all(map(str.isprintable, pair))]
+    return [
+        pair
+        for pair in _offers(app, place)
+        if pair[0].startswith(place.last) and pair[0] and all(map(str.isprintable, pair))
+    ]
 
 
-def directive(words: Sequence[str]) -> int:
-    """Whether the shell offers files where nothing else is: to somebody who began to write a path, and to flags."""
+def directive(words: Sequence[str], offered: Sequence[tuple[str, str]] = ()) -> int:
+    """Whether the shell offers files where nothing else is, and whether a blank follows what it completes.
+
+    Files are for somebody who began to write a path, and for what may be a file.
+    """
     last = words[-1] if words else ""
     if "/" in last or last.startswith((".", "~")):
         return _FILES
-    name, rest = before_verb(list(words[:-1]), GLOBAL_FLAGS, table.names())
-    if name not in table.names() or last.startswith("-"):
+    try:
+        place = _place(words)
+    except CtrlError:
         return _NO_FILES
-    verb = table.load(table.find(name))
-    awaited = _awaited(rest, verb.all_flags)
-    file = awaited.metavar in ("FILE", "DIR") if awaited is not None else verb.takes_file
-    return _FILES if file else _NO_FILES
+    if place.awaited is not None:
+        file = place.awaited.metavar in ("FILE", "DIR")
+    else:
+        file = place.verb.takes_file and not place.begins_flag
+    open_ended = offered and all(value.endswith("=") for value, _ in offered)
+    return (_FILES if file else _NO_FILES) | (_NO_SPACE if open_ended else 0)
 
 
-def _plain(verb: Verb, rest: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """Of what recalls, only the first argument has candidates of its own."""
-    return () if verb.recalls and split(rest, verb.all_flags).arguments else verb.completes()
+def _offers(app: App, place: _Place) -> Pairs:
+    verb, flag = place.verb, place.awaited
+    if flag is not None:
+        return _values(app, place, flag)
+    if place.begins_flag:
+        return _flags(verb, place.rest)
+    if verb is _NO_VERB:
+        return ((entry.name, entry.summary) for entry in table.VERBS)
+    return [pair for pair in _arguments(app, place) if pair[0] not in place.rest]
 
 
-def _recalled(app: App, verb: Verb, sort: str, rest: Sequence[str], last: str) -> list[tuple[str, str]]:
-    """What a recording offers; nothing where there is none, or where it cannot be read."""
-    if sort:
+def _values(app: App, place: _Place, flag: Flag) -> Pairs:
+    if flag.choices:
+        return ((word, "") for word in flag.choices)
+    if place.verb.recalls and flag.long in _RECALLED:
+        return _found(app, place, _RECALLED[flag.long])
+    return _found(app, place, _OFFERED.get(flag.long, ""))
+
+
+def _arguments(app: App, place: _Place) -> Pairs:
+    """What the verb has of its own, which has better words than what was recorded, and that."""
+    verb = place.verb
+    # Of what recalls, only the first argument has candidates of its own.
+    own = () if verb.recalls and split(place.rest, verb.all_flags).arguments else verb.completes()
+    offers: dict[str, str] = {}
+    for value, text in [*own, *_found(app, place, verb.recalls)]:
+        offers.setdefault(value, text)
+    return offers.items()
+
+
+def _found(app: App, place: _Place, sort: str) -> Pairs:
+    """What there is of a sort; nothing where it cannot be read."""
+    if not sort:
+        return ()
+    with suppress(Exception):  # whatever it is, it must not break the user's line
+        given = place.verb.parse(place.rest, app.environ)
+        if given is None:
+            return ()
         # Not for those who complete the name of a verb.
+        from kubectl_ctrl.cli import offering
+
+        if sort in offering.SORTS:
+            return offering.offered(sort, app, given)
         from kubectl_ctrl.cli.recalling import recalled
 
-        with suppress(Exception):  # whatever it is, it must not break the user's line
-            given = verb.parse(rest, app.environ)
-            return recalled(sort, app, given, last) if given is not None else []
-    return []
+        return recalled(sort, app, given, place.last)
+    return ()
 
 
-def _once(offers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The first of each value: what is bundled has better words than what was recorded."""
-    found: dict[str, str] = {}
-    for value, text in offers:
-        found.setdefault(value, text)
-    return list(found.items())
+def _flags(verb: Verb, rest: Sequence[str]) -> Pairs:
+    """Those that are not there yet, or may be there again."""
+    there = {word.partition("=")[0] for word in rest}
+    for flag in verb.all_flags:
+        if flag.multiple or not there & {f"--{flag.long}", f"-{flag.short}"}:
+            yield f"--{flag.long}", (flag.help or "").split(". ")[0].rstrip(".")
 
 
-def _awaited(rest: Sequence[str], flags: Sequence[Flag]) -> Flag | None:
-    """The flag whose value the next word is; None where it is an argument."""
-    word = rest[-1] if rest else ""
-    return next((flag for flag in flags if not flag.switch and word in (f"--{flag.long}", f"-{flag.short}")), None)
-
-
-def _flags(flags: Sequence[Flag]) -> list[tuple[str, str]]:
-    return [(f"--{flag.long}", (flag.help or "").split(". ")[0].rstrip(".")) for flag in flags]
-
-
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Print the candidates; an error offers nothing and says nothing."""
+    words = sys.argv[1:] if words is None else words
     try:
-        lines = [f"{value}\t{text}" for value, text in candidates(App.of_this_process(), sys.argv[1:])]
-        end = directive(sys.argv[1:])
+        offered = candidates(App.of_this_process(), words)
+        lines, end = [f"{value}\t{text}" for value, text in offered], directive(words, offered)
     except Exception:  # noqa: BLE001 - anything on the terminal here would break the user's line
         lines, end = [], _NO_FILES
     print("\n".join([*lines, f":{end}"]))  # noqa: T201 - this is the protocol

@@ -106,7 +106,7 @@ LOOKING_BACK = (
     ),
 )
 
-_TEMPLATES = ("jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "custom-columns=", "custom-columns-file=")
+TEMPLATES = ("jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "custom-columns=", "custom-columns-file=")
 # Of every verb that lists things: what cli/answers makes a Printer of.
 LISTED = (
     Flag("--no-headers", help="Leave the line of headers out of a table and of custom columns."),
@@ -115,7 +115,7 @@ LISTED = (
         "--output",
         value="FORMAT",
         default="",
-        choices=("wide", "name", "json", "yaml", *_TEMPLATES),
+        choices=("wide", "name", "json", "yaml", *TEMPLATES),
         help="A table when not given; wide, name, json, yaml, and as kubectl has them jsonpath=..., "
         "jsonpath-as-json=..., jsonpath-file=..., custom-columns=..., custom-columns-file=...",
     ),
@@ -128,6 +128,7 @@ PROGRESS = (
         "--progress",
         value="FORM",
         default="auto",
+        choices=("auto", "plain", "json", "none"),
         help="How steps are told on stderr: auto is a spinner on a terminal and plain elsewhere; plain, json or none.",
     ),
     Flag("-q", "--quiet", help="Say nothing but errors and what was asked for."),
@@ -151,6 +152,7 @@ MAKING = (
         "--provider",
         value="PROVIDER",
         default="auto",
+        choices=("auto", "kind", "kwok"),
         help="auto, kind or kwok: auto takes the one that a cluster of that name has, then kind, then kwok.",
     ),
     Flag("--use", help="Make the cluster's context the current one in your kubeconfig; down undoes it."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.command import Verb, later
-from kubectl_ctrl.cli.flags import ALLOW_CONTEXT
+from kubectl_ctrl.cli.flags import ALLOW_CONTEXT, TEMPLATES
 from kubectl_ctrl.cli.grammar import DURATION, Flag
 
 VERB = Verb(
@@ -30,6 +30,7 @@ VERB = Verb(
             "--dry-run",
             value="WHERE",
             default="none",
+            choices=("none", "client", "server"),
             help="none, client or server: say what would be done. client compares here; server has the server check "
             "everything, and keep nothing.",
         ),
@@ -42,7 +43,10 @@ VERB = Verb(
             "--output",
             value="FORMAT",
             default="",
-            help="name, json or yaml: the objects as they are then; a line for each when not given.",
+            choices=("name", "json", "yaml", *TEMPLATES),
+            help="The objects as they are then, as a List, in a form of kubectl's: name, json, yaml, jsonpath=..., "
+            "jsonpath-as-json=..., jsonpath-file=..., custom-columns=..., custom-columns-file=...; a line for each "
+            "when not given.",
         ),
         Flag("--print", help="Print the objects as YAML for kubectl apply -f -; no cluster is needed."),
         Flag("--rbac-only", help="Everything but the CRDs."),

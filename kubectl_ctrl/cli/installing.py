@@ -7,8 +7,9 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from kubectl_ctrl.cli import sources
+from kubectl_ctrl.cli import answers, sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.narration import logging_to
@@ -30,6 +31,7 @@ from kubectl_ctrl.model.resources import CRDS
 
 # What kubectl apply, unless it is --server-side, copies into an annotation, has to fit there.
 _LARGEST_ANNOTATION = 256 * 1024
+_FORMS = ("", "name", "json", "yaml")
 
 Wanted = Sequence[tuple[Sourced, tuple[Obj, ...]]]
 
@@ -46,7 +48,7 @@ class Manner:
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
     dry_run = given.one_of("dry_run", ("none", "client", "server"))
-    given.one_of("output", ("", "name", "json", "yaml"))
+    answers.printer(given, _FORMS)
     if given["crds_only"] and given["rbac_only"]:
         raise UsageError("--crds-only and --rbac-only exclude each other.", next_step="without either it is both")
     wanted = _wanted(given)
@@ -79,7 +81,7 @@ async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -
     client = await connected(app, resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
         done = await put(client, wanted, manner, lambda step: _tell(app, given["output"], step, manner.dry_run))
-        _show(app, given["output"], done)
+        _show(app, given, done)
     finally:
         await client.close()
 
@@ -114,17 +116,20 @@ def _tell(app: App, form: str, step: Step, dry_run: str) -> None:
         app.narrate(line)
 
 
-def _show(app: App, form: str, steps: Sequence[Step]) -> None:
-    if form == "name":
-        app.answer("\n".join(shown(step.ref) for step in steps))
-    if form not in ("json", "yaml"):
-        return
-    listed = {
+def _show(app: App, given: Given, steps: Sequence[Step]) -> None:
+    form = answers.printer(given, _FORMS)
+    listed: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "List",
         "items": [_bare(step.would or step.live or step.desired) for step in steps],
     }
-    app.answer(json.dumps(listed, indent=2) if form == "json" else manifests.text([listed]).rstrip("\n"))
+    match form.form:
+        case "":
+            pass
+        case "yaml":
+            app.answer(manifests.text([listed]), end="")
+        case _:
+            app.answer(form.text(listed, listed["items"], [shown(step.ref) for step in steps]), end="")
 
 
 def _bare(obj: Obj) -> Obj:

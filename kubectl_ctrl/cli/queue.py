@@ -33,6 +33,7 @@ VERB = Verb(
             "--output",
             value="FORMAT",
             default="text",
+            choices=("text", "wide", "json", "yaml"),
             help="text, wide, json or yaml; with -w, json is one document for each line.",
         ),
         UTC,

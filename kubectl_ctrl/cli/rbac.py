@@ -41,6 +41,7 @@ VERB = Verb(
             "--output",
             value="FORMAT",
             default="",
+            choices=("text", "json", "yaml"),
             help="yaml, json or text; when not given, text for --unused and yaml for the rest.",
         ),
         Flag("--unused", help="Print what rbac.yaml grants and nothing recorded has used."),

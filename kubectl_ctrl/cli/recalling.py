@@ -1,6 +1,7 @@
 """What completion remembers: controllers, types, names, runs and attempts out of the recording.
 
-Within a tenth of a second, so without the values that verbs work on; and without a word where something is wrong.
+Within a tenth of a second, so without the values that verbs work on; and without a word where something is wrong. Only
+where nothing is recorded of a type is the cluster asked for its names (`offering`).
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kubectl_ctrl.cli import offering
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.pointed import pointed
 from kubectl_ctrl.client.kubeconfig import ca_fingerprint
-from kubectl_ctrl.errors import ConfigError
-from kubectl_ctrl.history.hints import AttemptHint, Hints, Place, RunHint, TypeHint
+from kubectl_ctrl.errors import ConfigError, CtrlError
+from kubectl_ctrl.history.hints import AttemptHint, Hints, Nothing, Place, RunHint, TypeHint
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -26,7 +28,9 @@ _LEAST_OF_RUN = 2
 class _Scene:
     """A recording, the cluster in it that is meant, and where the context looks for names."""
 
-    hints: Hints
+    hints: Hints | Nothing
+    app: App
+    given: Given
     runs: Sequence[RunHint]
     cluster: str
     namespace: str
@@ -37,11 +41,13 @@ class _Scene:
 def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, str]]:
     """What may stand where `last` began, of this sort (a key of `SORTS`)."""
     file = given.flags.get("from")
-    with Hints(Path(file).expanduser() if file else app.state_dir / "history.db") as hints:
+    with _opened(Path(file).expanduser() if file else app.state_dir / "history.db") as hints:
         runs = hints.runs()
         context = _context(app, given)
         scene = _Scene(
             hints=hints,
+            app=app,
+            given=given,
             runs=runs,
             cluster=_cluster(runs, context, given.flags.get("recorded_cluster", "")),
             namespace=given["namespace"] or context[2] or "default",
@@ -49,6 +55,13 @@ def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, st
             last=last,
         )
         return list(SORTS[what](scene))
+
+
+def _opened(file: Path) -> Hints | Nothing:
+    try:
+        return Hints(file)
+    except CtrlError:
+        return Nothing()
 
 
 def _context(app: App, given: Given) -> tuple[str, str, str]:
@@ -96,7 +109,8 @@ def _objects(scene: _Scene) -> Pairs:
         kind, slash, prefix = scene.last.partition("/")
         if slash:
             return [(f"{kind}/{name}", text) for name, text in _names(scene, kind, prefix)]
-        return [*_types(scene), *(_attempts(scene) if len(scene.last) >= _LEAST_OF_RUN else ())]
+        types = list(_types(scene)) or [(kind, "") for kind in _asked(scene, offering.kinds)]
+        return [*types, *(_attempts(scene) if len(scene.last) >= _LEAST_OF_RUN else ())]
     return _names(scene, scene.arguments[0], scene.last) if len(scene.arguments) == 1 else ()
 
 
@@ -133,11 +147,18 @@ def _types(scene: _Scene) -> Pairs:
 
 
 def _names(scene: _Scene, kind: str, prefix: str) -> Pairs:
-    return [
-        (name, found.kind)
-        for found in _meant(scene, kind)
-        for name in scene.hints.names(scene.cluster, _place(scene, found), prefix)
-    ]
+    """What is recorded; where that is nothing of this type, what the cluster has."""
+    places = [(_place(scene, found), found.kind) for found in _meant(scene, kind)]
+    recorded = [(name, text) for place, text in places for name in scene.hints.names(scene.cluster, place, prefix)]
+    if recorded or any(scene.hints.names(scene.cluster, place, "") for place, _ in places):
+        return recorded
+    return [(name, "") for name in _asked(scene, lambda app, given: offering.names(app, given, kind))]
+
+
+def _asked(scene: _Scene, question: Callable[[App, Given], list[str]]) -> list[str]:
+    """The cluster, where that is the one that is meant."""
+    elsewhere = any(scene.given.flags.get(name) for name in ("from", "recorded_cluster", "offline"))
+    return [] if elsewhere else question(scene.app, scene.given)
 
 
 def _meant(scene: _Scene, kind: str) -> Iterable[TypeHint]:

@@ -46,7 +46,14 @@ VERB = Verb(
             help="The code to execute, as run takes it: foo, ./mine.py, ./mine, package.mine. When not given, what the "
             "recording names; FILE and --from may name only bundled controllers and what is below the current folder.",
         ),
-        Flag("-o", "--output", value="FORMAT", default="", help="json or yaml; text when not given."),
+        Flag(
+            "-o",
+            "--output",
+            value="FORMAT",
+            default="",
+            choices=("text", "json", "yaml"),
+            help="json or yaml; text when not given.",
+        ),
         Flag(
             "--timeout",
             value="DURATION",

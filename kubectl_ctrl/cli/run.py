@@ -64,10 +64,17 @@ VERB = Verb(
             value="WHEN",
             bare="true",
             default="auto",
+            choices=("auto", "true", "false", "required"),
             help="auto, true, false or required: hold a Lease while running. auto is off on local clusters and on "
             "elsewhere; required fails without the right to use Leases.",
         ),
-        Flag("--log", value="FORMAT", default="text", help="text, or json for machines: one object per line."),
+        Flag(
+            "--log",
+            value="FORMAT",
+            default="text",
+            choices=("text", "json"),
+            help="text, or json for machines: one object per line.",
+        ),
         Flag(
             "--metrics-bind-address",
             value="HOST:PORT",
@@ -79,6 +86,7 @@ VERB = Verb(
             "--record",
             value="FILE",
             default="auto",
+            choices=("auto", "off"),
             help="Where every reconcile is recorded for trace and explain: auto is one file for all runs, in the "
             "user's state folder; off records nothing.",
         ),

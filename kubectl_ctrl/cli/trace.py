@@ -70,6 +70,7 @@ VERB = Verb(
             "--output",
             value="FORMAT",
             default="text",
+            choices=("text", "wide", "json", "jsonl", "yaml", "dot", "otlp", "perfetto", "html"),
             help="text, wide, json, jsonl, yaml, dot, otlp, perfetto or html; the last three are files for programs.",
         ),
         Flag("--raw", help="Show the reconciles as they were recorded: JSON, one to a line."),

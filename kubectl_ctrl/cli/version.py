@@ -33,7 +33,16 @@ VERB = Verb(
     usage="version [-o json|yaml]",
     summary="Print the version of this tool.",
     examples=(("Print the version", "version"), ("Print it for a program", "version -o json")),
-    flags=(Flag("-o", "--output", value="FORMAT", default="", help="json or yaml; one line of text when not given."),),
+    flags=(
+        Flag(
+            "-o",
+            "--output",
+            value="FORMAT",
+            default="",
+            choices=("json", "yaml"),
+            help="json or yaml; one line of text when not given.",
+        ),
+    ),
     body=_version,
     cluster=False,
 )

@@ -105,5 +105,30 @@ class Hints:
         return [one for one in found if one.run == found[0].run]
 
 
+class Nothing:
+    """Stands for a recording that is not there, or that cannot be read."""
+
+    def __enter__(self) -> Nothing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        pass
+
+    def runs(self) -> list[RunHint]:
+        return []
+
+    def types(self, cluster: str) -> list[TypeHint]:
+        return []
+
+    def names(self, cluster: str, place: Place, prefix: str) -> list[str]:
+        return []
+
+    def attempts(self, cluster: str, prefix: str = "") -> list[AttemptHint]:
+        return []
+
+    def attempts_of(self, cluster: str, place: Place, name: str) -> list[AttemptHint]:
+        return []
+
+
 def _bound(place: Place) -> dict[str, str]:
     return {"grp": place.group, "plural": place.plural, "namespace": place.namespace}

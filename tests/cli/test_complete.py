@@ -1,11 +1,43 @@
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.cli import complete
+from kubectl_ctrl.cli import complete, table
+from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.controllers import BUNDLED
+
+Completed = Callable[..., list[str]]
+
+
+@pytest.fixture
+def completed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Completed:
+    """The lines without their descriptions."""
+
+    def completed(*words: str) -> list[str]:
+        monkeypatch.setattr(sys, "argv", ["kubectl_complete-ctrl", *words])
+        assert complete.main() == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        return [line.partition("\t")[0] for line in out.splitlines()]
+
+    return completed
+
+
+@pytest.fixture(autouse=True)
+def _nothing_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No kubeconfig, no recording, no kubectl."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for kind in ("STATE", "CACHE", "CONFIG"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
 
 
 @pytest.mark.parametrize(
@@ -27,8 +59,78 @@ from kubectl_ctrl.controllers import BUNDLED
     ],
 )
 def test_controllers_are_offered_and_files_to_somebody_who_begins_a_path(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], offered: list[str]
+    completed: Completed, words: list[str], offered: list[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["kubectl_complete-ctrl", *words])
-    assert complete.main() == 0
-    assert [line.partition("\t")[0] for line in capsys.readouterr().out.splitlines()] == offered
+    assert completed(*words) == offered
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ([""], [*table.names(), ":4"]),
+        (["tr"], ["trace", ":4"]),
+        (["help", "tr"], ["trace", ":4"]),
+        (["--color", ""], ["auto", "always", "never", ":4"]),
+        (["run", "--color", "a"], ["auto", "always", ":4"]),
+        (["run", "--color=n"], ["never", ":4"]),
+        (["run", "--leader-elect="], ["auto", "true", "false", "required", ":4"]),
+        (["run", "--until-idle="], ["true", "false", ":4"]),
+        (["run", "--until-idle", "fo"], ["foo", ":4"]),
+        (["run", "--log", ""], ["text", "json", ":4"]),
+        (["list", "-o", "w"], ["wide", ":4"]),
+        (["list", "-o=na"], ["name", ":4"]),
+        (
+            ["list", "--output", "jsonp"],
+            ["jsonpath=", "jsonpath-as-json=", "jsonpath-file=", ":6"],
+        ),
+        (["list", "--kubeconfig", ""], [":0"]),
+        (["--kubeconfig", ""], [":0"]),
+        (["trace", "-o", "js"], ["json", "jsonl", ":4"]),
+        (["install", "--dry-run", ""], ["none", "client", "server", ":4"]),
+        (["uninstall", "--crds", ""], ["keep", "delete", ":4"]),
+        (["run", "--", "--co"], [":4"]),
+        (["run", "--", "fo"], ["foo", ":4"]),
+        (["version", "-"], ["--output", "--color", "--help", "--v", ":4"]),
+        (["version", "--color=never", "--co"], [":4"]),
+    ],
+)
+def test_flags_and_what_they_can_be(completed: Completed, words: list[str], offered: list[str]) -> None:
+    assert completed(*words) == offered
+
+
+def test_a_flag_is_offered_again_only_where_it_may_be_given_again(completed: Completed) -> None:
+    flags = completed("run", "--as=x", "--as-group=a", "-n", "b", "--")
+    assert "--as-group" in flags
+    assert not {"--as", "--namespace"} & set(flags)
+
+
+def test_what_is_offered_for_a_flag_is_what_its_help_names() -> None:
+    for entry in table.VERBS:
+        for flag in table.load(entry).flags:
+            for word in flag.choices if flag.metavar else ():
+                assert word.rstrip("=") in f"{flag.help} {flag.default}", f"{entry.name} --{flag.long}: {word}"
+
+
+def test_kubectl_ctrl_itself_answers_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["__complete", "version", "--outp"]) == 0
+    assert capsys.readouterr().out == "--output\tjson or yaml; one line of text when not given\n:4\n"
+
+
+@pytest.mark.parametrize("words", [["run", ""], ["run", "--context", ""], ["down", ""], ["run", "-n", ""], ["ru"]])
+def test_it_loads_nothing_slow(words: list[str]) -> None:
+    code = (
+        "import json, sys\n"
+        "from kubectl_ctrl.cli import complete\n"
+        "complete.main(json.loads(sys.argv[1]))\n"
+        "slow = {'asyncio', 'aiohttp', 'kubernetes', 'rich', 'ssl', 'sqlite3', 'kubectl_ctrl.runtime',\n"
+        "        'kubectl_ctrl.client.client'} & set(sys.modules)\n"
+        "sys.exit(f'{slow}' if slow else 0)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")

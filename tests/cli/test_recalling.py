@@ -36,6 +36,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two clusters are recorded, and the current context is that of `MINE`."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))  # no kubectl is asked: see test_offering.py
     config = tmp_path / "kubeconfig"
     config.write_text(KUBECONFIG.format(server=MINE.server, namespace="default"))
     monkeypatch.setenv("KUBECONFIG", str(config))
@@ -85,6 +86,9 @@ def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         (["trace", "--recorded-cluster", "staging", "foo/"], ["foo/far", ":0"]),
         (["trace", "--recorded-cluster", ""], ["dev", "staging", ":4"]),
         (["trace", "--controller", ""], ["foo", ":4"]),
+        (["trace", "--controller=f"], ["foo", ":4"]),
+        (["trace", "--recorded-cluster=staging", "foo/"], ["foo/far", ":0"]),
+        (["run", "foo", "--until", "foo/w"], [":0"]),
         (["trace", "--from", ""], [":0"]),
         (["trace", "ghost/"], [":0"]),
         (["explain", ""], [*BUNDLED, "deployment", ":4"]),
