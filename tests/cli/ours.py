@@ -1,0 +1,38 @@
+"""Clusters of ours that were never made: pages of the book, and kubeconfigs to go with them."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
+
+
+def kubeconfig(current: str = "", **servers: str) -> str:
+    """Context, cluster and user of one name for each server; the authority of each is made of its address."""
+    content: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "clusters": [], "contexts": [], "users": []}
+    for name, server in servers.items():
+        authority = base64.b64encode(f"authority of {server}".encode()).decode()
+        cluster = {"server": server, "certificate-authority-data": authority}
+        content["clusters"].append({"name": name, "cluster": cluster})
+        content["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
+        content["users"].append({"name": name, "user": {"token": "not-a-token"}})
+    return yaml.safe_dump(content | ({"current-context": current} if current else {}), sort_keys=False)
+
+
+def made(book: Book, name: str, server: str, *, phase: Phase = Phase.READY, provider: str = "kind") -> Entry:
+    """A cluster of ours, as it stands in the book once it is made."""
+    context = f"{provider}-{name}"
+    place = book.place(name)
+    entry = Entry(name=name, provider=provider, phase=phase, began=1.0, folder=place, context=context, server=server)
+    book.write(entry)
+    if phase is not Phase.CREATING:
+        book.write_kubeconfig(entry, kubeconfig(context, **{context: server}))
+        resolved = load(ConfigFlags(kubeconfig=str(entry.kubeconfig)), {}, place)
+        entry = replace(entry, ca=ca_fingerprint(resolved), uid=f"uid-of-{name}")
+        book.write(entry)
+    return entry
