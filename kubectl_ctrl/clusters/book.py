@@ -15,7 +15,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 
@@ -60,6 +60,9 @@ class Entry:
         return self.folder / "controllers"
 
 
+_FIELDS = frozenset(field.name for field in fields(Entry)) - {"name", "phase", "folder"}
+
+
 class Book:
     """All clusters of ours, below one folder of the user's state."""
 
@@ -89,26 +92,16 @@ class Book:
 
     def write(self, entry: Entry) -> None:
         """The page, whole or as it was; makes the folder."""
-        fields = {key: value for key, value in asdict(entry).items() if key not in ("name", "folder")}
-        page = entry.folder / _PAGE
-        draft = page.with_suffix(".new")
+        page = {key: value for key, value in asdict(entry).items() if key not in ("name", "folder")}
         try:
             entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with _opened(draft, os.O_WRONLY | os.O_TRUNC) as handle:
-                os.write(handle, json.dumps(fields, indent=2).encode())
-            draft.replace(page)
         except OSError as error:
-            raise _cannot("be written", page, error) from error
+            raise _cannot("be made", entry.folder, error) from error
+        _replace(entry.folder / _PAGE, json.dumps(page, indent=2))
 
     def write_kubeconfig(self, entry: Entry, content: str) -> None:
         """The cluster's own kubeconfig; an admin's key lies in it."""
-        draft = entry.folder / "kubeconfig.new"
-        try:
-            with _opened(draft, os.O_WRONLY | os.O_TRUNC) as handle:
-                os.write(handle, content.encode())
-            draft.replace(entry.kubeconfig)
-        except OSError as error:
-            raise _cannot("be written", entry.kubeconfig, error) from error
+        _replace(entry.kubeconfig, content)
 
     def remove(self, name: str) -> None:
         """The folder and all that is in it, the page last: what a kill leaves can be removed again."""
@@ -127,17 +120,10 @@ class Book:
     def locked(self, name: str) -> Iterator[bool]:
         """Hold the right to change that cluster, for the block; False, and nothing is held, while another process does.
 
-        The lock is the kernel's: it goes with its holder, however that ends. The file goes with the last holder.
+        Not to be nested: to the lock, the same process is another one too.
         """
-        path = self.folder / f"{checked_name(name)}.lock"
-        handle = self._lock(path)
-        try:
-            yield handle is not None
-        finally:
-            if handle is not None:
-                with suppress(FileNotFoundError):
-                    path.unlink()
-                os.close(handle)
+        with locked_file(self.folder / f"{checked_name(name)}.lock") as ours:
+            yield ours
 
     def holder(self, name: str) -> int | None:
         """The process that changes that cluster, where one does and its number is known."""
@@ -146,33 +132,12 @@ class Book:
         except (OSError, ValueError):
             return None
 
-    def _lock(self, path: Path) -> int | None:
-        """A file that another one took away while we waited for its lock is not the lock any more: once more then."""
-        while True:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            except OSError as error:
-                raise _cannot("be made", path, error) from error
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(handle), path.stat()):
-                    os.ftruncate(handle, 0)
-                    os.pwrite(handle, str(os.getpid()).encode(), 0)
-                    return handle
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                os.close(handle)
-                if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                    return None
-                raise _cannot("be locked", path, error) from error
-            os.close(handle)
-
     def _read(self, place: Path) -> Entry | None:
         try:
-            fields = json.loads((place / _PAGE).read_bytes())
-            return Entry(**{**fields, "phase": Phase(fields["phase"]), "name": place.name, "folder": place})
+            page = json.loads((place / _PAGE).read_bytes())
+            # What a later version wrote beside them means nothing to this one.
+            known = {key: page[key] for key in _FIELDS if key in page}
+            return Entry(**{**known, "phase": Phase(page["phase"]), "name": place.name, "folder": place})
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -188,12 +153,65 @@ def checked_name(name: str) -> str:
 
 
 @contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    handle = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def locked_file(path: Path) -> Iterator[bool]:
+    """Hold the lock that this file is, for the block; False, and nothing is held, while somebody else does.
+
+    The lock is the kernel's: it goes with its holder, however that ends. The file goes with its holder too.
+    """
+    handle = _lock(path)
     try:
-        yield handle
+        yield handle is not None
     finally:
+        if handle is not None:
+            with suppress(FileNotFoundError):
+                path.unlink()
+            os.close(handle)
+
+
+def _lock(path: Path) -> int | None:
+    """A file that another one took away while we waited for its lock is not the lock any more: once more then."""
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise _cannot("be made", path, error) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                _sign(handle)
+                return handle
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            os.close(handle)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                return None
+            raise _cannot("be locked", path, error) from error
         os.close(handle)
+
+
+def _sign(handle: int) -> None:
+    """Who holds it; a full disk may leave that unsaid."""
+    with suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+
+
+def _replace(path: Path, content: str) -> None:
+    """The file, whole or as it was, also after a kill or a full disk."""
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise _cannot("be written", path, error) from error
 
 
 def _cannot(what: str, path: Path, error: OSError) -> CtrlError:

@@ -1,0 +1,203 @@
+"""Clusters made with kwokctl and no container runtime: a real control plane, and nodes and pods that kwok plays.
+
+All that kwokctl keeps is below `kwok` in the cluster's folder, and each program is started through a link in there. So
+a cluster is found and taken away by its folder alone: kwokctl is needed to make one, not to remove it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.clusters import kwokconfig, ports, processes, programs
+from kubectl_ctrl.clusters.answering import answering
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.kwokctl import Kwokctl, PortTaken
+from kubectl_ctrl.clusters.kwokneeds import Needs, looked
+from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish
+from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
+
+_NODES = 1
+_TRIES = 3  # to find ports that stay free until the servers have them
+_GRACE = 10.0  # for kwokctl to notice that its time is over
+_START = 60.0  # seconds for servers that were there before
+
+
+class Kwok:
+    """See provider.Provider."""
+
+    name = "kwok"
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def __repr__(self) -> str:
+        return "Kwok()"
+
+    async def fitness(self, wish: Wish) -> Fitness:
+        if wish.image:
+            return Fitness(usable=False, text="its nodes have no image, and --image asks for one")
+        try:
+            configuration = kwokconfig.read(wish.config)
+        except UsageError as error:
+            return Fitness(usable=False, text=error.message.rstrip("."), next_step=error.next_step)
+        return (await looked(wish, configuration, self._machine)).fitness
+
+    async def foreign(self, name: str) -> str:
+        """Ours has a folder of its own. But a context of the same name would mean the other one."""
+        place = _own_place(self._machine.environ, name)
+        return f"kwokctl keeps a cluster of that name in {str(place)!r}" if place and place.is_dir() else ""
+
+    async def life(self, entry: Entry) -> Life:
+        kwokctl = Kwokctl(entry, self._machine)
+        parts = {Path(part["binary"]).name for part in kwokconfig.components(kwokctl.state)}
+        alive = {process.program for process in await processes.running(kwokctl.work)}
+        if not parts or not (kwokctl.work / "etcd" / "member").is_dir():
+            return Life.PARTIAL if alive or kwokctl.root.exists() else Life.ABSENT
+        return Life.RUNNING if parts <= alive else Life.STOPPED
+
+    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
+        configuration = kwokconfig.read(wish.config)
+        needs = await looked(wish, configuration, self._machine)
+        if not needs.fitness.usable:
+            raise PrerequisiteMissing(
+                f"kwok cannot work here: {needs.fitness.text}.", next_step=needs.fitness.next_step
+            )
+        _check_given(configuration, wish)
+        if needs.downloads:
+            note(needs.announcement)
+        for left in reversed(range(_TRIES)):
+            try:
+                return await self._create(entry, wish, configuration, needs, note)
+            except PortTaken as error:
+                if not left:
+                    raise
+                note(f"{error.message} Once more, with other ports")
+                await self.delete(entry, note)
+        raise AssertionError("the last try returns or raises")
+
+    async def _create(
+        self, entry: Entry, wish: Wish, configuration: kwokconfig.Configuration, needs: Needs, note: Note
+    ) -> Made:
+        kwokctl = Kwokctl(entry, self._machine)
+        try:
+            for name, program in needs.links.items():
+                programs.linked(entry, name, program)
+            kwokctl.root.mkdir(exist_ok=True, mode=0o700)
+            chosen = await ports.reserved(kwokctl.folder, kwokconfig.PORTS, self._machine.clock)
+            kwokctl.config.write_text(configuration.completed({**chosen, **needs.options}))
+            await kwokctl.while_alive(self._brought_up(kwokctl, entry, wish, needs, note))
+            content = kwokconfig.self_contained(kwokctl.kubeconfig)
+        except OSError as error:
+            raise ClusterError(
+                f"{str(error.filename or kwokctl.folder)!r} cannot be written: {error.strerror}.",
+                next_step="make the folder writable and give its disk room, or set XDG_STATE_HOME to another one",
+            ) from error
+        return Made(context=_context(entry), kubeconfig=content, version="", notes={"kwokctl": needs.version})
+
+    async def _brought_up(self, kwokctl: Kwokctl, entry: Entry, wish: Wish, needs: Needs, note: Note) -> None:
+        clock, nodes = self._machine.clock, _NODES if wish.nodes is None else wish.nodes
+        # How long a download takes is no matter of the cluster's.
+        patience = 0.0 if needs.downloads else wish.wait
+        begun = clock.elapsed()
+        note("starting the control plane")
+        words = ("create", "cluster", "--config", str(kwokctl.config), "--kubeconfig", "")
+        await kwokctl.run(*words, "--timeout", f"{patience:g}s", note=note, timeout=patience + _GRACE or None)
+        left = wish.wait if needs.downloads else max(wish.wait - (clock.elapsed() - begun), 1.0)
+        named = replace(entry, context=_context(entry))
+        await answering(named, self._machine, left, note, file=kwokctl.kubeconfig)
+        if nodes:
+            note(f"adding {nodes} node{'s' * (nodes != 1)}")
+            await kwokctl.run("scale", "node", "--replicas", str(nodes), note=note, timeout=60)
+        await answering(named, self._machine, left, note, nodes=nodes, file=kwokctl.kubeconfig)
+
+    async def start(self, entry: Entry, note: Note) -> None:
+        kwokctl = Kwokctl(entry, self._machine)
+        parts = kwokconfig.components(kwokctl.state)
+        alive = {process.program for process in await processes.running(kwokctl.work)}
+        ended = [part for part in parts if Path(part["binary"]).name not in alive]
+        self._check_programs(kwokctl, ended)
+        wanted = kwokconfig.ports_of(ended)
+        if busy := ports.taken(wanted):
+            names = ", ".join(f"{port} ({wanted[port]})" for port in busy)
+            raise ClusterError(
+                f"Ports that cluster {entry.name!r} has are taken by another program: {names}.",
+                next_step=f"end that program, or have it made anew: kubectl ctrl down {entry.name}, then up",
+            )
+        for part in ended:
+            # After a restart of the machine the number in it is somebody else's, and kwokctl believes it.
+            (kwokctl.work / "pids" / f"{Path(part['binary']).name}.pid").unlink(missing_ok=True)
+        await kwokctl.while_alive(self._woken(kwokctl, entry, note))
+
+    async def _woken(self, kwokctl: Kwokctl, entry: Entry, note: Note) -> None:
+        await kwokctl.run("start", "cluster", "--timeout", f"{_START:g}s", note=note, timeout=_START + _GRACE)
+        await answering(entry, self._machine, _START, note)
+
+    def _check_programs(self, kwokctl: Kwokctl, parts: Sequence[Mapping[str, Any]]) -> None:
+        """They are where they were. kwokctl and kubectl may have moved: any others do as well."""
+        links = kwokctl.folder / "bin"
+        for name in ("kwokctl", "kubectl"):
+            if not (links / name).exists() and (program := programs.found(name, self._machine.environ)):
+                programs.link(links / name, program)
+        needed = [links / "kwokctl", *(Path(part["binary"]) for part in parts)]
+        gone = [
+            f"{path.name} ({path.readlink() if path.is_symlink() else path})" for path in needed if not path.exists()
+        ]
+        if gone:
+            raise PrerequisiteMissing(
+                f"Programs that cluster {kwokctl.name!r} was made with are gone: {', '.join(gone)}.",
+                next_step=f"put them back, or have it made anew: kubectl ctrl down {kwokctl.name}, then up",
+            )
+
+    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+        raise UsageError(
+            f"There is nothing to load {', '.join(images)} into: pods of kwok are simulated, and no image is ever run.",
+            next_step="leave out --load, or use --provider kind",
+        )
+
+    async def logs(self, entry: Entry, folder: Path) -> None:
+        logs = Kwokctl(entry, self._machine).work / "logs"
+        try:
+            shutil.copytree(logs, folder, dirs_exist_ok=True)
+        except (OSError, shutil.Error) as error:
+            raise ClusterError(f"The logs of cluster {entry.name!r} cannot be copied: {error}.") from error
+
+    async def delete(self, entry: Entry, note: Note) -> None:
+        kwokctl = Kwokctl(entry, self._machine)
+        await processes.ended(kwokctl.folder, self._machine.clock)
+        try:
+            for path in (kwokctl.root, kwokctl.folder / "bin"):
+                if path.is_dir():
+                    shutil.rmtree(path)
+            (kwokctl.folder / ports.FILE).unlink(missing_ok=True)
+        except OSError as error:
+            raise ClusterError(
+                f"Of cluster {entry.name!r}, {str(error.filename)!r} cannot be removed: {error.strerror}.",
+                next_step=f"make it writable, then again: kubectl ctrl down {entry.name}",
+            ) from error
+
+
+def _own_place(environ: Mapping[str, str], name: str) -> Path | None:
+    """Where kwokctl keeps a cluster of that name when the user calls it."""
+    home = environ.get("HOME")
+    root = environ.get("KWOK_WORKDIR") or (f"{home}/.kwok" if home else "")
+    return Path(root, "clusters", name) if root else None
+
+
+def _context(entry: Entry) -> str:
+    return f"kwok-{entry.name}"
+
+
+def _check_given(configuration: kwokconfig.Configuration, wish: Wish) -> None:
+    """What the user's file asks for can be had."""
+    given = {option: configuration.options.get(option) for option in kwokconfig.PORTS}
+    busy = ports.taken(port for port in given.values() if isinstance(port, int) and port)
+    if busy:
+        names = ", ".join(f"{port} ({option})" for option, port in given.items() if port in busy)
+        raise ClusterError(
+            f"Ports that --config {str(wish.config)!r} asks for are taken by another program: {names}.",
+            next_step="choose others there, or leave them out to have free ones chosen",
+        )

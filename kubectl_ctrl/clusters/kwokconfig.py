@@ -1,0 +1,157 @@
+"""What kwokctl is told: its configuration, made of the user's own file where there is one, and of what must hold."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubectl_ctrl.errors import UsageError
+
+_KIND = "KwokctlConfiguration"
+_GROUP = "kwok.x-k8s.io"
+_VERSION = f"config.{_GROUP}/v1alpha1"
+LOOPBACK = "127.0.0.1"
+
+# Program -> kwokctl's option that says where it is.
+OPTIONS = {
+    "etcd": "etcdBinary",
+    "kube-apiserver": "kubeApiserverBinary",
+    "kube-controller-manager": "kubeControllerManagerBinary",
+    "kube-scheduler": "kubeSchedulerBinary",
+    "kwok": "kwokControllerBinary",
+    "kubectl": "kubectlBinary",
+}
+
+# Left to kwokctl, two that choose at once would choose the same.
+PORTS = (
+    "etcdPeerPort",
+    "etcdPort",
+    "kubeApiserverPort",
+    "kwokControllerPort",
+    "kubeControllerManagerPort",
+    "kubeSchedulerPort",
+)
+
+_EXTRA_ARGS = {
+    # Left to choose, it wants a default route, which a machine without network has not. Nobody connects to it.
+    "kube-apiserver": {"advertise-address": "192.0.2.1"},
+    # With an election they end themselves while the API server is away, and nothing starts them again.
+    "kube-controller-manager": {"leader-elect": "false"},
+    "kube-scheduler": {"leader-elect": "false"},
+}
+
+# Option -> the only value that a file may give it, and why.
+_FIXED: Mapping[str, tuple[Any, str]] = {
+    "runtime": ("binary", "clusters are made without a container runtime"),
+    "bindAddress": (LOOPBACK, "they are to be reached from this machine alone"),
+    "securePort": (True, "they are told from others by their certificate authority"),
+    "kubeApiserverInsecurePort": (0, "they are told from others by their certificate authority"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """kwokctl's documents; `options` are those that the user gave."""
+
+    documents: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        return next((document for document in self.documents if document.get("kind") == _KIND), {})
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.own.get("options") or {}
+
+    def completed(self, options: Mapping[str, Any]) -> str:
+        """The file for kwokctl; what the user gave goes before `options`."""
+        patches = [
+            {"name": part, "extraArgs": [{"key": key, "value": value} for key, value in arguments.items()]}
+            for part, arguments in _EXTRA_ARGS.items()
+        ]
+        fixed = {"runtime": "binary", "bindAddress": LOOPBACK, "quietPull": True}
+        ours = {
+            "apiVersion": _VERSION,
+            "kind": _KIND,
+            **self.own,
+            "options": {**options, **self.options, **fixed},
+            # Of an argument that is there twice, the later one counts.
+            "componentsPatches": [*patches, *(self.own.get("componentsPatches") or [])],
+        }
+        others = [document for document in self.documents if document is not self.own]
+        return "---\n".join(f"{json.dumps(document, indent=1)}\n" for document in (ours, *others))
+
+
+def read(path: Path | None) -> Configuration:
+    """The user's file; UsageError where kwokctl could not use it, or not for a cluster of ours."""
+    if path is None:
+        return Configuration()
+    try:
+        documents = tuple(yaml.safe_load_all(path.read_bytes()))
+    except OSError as error:
+        raise UsageError(f"--config {str(path)!r} cannot be read: {error.strerror}.") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"--config {str(path)!r} is no YAML: {' '.join(str(error).split())}.") from error
+    found = tuple(document for document in documents if document is not None)
+    if not found or not all(_is_kwoks(document) for document in found):
+        raise UsageError(
+            f"--config {str(path)!r} is not a configuration of kwokctl.",
+            next_step=f"give it documents of {_GROUP}, as `kwokctl config view` prints them",
+        )
+    configuration = Configuration(found)
+    for option, (value, why) in _FIXED.items():
+        given = configuration.options.get(option, value)
+        if given not in (value, ""):
+            raise UsageError(
+                f"--config {str(path)!r} says {option}: {given}, and it can only be {value}: {why}.",
+                next_step="leave it out",
+            )
+    return configuration
+
+
+def _is_kwoks(document: object) -> bool:
+    if not isinstance(document, dict) or not isinstance(document.get("options") or {}, dict):
+        return False
+    return str(document.get("apiVersion", "")).partition("/")[0].endswith(_GROUP)
+
+
+def components(file: Path) -> tuple[Mapping[str, Any], ...]:
+    """Of a cluster that kwokctl made, by the file that it keeps; () where that cannot be read."""
+    try:
+        documents = list(yaml.load_all(file.read_bytes(), Loader=_LOADER))
+    except (OSError, yaml.YAMLError):
+        return ()
+    own = next((each for each in documents if isinstance(each, dict) and each.get("kind") == _KIND), {})
+    return tuple(each for each in own.get("components") or () if isinstance(each, dict) and each.get("binary"))
+
+
+def ports_of(parts: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    """Port -> which part listens on it."""
+    found: dict[int, str] = {}
+    for part in parts:
+        for port in part.get("ports") or ():
+            found[port.get("hostPort") or port["port"]] = str(part.get("name", ""))
+    return found
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def self_contained(file: Path) -> str:
+    """kwokctl's kubeconfig with the files that it names written into it."""
+    content = yaml.safe_load(file.read_bytes())
+    for section, inner in (("clusters", "cluster"), ("users", "user")):
+        for item in content.get(section) or ():
+            fields = item.get(inner) or {}
+            for key in ("certificate-authority", "client-certificate", "client-key"):
+                if key in fields:
+                    data = Path(fields.pop(key)).read_bytes()
+                    fields[f"{key}-data"] = base64.b64encode(data).decode()
+    text: str = yaml.safe_dump(content, sort_keys=False)
+    return text

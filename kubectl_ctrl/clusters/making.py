@@ -1,0 +1,182 @@
+"""Have a cluster, or have none: what `up` and `down` do with it, whichever program makes it.
+
+The book goes first: a page says that a cluster is being made before anything of it exists, and that it is being taken
+away before the first thing goes. So whatever kills us, the next one finds it. What was not made to the end is taken
+away and made anew: there is no repair to get wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.clusters import processes
+from kubectl_ctrl.clusters.answering import Known, answering
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish
+from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
+
+_PACE = 0.2
+
+
+@asynccontextmanager
+async def held(book: Book, name: str, clock: Clock, note: Note) -> AsyncIterator[None]:
+    """Hold the right to change that cluster, for the block, once no other process has it."""
+    told = False
+    while True:
+        with book.locked(name) as ours:
+            if ours:
+                yield
+                return
+        if not told:
+            note(f"waiting for {_holder(book, name)}, which is changing cluster {name!r}")
+            told = True
+        await clock.sleep(_PACE)
+
+
+def _holder(book: Book, name: str) -> str:
+    pid = book.holder(name)
+    return f"process {pid}" if pid else "another process"
+
+
+async def raised(book: Book, provider: Provider, name: str, wish: Wish, *, machine: Machine, note: Note) -> Entry:
+    """There, answering, with its nodes ready: made, started again, or found so. The caller holds the cluster.
+
+    Failed or cancelled, nothing of it stays, unless the wish is to keep it. Refused where the name is somebody else's.
+    """
+    found = book.find(name)
+    if found is not None and found.provider != provider.name:
+        raise Refused(
+            f"Cluster {name!r} was made with {found.provider}, not {provider.name}.",
+            next_step=f"leave out --provider, choose another --name, or take it away: kubectl ctrl down {name}",
+        )
+    making = _Making(book=book, provider=provider, wish=wish, machine=machine, note=note)
+    if found is not None and found.phase is Phase.READY:
+        if await making.stood_up(found):
+            return found
+    elif found is not None:
+        done = "made" if found.phase is Phase.CREATING else "taken away"
+        note(f"cluster {name!r} was not {done} to the end: taking it away first")
+    if await removed(book, {provider.name: provider}, name, machine=machine, note=note):
+        book.remove(name)
+    owner = await provider.foreign(name)
+    if owner:
+        raise Refused(
+            f"The name {name!r} is taken: {owner}.",
+            next_step="choose another --name: what is not ours is not touched",
+        )
+    return await making.made(name, used=found.used if found else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Making:
+    """How one cluster is had."""
+
+    book: Book
+    provider: Provider
+    wish: Wish
+    machine: Machine
+    note: Note
+
+    async def stood_up(self, entry: Entry) -> bool:
+        """Whether the cluster of a complete page runs now; False where it must be made anew."""
+        life = await self.provider.life(entry) if entry.kubeconfig.is_file() else Life.PARTIAL
+        if life is Life.RUNNING:
+            # Of what runs, the nodes are its user's business: only a server that answers is asked for.
+            await self._settled(entry, nodes=None)
+            return True
+        if life is Life.STOPPED:
+            self.note(f"cluster {entry.name!r} is stopped: starting it")
+            await self.provider.start(entry, self.note)
+            await self._settled(entry, nodes=0)
+            return True
+        state = "gone" if life is Life.ABSENT else "incomplete"
+        self.note(f"cluster {entry.name!r} is {state}: making it anew")
+        return False
+
+    async def made(self, name: str, used: Mapping[str, str]) -> Entry:
+        """`used` is what --use changed for one of that name, which is still to be undone."""
+        entry = Entry(
+            name=name,
+            provider=self.provider.name,
+            phase=Phase.CREATING,
+            began=self.machine.clock.now(),
+            folder=self.book.place(name),
+            used=used,
+        )
+        self.book.write(entry)
+        try:
+            return await self._completed(entry)
+        except BaseException as error:
+            if self.wish.keep_on_failure:
+                _tell_where(error, entry)
+            else:
+                await self._forgotten(entry, error)
+            raise
+
+    async def _completed(self, entry: Entry) -> Entry:
+        made = await self.provider.create(entry, self.wish, self.note)
+        entry = replace(entry, context=made.context, notes=made.notes)
+        self.book.write_kubeconfig(entry, made.kubeconfig)
+        known = await self._settled(entry, nodes=0 if self.wish.nodes == 0 else 1)
+        entry = replace(
+            entry, phase=Phase.READY, server=known.server, ca=known.ca, uid=known.uid, version=known.version
+        )
+        self.book.write(entry)
+        return entry
+
+    async def _settled(self, entry: Entry, *, nodes: int | None) -> Known:
+        try:
+            return await answering(entry, self.machine, self.wish.wait, self.note, nodes=nodes)
+        except TimedOut as error:
+            error.next_step = f"see why: kubectl ctrl cluster logs {entry.name}; or wait longer: --wait 10m"
+            raise
+
+    async def _forgotten(self, entry: Entry, error: BaseException) -> None:
+        """Nothing of it is left. Where that fails, its page stays, and the error says so."""
+        self.note("taking away what was made of it")
+        try:
+            await self.provider.delete(entry, self.note)
+            self.book.remove(entry.name)
+        except CtrlError as left:
+            if isinstance(error, CtrlError):
+                error.tried = f"to take it away again: {left.message}"
+                error.next_step = f"take away what is left of it: kubectl ctrl down {entry.name}"
+
+
+def _tell_where(error: BaseException, entry: Entry) -> None:
+    if isinstance(error, CtrlError):
+        error.next_step = f"look into {str(entry.folder)!r}; this takes it away: kubectl ctrl down {entry.name}"
+
+
+async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, machine: Machine, note: Note) -> bool:
+    """Nothing of the cluster runs any more; False when there was none. The caller holds the cluster, and ends with
+    `book.remove`: until then the page stays, and what is left can be taken away again.
+    """
+    entry = book.find(name)
+    if entry is None:
+        return await _swept(book, name, machine, note)
+    provider = providers.get(entry.provider)
+    if provider is None:
+        raise ClusterError(
+            f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.",
+            next_step="take it away with the version that made it",
+        )
+    # A full disk must not keep a cluster: without the mark a later look finds it incomplete.
+    with suppress(CtrlError):
+        book.write(replace(entry, phase=Phase.DELETING))
+    await provider.delete(replace(entry, phase=Phase.DELETING), note)
+    return True
+
+
+async def _swept(book: Book, name: str, machine: Machine, note: Note) -> bool:
+    """A folder without a page that can be read: what runs out of it ends; nothing else is known to be of it."""
+    place = book.place(name)
+    if not place.is_dir():
+        return False
+    if any(place.iterdir()):
+        note(f"the page of cluster {name!r} cannot be read: ending what runs out of its folder")
+    await processes.ended(place, machine.clock)
+    return True

@@ -1,0 +1,100 @@
+"""The processes that belong to a folder: those whose program was started through a path inside it.
+
+Not by files with their numbers: such a file is written after its process has started, so a kill between the two would
+hide the process for ever, and after a restart of the machine the number is somebody else's. Not by any mention of the
+folder either: an editor that is open on a log in it is not ours to end.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.errors import ClusterError
+from kubectl_ctrl.exec import quickly
+
+PROC = Path("/proc")
+_PATIENCE = 20.0
+_PACE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    program: str  # the name of its file
+
+    def __str__(self) -> str:
+        return f"{self.program} (pid {self.pid})"
+
+
+async def running(folder: Path) -> tuple[Process, ...]:
+    """This user's, by name."""
+    return _inside(folder)
+
+
+def _inside(folder: Path) -> tuple[Process, ...]:
+    inside = f"{folder.resolve()}{os.sep}"
+    # `ps` puts blanks between the arguments; the names of programs that we link have none.
+    rest = [(pid, re.split("[\0 ]", line.removeprefix(inside))[0]) for pid, line in _all() if line.startswith(inside)]
+    return tuple(sorted((Process(pid, Path(path).name) for pid, path in rest), key=lambda each: each.program))
+
+
+def called_with(*texts: str) -> tuple[int, ...]:
+    """The numbers of this user's processes that have all of these texts among their program and its arguments."""
+    return tuple(sorted(pid for pid, line in _all() if all(text in line for text in texts)))
+
+
+async def ended(folder: Path, clock: Clock) -> None:
+    """Kill them, and return when none is left; ClusterError where some stay.
+
+    Nothing of what they do is to be kept, so nobody is asked first. A process that leads a group goes with its group,
+    as a program with the helpers that it has started from elsewhere.
+    """
+    start = clock.elapsed()
+    while left := await running(folder):
+        if clock.elapsed() - start > _PATIENCE:
+            raise ClusterError(
+                f"These processes do not end: {', '.join(map(str, left))}.",
+                next_step="end them with `kill -9`, then do this again",
+            )
+        for process in left:
+            _kill(process.pid)
+        await clock.sleep(_PACE)
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        if os.getpgid(pid) == pid:
+            os.killpg(pid, signal.SIGKILL)
+        else:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _all() -> Iterable[tuple[int, str]]:
+    """This user's processes: number, and program with arguments."""
+    return _from_proc() if (PROC / "self" / "cmdline").exists() else _from_ps()
+
+
+def _from_proc() -> Iterator[tuple[int, str]]:
+    me = os.getuid()
+    for entry in PROC.iterdir():
+        if entry.name.isdecimal():
+            # It may be gone by now.
+            with suppress(OSError):
+                if entry.stat().st_uid == me:
+                    yield int(entry.name), os.fsdecode((entry / "cmdline").read_bytes())
+
+
+def _from_ps() -> Iterator[tuple[int, str]]:
+    said = quickly(["/bin/ps", "-xww", "-U", str(os.getuid()), "-o", "pid=,command="], env={"LC_ALL": "C"}, timeout=10)
+    if said is None:
+        raise ClusterError("The processes of this machine cannot be listed.", tried="/bin/ps", next_step="try it again")
+    for line in said.splitlines():
+        pid, _, command = line.strip().partition(" ")
+        yield int(pid), command.lstrip()
