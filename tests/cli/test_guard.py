@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from kubectl_ctrl.cli.guard import Allowed, check, context_name, is_local, standing_list
+from kubectl_ctrl.cli.guard import Allowed, check, context_name, is_local, is_ours, standing_list, trusted
 from kubectl_ctrl.cli.table import VERBS, Effect, Entry
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
-from kubectl_ctrl.clusters.book import Book
+from kubectl_ctrl.clusters.book import Book, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
+from tests.cli.ours import kubeconfig, made
 
 
 def resolved(tmp_path: Path, name: str, server: str, flags: ConfigFlags | None = None, proxy: str = "") -> Resolved:
@@ -133,3 +135,79 @@ def test_a_list_of_the_wrong_shape_is_an_error_not_an_empty_list(tmp_path: Path,
     path.write_text(text)
     with pytest.raises(ConfigError, match="does not have the right shape"):
         standing_list(path)
+
+
+# Ours.
+
+SERVER = "https://10.89.0.2:6443"  # as of kind on another machine's runtime: nothing about it is local
+
+
+def meant(folder: Path, text: str, flags: ConfigFlags | None = None, **environ: str) -> Resolved:
+    file = folder / "config"
+    file.write_text(text)
+    return load(flags or ConfigFlags(), {"KUBECONFIG": str(file), **environ}, folder)
+
+
+def test_s10_ours_is_what_has_the_server_and_the_authority_of_a_cluster_of_ours(tmp_path: Path) -> None:
+    book = Book(tmp_path / "clusters")
+    made(book, "ctrl", SERVER)
+    under_our_name = meant(tmp_path, kubeconfig("kind-ctrl", **{"kind-ctrl": SERVER}))
+    renamed = meant(tmp_path, kubeconfig("play", play=SERVER))
+    for one in (under_our_name, renamed):
+        assert not is_local(one)
+        assert is_ours(one, book)
+        check(Effect.DESTROY, one, allow="", standing=(), book=book)
+    assert not is_ours(renamed, Book(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("server", ["https://10.0.0.1:6443", "https://10.89.0.2:6444", "http://10.89.0.2:6443"])
+def test_s10_our_name_with_another_server_is_foreign(tmp_path: Path, server: str) -> None:
+    book = Book(tmp_path / "clusters")
+    made(book, "ctrl", SERVER)
+    other = meant(tmp_path, kubeconfig("kind-ctrl", **{"kind-ctrl": server}))
+    assert not trusted(other, book)
+    with pytest.raises(Refused) as caught:
+        check(Effect.WRITE, other, allow="", standing=(), book=book)
+    assert caught.value.exit_code == 6
+    assert caught.value.tried == f"context 'kind-ctrl', server {server}, namespace 'default'"
+
+
+def test_s10_our_server_is_foreign_where_tls_would_prove_nothing(tmp_path: Path) -> None:
+    """Another authority, none, TLS unchecked, a proxy, an override: somebody else could answer there."""
+    book = Book(tmp_path / "clusters")
+    made(book, "ctrl", SERVER)
+    ours = kubeconfig("play", play=SERVER)
+    content = yaml.safe_load(ours)
+    cluster = content["clusters"][0]["cluster"]
+    ways: list[Resolved] = []
+    for changed in (
+        {"server": SERVER, "certificate-authority-data": "b3RoZXI="},
+        {"server": SERVER},
+        {"server": SERVER, "insecure-skip-tls-verify": True},
+        {**cluster, "proxy-url": "http://10.1.1.1:3128"},
+    ):
+        content["clusters"][0]["cluster"] = changed
+        ways.append(meant(tmp_path, yaml.safe_dump(content)))
+    ways.append(meant(tmp_path, ours, ConfigFlags(insecure_skip_tls_verify=True)))
+    ways.append(meant(tmp_path, ours, ConfigFlags(server=SERVER)))
+    ways.append(meant(tmp_path, ours, HTTPS_PROXY="http://10.1.1.1:3128"))
+    assert is_ours(meant(tmp_path, ours), book)
+    assert [is_ours(one, book) for one in ways] == [False] * len(ways)
+
+
+@pytest.mark.parametrize("phase", [Phase.CREATING, Phase.DELETING])
+def test_s10_a_cluster_that_is_not_ready_is_not_ours_to_change(tmp_path: Path, phase: Phase) -> None:
+    book = Book(tmp_path / "clusters")
+    entry = made(book, "ctrl", SERVER)
+    one = meant(tmp_path, kubeconfig("play", play=SERVER))
+    assert is_ours(one, book)
+    book.write(replace(entry, phase=phase))
+    assert not is_ours(one, book)
+
+
+def test_a_page_without_an_authority_makes_nothing_ours(tmp_path: Path) -> None:
+    book = Book(tmp_path / "clusters")
+    book.write(replace(made(book, "ctrl", SERVER), ca=""))
+    content = yaml.safe_load(kubeconfig("play", play=SERVER))
+    del content["clusters"][0]["cluster"]["certificate-authority-data"]
+    assert not is_ours(meant(tmp_path, yaml.safe_dump(content)), book)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -87,6 +88,25 @@ def revealing() -> Attempt:
         skipped=(f"ConfigMap of {CANARY}",),
         traceback=f"Traceback: {CANARY}",
     )
+
+
+def test_the_header_names_context_server_and_namespace_and_whose_cluster_it_is(tmp_path: Path) -> None:
+    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
+    Teller(app, plan(tmp_path, "text"), Secrecy()).begin("r7f3", "recorded in history.db")
+    Teller(app, replace(plan(tmp_path, "text"), local=False, ours="ctrl"), Secrecy()).begin("r7f4", "not recorded")
+    Teller(app, replace(plan(tmp_path, "text"), local=False), Secrecy()).begin("r7f5", "not recorded")
+    assert isinstance(app.err, io.StringIO)
+    assert app.err.getvalue().splitlines() == [
+        "run r7f3: foo on context kind-ctrl (https://127.0.0.1:6443), namespace apps (-A for all)",
+        "recorded in history.db",
+        "leader election off (local cluster); Ctrl-C ends it",
+        "run r7f4: foo on context kind-ctrl (https://127.0.0.1:6443, our ctrl), namespace apps (-A for all)",
+        "not recorded",
+        "leader election off (cluster of ours); Ctrl-C ends it",
+        "run r7f5: foo on context kind-ctrl (https://127.0.0.1:6443), namespace apps (-A for all)",
+        "not recorded",
+        "leader election on; Ctrl-C ends it",
+    ]
 
 
 @pytest.mark.parametrize("log", ["text", "json"])
