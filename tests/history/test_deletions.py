@@ -1,0 +1,112 @@
+"""That a cluster of ours was deleted: noted once, told with all that is recorded of it, gone with the last of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.errors import RecordingError
+from kubectl_ctrl.history import database, sql
+from kubectl_ctrl.history.copying import Chosen, copy
+from kubectl_ctrl.history.deletions import Deleted, note_deleted
+from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, prune
+from kubectl_ctrl.history.reader import Recording
+from tests.history.made import FOOS, NOON, RUN, begun, done, recording
+
+LATER = NOON + 3600
+GONE = Deleted(name="ctrl", provider="kind", at=LATER, uid="c1", server=RUN.server, ca=RUN.ca)
+
+
+def ends(path: Path) -> dict[str, tuple[str, str, float | None]]:
+    with Recording.open(path) as read:
+        return {one.key: (one.name, one.provider, one.ended) for one in read.clusters()}
+
+
+def test_the_cluster_is_known_by_its_uid_and_by_every_key_that_its_runs_had(tmp_path: Path) -> None:
+    path = recording(tmp_path)
+    recording(tmp_path, run=replace(RUN, id="r2", cluster="hash-of-it"))  # of one who may not read kube-system
+    recording(tmp_path, run=replace(RUN, id="r3", cluster="other", ca="ca2"))  # its server came after ours
+    assert note_deleted(path, GONE)
+    assert ends(path) == {
+        "c1": ("ctrl", "kind", LATER),
+        "hash-of-it": ("ctrl", "kind", LATER),
+        "other": ("", "", None),
+    }
+
+
+def test_the_first_note_stays(tmp_path: Path) -> None:
+    path = recording(tmp_path)
+    for at in (LATER, LATER + 60):
+        assert note_deleted(path, replace(GONE, at=at))
+    assert ends(path)["c1"] == ("ctrl", "kind", LATER)
+
+
+def test_of_a_cluster_of_which_nothing_is_recorded_nothing_is_noted(tmp_path: Path) -> None:
+    assert not note_deleted(tmp_path / "history.db", GONE)
+    assert not (tmp_path / "history.db").exists()
+    path = recording(tmp_path)
+    assert not note_deleted(path, replace(GONE, uid="u", server="https://127.0.0.1:9"))
+    # Without an authority of its own, a server of that address may have been anybody's.
+    recording(tmp_path, run=replace(RUN, id="r2", cluster="c2", ca=""))
+    assert not note_deleted(path, replace(GONE, uid="u", ca=""))
+    assert [end for *_, end in ends(path).values()] == [None, None]
+
+
+def test_a_recording_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    path.write_bytes(b"not a database" * 100)
+    with pytest.raises(RecordingError):
+        note_deleted(path, GONE)
+
+
+def test_copies_keep_it_and_pruning_takes_it_with_the_last_run(tmp_path: Path) -> None:
+    start = begun(1)
+    path = recording(tmp_path, start, done(start))
+    recording(tmp_path, run=replace(RUN, id="r2", cluster="c2", ca="ca2", began=NOON + 60))
+    note_deleted(path, GONE)
+    copy(path, tmp_path / "one.db", Chosen(attempts=("r7f3-1",)))
+    copy(path, tmp_path / "other.db", Chosen(runs=("r2",)))
+    assert ends(tmp_path / "one.db") == {"c1": ("ctrl", "kind", LATER)}
+    assert ends(tmp_path / "other.db") == {"c2": ("", "", None)}
+    prune(path, Doomed(before=EVERYTHING, newest=False, cluster="c1"), LATER + 1e9)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT cluster FROM run").fetchall() == [("c2",)]
+        assert connection.execute("SELECT * FROM deleted").fetchall() == []
+
+
+def old(path: Path) -> Path:
+    """The same as a version 1 wrote it."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE deleted")
+        connection.execute("PRAGMA user_version = 1")
+    return path
+
+
+def test_a_recording_of_version_1_is_read_as_it_is_and_brought_up_to_date_by_who_writes(tmp_path: Path) -> None:
+    start = begun(1)
+    path = old(recording(tmp_path, start, done(start)))
+    before = path.read_bytes()
+    assert ends(path) == {"c1": ("", "", None)}
+    with Recording.open(path) as read:
+        assert len(read.attempts(cluster="c1", resource=FOOS, key=start.request)) == 1
+    copy(path, tmp_path / "copy.db", Chosen(every=True))
+    assert ends(tmp_path / "copy.db") == {"c1": ("", "", None)}
+    path.chmod(0o400)
+    assert ends(path) == {"c1": ("", "", None)}
+    assert path.read_bytes() == before, "reading changed it"
+    path.chmod(0o600)
+    with Recording.open(path) as held:  # by a `trace -w` that began before
+        note_deleted(path, GONE)
+        assert [one.ended for one in held.clusters()] == [None]
+    assert ends(path)["c1"] == ("ctrl", "kind", LATER)
+
+
+def test_every_older_version_has_its_stand_in() -> None:
+    assert {name for name in sql.queries() if name.startswith("stand_in")} == {
+        f"stand_in_{version}" for version in range(2, database.VERSION + 1)
+    }
+    assert max(sql.migrations()) == database.VERSION
