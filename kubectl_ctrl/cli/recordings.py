@@ -21,7 +21,6 @@ from kubectl_ctrl.client.kubeconfig import ca_fingerprint
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, RecordingError, UsageError
-from kubectl_ctrl.history.deletions import Deleted, note_deleted
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Cluster, Known, Recorded, Run
@@ -232,6 +231,9 @@ def _listed(clusters: Iterable[Cluster]) -> str:
 
 def cluster_deleted(app: App, entry: Entry, at: float) -> str:
     """Note the end of a cluster of ours where runs on it are recorded; what is wrong where that cannot be, else ""."""
+    # Only `down` writes; whoever looks back loads no more than it takes to read.
+    from kubectl_ctrl.history.deletions import Deleted, note_deleted
+
     deleted = Deleted(name=entry.name, provider=entry.provider, at=at, uid=entry.uid, server=entry.server, ca=entry.ca)
     try:
         note_deleted(path(app), deleted)
