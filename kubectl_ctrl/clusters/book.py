@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 
-from kubectl_ctrl.errors import CtrlError, UsageError
+from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _PAGE = "cluster.json"
@@ -82,6 +82,17 @@ class Book:
         if not self.folder.is_dir():
             return ()
         return tuple(path for path in sorted(self.folder.iterdir()) if path.is_dir() and self._read(path) is None)
+
+    def check(self, name: str) -> None:
+        """Raise where there is a page of that name that cannot be read: what it was about must not be guessed."""
+        place = self.place(name)
+        if (place / _PAGE).exists() and self._read(place) is None:
+            raise ClusterError(
+                f"The page of cluster {name!r} cannot be read, so nobody knows what belongs to it.",
+                tried=str(place / _PAGE),
+                next_step=f"repair it, or end what runs of it (`kind delete cluster --name {name}`, or what runs out "
+                f"of that folder) and remove {str(place)!r}",
+            )
 
     def find(self, name: str) -> Entry | None:
         return self._read(self.folder / checked_name(name))

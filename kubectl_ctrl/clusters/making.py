@@ -46,6 +46,7 @@ async def raised(book: Book, provider: Provider, name: str, wish: Wish, *, machi
 
     Failed or cancelled, nothing of it stays, unless the wish is to keep it. Refused where the name is somebody else's.
     """
+    book.check(name)
     found = book.find(name)
     if found is not None and found.provider != provider.name:
         raise Refused(
@@ -155,6 +156,7 @@ async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, m
     """Nothing of the cluster runs any more; False when there was none. The caller holds the cluster, and ends with
     `book.remove`: until then the page stays, and what is left can be taken away again.
     """
+    book.check(name)
     entry = book.find(name)
     if entry is None:
         return await _swept(book, name, machine, note)
@@ -172,11 +174,10 @@ async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, m
 
 
 async def _swept(book: Book, name: str, machine: Machine, note: Note) -> bool:
-    """A folder without a page that can be read: what runs out of it ends; nothing else is known to be of it."""
+    """A folder without a page was never anything, or has nothing to lose any more: its page is the last to go."""
     place = book.place(name)
     if not place.is_dir():
         return False
-    if any(place.iterdir()):
-        note(f"the page of cluster {name!r} cannot be read: ending what runs out of its folder")
+    note(f"ending what runs out of {str(place)!r}, if anything does")
     await processes.ended(place, machine.clock)
     return True

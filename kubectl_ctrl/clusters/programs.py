@@ -22,9 +22,13 @@ _COMPILED = {
 
 
 def found(name: str, environ: Mapping[str, str], bin_dir: Path | None = None) -> Path | None:
-    """The program's absolute path: in that folder alone, or, without one, where PATH leads."""
-    path = shutil.which(name, path=str(bin_dir) if bin_dir else environ.get("PATH", os.defpath))
-    return Path(path).absolute() if path else None
+    """The program's absolute path: in that folder alone, or, without one, where PATH leads.
+
+    Where we were called from must not decide what is run: of PATH, only what is absolute counts.
+    """
+    folders = [str(bin_dir.absolute())] if bin_dir else environ.get("PATH", os.defpath).split(os.pathsep)
+    path = shutil.which(name, path=os.pathsep.join(folder for folder in folders if Path(folder).is_absolute()))
+    return Path(path) if path else None
 
 
 def wrong(path: Path) -> str:
