@@ -38,6 +38,13 @@ class Entry:
 
 
 VERBS = (
+    Entry("up", "kubectl_ctrl.cli.up:VERB", Effect.WRITE, "Make a cluster to play in, and run controllers on it."),
+    Entry(
+        "down",
+        "kubectl_ctrl.cli.down:VERB",
+        Effect.DESTROY,
+        "Take away a cluster that up made, and all that runs on it.",
+    ),
     Entry("run", "kubectl_ctrl.cli.run:VERB", Effect.WRITE, "Run controllers here, against the current context."),
     Entry(
         "trace",
@@ -110,6 +117,12 @@ VERBS = (
         "kubectl_ctrl.cli.record:VERB",
         Effect.READ,
         "List, export and prune what runs have recorded.",
+    ),
+    Entry(
+        "cluster",
+        "kubectl_ctrl.cli.cluster:VERB",
+        Effect.DESTROY,
+        "The pieces of up and down: make, list, use and take away clusters.",
     ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),

@@ -1,0 +1,278 @@
+"""What `up` does: a cluster, what controllers need on it, the controllers. Each step finds what is there already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import SystemRandom
+
+from kubectl_ctrl.cli import background, furnishing, guard, ours, sources, using
+from kubectl_ctrl.cli import run as running
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.interrupts import cancellable
+from kubectl_ctrl.cli.narration import logging_to
+from kubectl_ctrl.cli.pointed import pointed_at
+from kubectl_ctrl.cli.progress import Progress
+from kubectl_ctrl.cli.runlock import Runner, runners
+from kubectl_ctrl.cli.sources import Sourced
+from kubectl_ctrl.cli.start import options_of, run_on
+from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.cli.target import connected
+from kubectl_ctrl.client import kubefiles
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.clock import Clock, SystemClock
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.choosing import chosen, providers
+from kubectl_ctrl.clusters.making import held, raised
+from kubectl_ctrl.clusters.provider import Provider, Wish
+from kubectl_ctrl.errors import ConfigError, CtrlError, UsageError
+from kubectl_ctrl.render.text import counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the words of `up`, or of `cluster create`, ask for."""
+
+    name: str
+    provider: str
+    wish: Wish
+    use: bool
+    images: tuple[str, ...] = ()
+    sourced: tuple[Sourced, ...] = ()
+    example: bool = False
+    detach: bool = False
+    run_words: tuple[str, ...] = field(default=())  # what `run` is to be told beside the context
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        wanted = {
+            "provider": True,
+            "cluster": True,
+            "use": self.use,
+            "load": bool(self.images),
+            "install": bool(self.sourced),
+            "example": self.example,
+            "controllers": self.detach,
+        }
+        return tuple(name for name, asked in wanted.items() if asked)
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    asked = _asked(app, given)
+    clock = SystemClock()
+    progress = ours.progress(app, given, asked.steps, clock)
+    entry, code = bring(app, asked, progress, clock)
+    if entry is None or asked.detach or not asked.sourced:
+        return code
+    return _foreground(app, asked, entry, progress)
+
+
+def _asked(app: App, given: Given) -> Asked:
+    """What is wrong with the words is said before anything is touched."""
+    app.book.place(given["name"])
+    if given["detach"] and given["until_idle"]:
+        raise UsageError("--detach and --until-idle exclude each other.", next_step="kubectl ctrl up --help")
+    if given["detach"] and given["timeout"] is not None:
+        raise UsageError("--timeout is for controllers in the foreground.", next_step="leave it out, or --detach")
+    for flag in ("detach", "until_idle", "example", "timeout"):
+        if given[flag] and not given.arguments:
+            raise UsageError(f"--{flag.replace('_', '-')} needs a controller.", next_step="for instance: up foo")
+    asked = Asked(
+        name=given["name"],
+        provider=given["provider"],
+        wish=ours.wish(given),
+        use=given["use"],
+        images=given["load"],
+        sourced=sources.resolve(given.arguments),
+        example=given["example"],
+        detach=given["detach"],
+        run_words=_run_words(given),
+    )
+    options_of(_run_given(app, asked, ()))
+    return asked
+
+
+def _run_words(given: Given) -> tuple[str, ...]:
+    words = ["--until-idle"] if given["until_idle"] else []
+    words += [f"--timeout={given['timeout']}s"] if given["timeout"] is not None else []
+    return (*words, *(["--log=json"] if given["progress"] == "json" else []))
+
+
+def _run_given(app: App, asked: Asked, more: tuple[str, ...]) -> Given:
+    """What `run` would be given: its flags of the environment hold here too."""
+    words = [one.word for one in asked.sourced]
+    given = running.VERB.parse([*asked.run_words, *more, "--", *words], app.environ)
+    assert given is not None
+    return given
+
+
+def bring(app: App, asked: Asked, progress: Progress, clock: Clock) -> tuple[Entry | None, int]:
+    """Have the cluster with all that is asked for, but for controllers in the foreground; None where it was broken off,
+    and the exit code."""
+    work = _Work(app, asked, progress, clock)
+
+    def stopping() -> None:
+        progress.say("stopping; Ctrl-C again ends at once")
+
+    try:
+        with logging_to(progress.stream, form="text", verbosity=app.verbosity):
+            code = asyncio.run(cancellable(work.do(), stopping=stopping, forced=work.tell_what_is_left))
+    except CtrlError:
+        if app.book.find(asked.name) is not None:
+            work.tell_what_is_left()
+        raise
+    if code or work.entry is None:
+        work.tell_what_is_left()
+        return None, code
+    for line in _pointers(app, work.entry):
+        progress.say(line)
+    return work.entry, 0
+
+
+class _Work:
+    """The steps; `entry` is the cluster once there is one."""
+
+    def __init__(self, app: App, asked: Asked, progress: Progress, clock: Clock) -> None:
+        self._app = app
+        self._asked = asked
+        self._progress = progress
+        self._clock = clock
+        self.entry: Entry | None = None
+
+    def __repr__(self) -> str:
+        return f"_Work({self._asked.name}, {', '.join(self._asked.steps)})"
+
+    async def do(self) -> None:
+        app, asked = self._app, self._asked
+        if asked.use:
+            using.can_use(app)
+        async with held(app.book, asked.name, self._clock, self._progress.say):
+            ours.check_page(app.book, asked.name)
+            machine = ours.machine(app, self._clock)
+            with self._progress.step("provider", "provider") as step:
+                provider, step.text = await chosen(asked.provider, asked.name, asked.wish, providers(machine), app.book)
+            entry = await self._cluster(provider)
+            entry = await self._adapt(entry, provider)
+            if asked.sourced:
+                await self._furnish(entry)
+            self.entry = entry
+
+    async def _cluster(self, provider: Provider) -> Entry:
+        app, asked = self._app, self._asked
+        before = app.book.find(asked.name)
+        machine = ours.machine(app, self._clock)
+        with self._progress.step("cluster", f"cluster {asked.name} ({provider.name})") as step:
+            entry = await raised(app.book, provider, asked.name, asked.wish, machine=machine, note=step.note)
+            there = ", there already" if before is not None and before.began == entry.began else ""
+            step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{there})"
+        if before is not None and before.used and before.began != entry.began and not asked.use:
+            # The user's kubeconfig names the cluster that is gone.
+            self._progress.say(await using.undo(app, entry, app.book))
+        return entry
+
+    async def _adapt(self, entry: Entry, provider: Provider) -> Entry:
+        """The user's kubeconfig, and images."""
+        app, asked = self._app, self._asked
+        if asked.use:
+            with self._progress.step("use", f"context {entry.context}") as step:
+                entry = await using.use(app, entry, app.book)
+                step.text = f"context {entry.context}, the current one in your kubeconfig"
+        if asked.images:
+            with self._progress.step("load", f"load {', '.join(asked.images)}") as step:
+                await provider.load(entry, asked.images)
+                step.text = f"{counted(len(asked.images), 'image')} loaded"
+        return entry
+
+    async def _furnish(self, entry: Entry) -> None:
+        app, asked = self._app, self._asked
+        resolved = pinned(app, entry)
+        client = await connected(app, resolved, clock=self._clock, rng=SystemRandom())
+        try:
+            with self._progress.step("install", f"install {_names(asked)}") as step:
+                await furnishing.install(client, asked.sourced, step)
+            if asked.example:
+                with self._progress.step("example", f"example of {_names(asked)}") as step:
+                    await furnishing.exemplify(client, asked.sourced, resolved.namespace, step)
+        finally:
+            await client.close()
+        if asked.detach:
+            await self._detach(entry, resolved)
+
+    async def _detach(self, entry: Entry, resolved: Resolved) -> None:
+        app, asked = self._app, self._asked
+        there = _running(app, entry, resolved)
+        with self._progress.step("controllers", f"{_names(asked)} in the background") as step:
+            begun = [
+                background.started(app, entry, resolved, one, asked.run_words)
+                for one in asked.sourced
+                if one.spec.name not in there
+            ]
+            for one in begun:
+                await background.settled(app, one, self._clock, step.note)
+            said = [_runs(name, there[name]) for name in _names(asked).split(", ") if name in there]
+            step.text = "; ".join([*(str(one) for one in begun), *said])
+
+    def tell_what_is_left(self) -> None:
+        """After something went wrong, or somebody pressed Ctrl-C."""
+        self._progress.say(ours.left(self._app.book, self._asked.name))
+
+
+def pinned(app: App, entry: Entry) -> Resolved:
+    """The cluster through its own kubeconfig, which must still be the one that the book has."""
+    resolved = pointed_at(app, entry)
+    guard.check(Effect.WRITE, resolved, allow="", standing=(), book=app.book)
+    return resolved
+
+
+def _running(app: App, entry: Entry, resolved: Resolved) -> Mapping[str, Runner]:
+    """Who runs there already, by controller."""
+    found = runners(app.state_dir, cluster=entry.uid)
+    return {runner.controller: runner for runner in found if runner.overlaps(resolved.namespace)}
+
+
+def _runs(name: str, runner: Runner) -> str:
+    return f"{name} already runs here: {runner.text}"
+
+
+def _names(asked: Asked) -> str:
+    return ", ".join(one.spec.name for one in asked.sourced)
+
+
+def _foreground(app: App, asked: Asked, entry: Entry, progress: Progress) -> int:
+    """The controllers until Ctrl-C, or until idle; the cluster stays, whatever ends them."""
+    resolved = pinned(app, entry)
+    there = _running(app, entry, resolved)
+    sourced = asked.sourced
+    if "--until-idle" not in asked.run_words:
+        for one in sourced:
+            if one.spec.name in there:
+                progress.say(_runs(one.spec.name, there[one.spec.name]))
+        sourced = tuple(one for one in sourced if one.spec.name not in there)
+    if not sourced:
+        return 0
+    given = _run_given(app, asked, (f"--context={entry.context}",))
+    try:
+        return run_on(app, given, sourced, lambda: resolved)
+    finally:
+        progress.say(ours.left(app.book, entry.name))
+
+
+def _pointers(app: App, entry: Entry) -> list[str]:
+    """How to get at the cluster, and what became of the user's own context."""
+    name = "" if entry.name == ours.DEFAULT else f" {entry.name}"
+    lines = ["its pods are simulated: they become ready, and nothing runs in them"] if entry.provider == "kwok" else []
+    try:
+        current = kubefiles.read("", app.environ, app.home).current_context
+    except ConfigError:
+        current = ""
+    if current == entry.context:
+        return [*lines, f"context {entry.context} is your current one"]
+    whose = f"your context {current} is unchanged" if current else "you have no current context"
+    return [
+        *lines,
+        f"context {entry.context}; {whose}",
+        f'for this shell: eval "$(kubectl ctrl cluster env{name})"',
+    ]

@@ -1,0 +1,229 @@
+"""What `cluster` does: the pieces of `up` and `down`, and ways to get at a cluster of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.cli import answers, bringingup, ours, takingdown
+from kubectl_ctrl.cli.actions import chosen
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.cluster import ACTIONS
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.flags import LISTED, MAKING, PROGRESS
+from kubectl_ctrl.clock import SystemClock, rfc3339
+from kubectl_ctrl.clusters.book import Entry, Phase
+from kubectl_ctrl.clusters.choosing import providers
+from kubectl_ctrl.clusters.making import held
+from kubectl_ctrl.clusters.provider import Provider
+from kubectl_ctrl.errors import ClusterError, CtrlError, NoCluster, UsageError
+from kubectl_ctrl.render.text import counted
+
+_OWN: Mapping[str, tuple[str, ...]] = {
+    **{flag.long: ("create",) for flag in MAKING},
+    **{flag.long: ("create", "delete", "load", "logs") for flag in PROGRESS},
+    **{flag.long: ("list",) for flag in LISTED},
+    "all": ("delete",),
+    "name": ("load",),
+    "path": ("kubeconfig",),
+    "shell": ("env",),
+    "to": ("logs",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What one action is asked for."""
+
+    app: App
+    given: Given
+    words: tuple[str, ...]  # after the action
+
+    @property
+    def name(self) -> str:
+        """The only word, a name; "" for none."""
+        if len(self.words) > 1:
+            action = self.given.arguments[0]
+            raise UsageError(f"cluster {action} takes one name.", next_step="kubectl ctrl cluster --help")
+        return self.words[0] if self.words else ""
+
+    @property
+    def meant(self) -> str:
+        """The cluster that is named, or that can only be meant."""
+        return self._or_only(self.name)
+
+    @property
+    def named(self) -> str:
+        """The same, where --name names it."""
+        return self._or_only(self.given["name"])
+
+    def _or_only(self, name: str) -> str:
+        found = name or ours.only(self.app.book)
+        if not found:
+            raise NoCluster("There is no cluster of ours.", next_step="kubectl ctrl up makes one")
+        return found
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    action, words = chosen(given, "cluster", ACTIONS, _OWN)
+    return _BODIES[action](_Asked(app=app, given=given, words=words))
+
+
+def _create(asked: _Asked) -> int:
+    app, given = asked.app, asked.given
+    name = asked.name or ours.DEFAULT
+    app.book.place(name)
+    wanted = bringingup.Asked(name=name, provider=given["provider"], wish=ours.wish(given), use=given["use"])
+    clock = SystemClock()
+    _, code = bringingup.bring(app, wanted, ours.progress(app, given, wanted.steps, clock), clock)
+    return code
+
+
+def _delete(asked: _Asked) -> int:
+    return takingdown.down(asked.app, asked.given, asked.words)
+
+
+def _list(asked: _Asked) -> int:
+    if asked.words:
+        raise UsageError("cluster list takes no name.", next_step="kubectl ctrl cluster list -o json")
+    form = answers.printer(asked.given)
+    rows = form.ordered(asyncio.run(_rows(asked.app)), lambda row: row)
+    for path in asked.app.book.damaged():
+        asked.app.narrate(f"the page in {str(path)!r} cannot be read: it is not known what belongs to it")
+    if form.form not in ("", "wide"):
+        answers.printed(asked.app, form, {"clusters": rows}, "clusters")
+    elif rows:
+        columns = ["name", "provider", "state", "version", "context"]
+        columns += ["server", "folder"] if form.form == "wide" else []
+        cells = [[row[column] or "-" for column in columns] for row in rows]
+        asked.app.answer(form.table(cells, [column.upper() for column in columns]))
+    else:
+        asked.app.narrate("there is no cluster of ours")
+    return 0
+
+
+async def _rows(app: App) -> list[dict[str, Any]]:
+    known = providers(ours.machine(app, SystemClock()))
+    return [await _row(app, entry, known.get(entry.provider)) for entry in app.book.entries()]
+
+
+async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "provider": entry.provider,
+        "state": await _state(app, entry, provider),
+        "version": entry.version,
+        "context": entry.context,
+        "server": entry.server,
+        "folder": str(entry.folder),
+        "began": rfc3339(entry.began),
+        "uid": entry.uid,
+    }
+
+
+async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
+    """In a word, as its provider sees it; a question mark where that cannot be seen."""
+    if entry.phase is not Phase.READY:
+        return entry.phase if app.book.holder(entry.name) else "incomplete"
+    try:
+        return await provider.life(entry) if provider else "?"
+    except CtrlError:
+        return "?"
+
+
+def _load(asked: _Asked) -> int:
+    app, images = asked.app, asked.words
+    if not images:
+        raise UsageError("cluster load needs an image.", next_step="for instance: cluster load mine:dev")
+    clock, name = SystemClock(), asked.named
+    progress = ours.progress(app, asked.given, ("load",), clock)
+
+    async def load() -> None:
+        async with held(app.book, name, clock, progress.say):
+            entry, provider = _provided(app, name, clock)
+            with progress.step("load", f"load {', '.join(images)}") as step:
+                await provider.load(entry, images)
+                step.text = f"{counted(len(images), 'image')} loaded to {name}"
+
+    asyncio.run(load())
+    return 0
+
+
+def _logs(asked: _Asked) -> int:
+    app, clock, name = asked.app, SystemClock(), asked.meant
+    folder = Path(asked.given["to"] or f"{name}-logs").expanduser()
+    entry, provider = _provided(app, name, clock)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"The folder {str(folder)!r} is not empty.", next_step="name another one with --to")
+    except OSError as error:
+        raise UsageError(f"The folder {str(folder)!r} cannot be made: {error.strerror}.") from error
+    progress = ours.progress(app, asked.given, ("logs",), clock)
+    with progress.step("logs", f"logs of {name}"):
+        asyncio.run(provider.logs(entry, folder))
+    app.answer(str(folder))
+    return 0
+
+
+def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]:
+    """A cluster that was made to its end, and its provider."""
+    entry = ours.ready(app.book, name)
+    provider = providers(ours.machine(app, clock)).get(entry.provider)
+    if provider is None:
+        raise ClusterError(f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.")
+    return entry, provider
+
+
+_LINES = {
+    "sh": "export KUBECONFIG={}",
+    "fish": "set -gx KUBECONFIG {}",
+    "pwsh": "$env:KUBECONFIG = {}",
+}
+
+
+def _env(asked: _Asked) -> int:
+    shell = asked.given.one_of("shell", tuple(_LINES))
+    path = str(ours.ready(asked.app.book, asked.meant).kubeconfig)
+    quoted = shlex.quote(path) if shell == "sh" else _single(path, shell)
+    asked.app.answer(_LINES[shell].format(quoted))
+    return 0
+
+
+def _single(text: str, shell: str) -> str:
+    """In single quotes, as fish and PowerShell read them."""
+    if shell == "pwsh":
+        return "'" + text.replace("'", "''") + "'"
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _kubeconfig(asked: _Asked) -> int:
+    entry = ours.ready(asked.app.book, asked.meant)
+    if asked.given["path"]:
+        asked.app.answer(str(entry.kubeconfig))
+        return 0
+    try:
+        asked.app.answer(entry.kubeconfig.read_text(encoding="utf-8").rstrip("\n"))
+    except OSError as error:
+        raise ClusterError(
+            f"The kubeconfig of cluster {entry.name!r} cannot be read: {error.strerror}.",
+            tried=str(entry.kubeconfig),
+            next_step=f"kubectl ctrl {ours.up(entry.name)} puts it in order",
+        ) from error
+    return 0
+
+
+_BODIES = {
+    "create": _create,
+    "delete": _delete,
+    "list": _list,
+    "load": _load,
+    "env": _env,
+    "kubeconfig": _kubeconfig,
+    "logs": _logs,
+}

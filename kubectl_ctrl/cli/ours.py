@@ -1,0 +1,135 @@
+"""Clusters of ours as verbs find them: by name, or the one that can only be meant; and what making one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.grammar import nearest
+from kubectl_ctrl.cli.progress import FORMS, Progress
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.provider import Machine, Wish
+from kubectl_ctrl.errors import ClusterError, NoCluster, UsageError
+
+DEFAULT = "ctrl"
+_MOST_NODES = 1000
+
+
+def machine(app: App, clock: Clock) -> Machine:
+    """What providers may use."""
+    return Machine(clock=clock, environ=app.environ, cache=app.cache_dir)
+
+
+def wish(given: Given) -> Wish:
+    """What the flags say of a cluster to be made; what cannot be meant is said before anything is touched."""
+    nodes, wait = given["nodes"], given["wait"]
+    if nodes is not None and not 0 <= nodes <= _MOST_NODES:
+        raise UsageError(f"Invalid value for --nodes: it must be a whole number from 0 to {_MOST_NODES}.")
+    if not 0 < wait <= 1e9:
+        raise UsageError("Invalid value for --wait: it must be more than nothing, like 30s or 3m.")
+    return Wish(
+        image=given["image"],
+        config=_there(given["config"], "--config", "file"),
+        wait=wait,
+        keep_on_failure=given["keep_on_failure"],
+        bin_dir=_there(given["bin_dir"], "--bin-dir", "folder"),
+        offline=given["offline"],
+        nodes=nodes,
+    )
+
+
+def _there(word: str, flag: str, what: str) -> Path | None:
+    if not word:
+        return None
+    path = Path(word).expanduser().absolute()
+    if not (path.is_dir() if what == "folder" else path.is_file()):
+        raise UsageError(f"There is no {what} {word!r}.", tried=str(path), next_step=f"name one with {flag}")
+    return path
+
+
+def progress(app: App, given: Given, steps: Sequence[str], clock: Clock) -> Progress:
+    """The steps of a verb as its flags want them told; machines get the error as an object too."""
+    form = given.one_of("progress", FORMS)
+    app.machine = form == "json"
+    return Progress(app, "quiet" if given["quiet"] else form, steps, clock)
+
+
+def entry_of(book: Book, name: str) -> Entry:
+    """The cluster of that name; NoCluster where it is none of ours."""
+    check_page(book, name)
+    entry = book.find(name)
+    if entry is None:
+        raise _none(book, f"There is no cluster {name!r} of ours.", name)
+    return entry
+
+
+def ready(book: Book, name: str) -> Entry:
+    """One that was made to its end."""
+    entry = entry_of(book, name)
+    if entry.phase is not Phase.READY:
+        state = "made" if entry.phase is Phase.CREATING else "taken away"
+        raise ClusterError(
+            f"Cluster {name!r} was not {state} to the end.",
+            next_step=f"kubectl ctrl {down(name)} removes what is left of it, kubectl ctrl {up(name)} makes it anew",
+        )
+    return entry
+
+
+def only(book: Book) -> str:
+    """The one that is meant without a name: `ctrl`, or the only one; "" where there is none at all."""
+    found = names(book)
+    if DEFAULT in found:
+        return DEFAULT
+    if len(found) > 1:
+        raise UsageError("There are several clusters of ours.", next_step=f"name one of: {', '.join(found)}")
+    return found[0] if found else ""
+
+
+def names(book: Book) -> list[str]:
+    """Of all of them, also of those whose page cannot be read."""
+    return sorted({*(entry.name for entry in book.entries()), *(path.name for path in book.damaged())})
+
+
+def is_there(book: Book, name: str) -> bool:
+    return book.place(name).is_dir()
+
+
+def left(book: Book, name: str) -> str:
+    """What there is of it now, and the command that takes it away."""
+    entry = book.find(name)
+    if not is_there(book, name):
+        return f"nothing is left of cluster {name}"
+    if entry is not None and entry.phase is Phase.READY:
+        return f"cluster {name} stays; to take it away: kubectl ctrl {down(name)}"
+    return f"cluster {name} is not complete; to take away what is left: kubectl ctrl {down(name)}"
+
+
+def check_page(book: Book, name: str) -> None:
+    """Raise where the book has a page of that name that cannot be read: what it was about must not be guessed."""
+    place = book.place(name)
+    if book.find(name) is None and any(place.glob("cluster.json")):
+        raise ClusterError(
+            f"The page of cluster {name!r} cannot be read, so nobody knows what belongs to it.",
+            tried=str(place / "cluster.json"),
+            next_step=f"repair it, or end what runs of it (`kind delete cluster --name {name}`, or what runs out of "
+            f"that folder's bin) and remove {str(place)!r}",
+        )
+
+
+def up(name: str) -> str:
+    """The words that make it."""
+    return "up" if name == DEFAULT else f"up --name {name}"
+
+
+def down(name: str) -> str:
+    """The words that take it away."""
+    return "down" if name == DEFAULT else f"down {name}"
+
+
+def _none(book: Book, message: str, name: str) -> NoCluster:
+    found = names(book)
+    others = f"there are: {', '.join(found)}" if found else f"kubectl ctrl {up(name)} makes it"
+    return NoCluster(message, next_step=nearest(name, found) or others)

@@ -1,0 +1,114 @@
+"""What `down` does: nothing is left of a cluster of ours, and of what ran on it, but the recording."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from kubectl_ctrl.cli import background, ours, recordings, using
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.interrupts import cancellable
+from kubectl_ctrl.cli.narration import logging_to
+from kubectl_ctrl.cli.progress import Progress
+from kubectl_ctrl.clock import Clock, SystemClock
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.choosing import providers
+from kubectl_ctrl.clusters.making import held, removed
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.render.text import counted
+
+STEPS = ("controllers", "use", "cluster", "recording", "files")
+
+# Controllers may take so long to finish what is under way; what they work on is going anyway.
+_DRAIN = 5.0
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    return down(app, given, given.arguments)
+
+
+def down(app: App, given: Given, words: Sequence[str]) -> int:
+    """Take away the cluster that the words name, the one that is meant, or all of them."""
+    names = _names(app, given, words)
+    clock = SystemClock()
+    progress = ours.progress(app, given, STEPS, clock)
+    if not names:
+        progress.say("there is no cluster of ours")
+    return _end(app, names, progress, clock)
+
+
+def _names(app: App, given: Given, words: Sequence[str]) -> list[str]:
+    if given["all"]:
+        if words:
+            raise UsageError("--all and a name exclude each other.", next_step="kubectl ctrl down --help")
+        return ours.names(app.book)
+    if len(words) > 1:
+        raise UsageError("down takes one name.", next_step="kubectl ctrl down --all is for all of them")
+    name = words[0] if words else ours.only(app.book)
+    return [name] if name else []
+
+
+def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
+    """Take these away, one after the other; the exit code."""
+
+    async def work() -> None:
+        for name in names:
+            if not await taken_down(app, name, progress, clock):
+                progress.say(f"there is no cluster {name} of ours")
+
+    def stopping() -> None:
+        progress.say("stopping; Ctrl-C again ends at once")
+
+    def left() -> None:
+        for name in names:
+            if ours.is_there(app.book, name):
+                progress.say(f"cluster {name} is not taken away to its end: kubectl ctrl {ours.down(name)} goes on")
+
+    with logging_to(progress.stream, form="text", verbosity=app.verbosity):
+        code = asyncio.run(cancellable(work(), stopping=stopping, forced=left))
+    if code:
+        left()
+    return code
+
+
+async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> bool:
+    """Everything of the cluster of that name; False when the book has none. Whatever ended an earlier try is fine."""
+    if not ours.is_there(app.book, name):
+        app.book.place(name)
+        return False
+    async with held(app.book, name, clock, progress.say):
+        ours.check_page(app.book, name)
+        entry = app.book.find(name)
+        if entry is not None:
+            await _left(app, entry, progress, clock)
+        machine = ours.machine(app, clock)
+        with progress.step("cluster", f"cluster {name}" + (f" ({entry.provider})" if entry else "")) as step:
+            await removed(app.book, providers(machine), name, machine=machine, note=step.note)
+            step.text += " removed"
+        if entry is not None:
+            _tell(app, entry, progress, clock)
+        with progress.step("files", "files") as step:
+            app.book.remove(name)
+            step.text = "files removed; what was recorded stays"
+    return True
+
+
+async def _left(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:
+    """What runs on it, and what points to it."""
+    with progress.step("controllers", "controllers") as step:
+        ended = await background.ended(app, entry, _DRAIN, clock, step.note)
+        step.text = f"{counted(len(ended), 'controller')} ended" if ended else "no controller was running"
+    if not entry.used:
+        progress.skip("use", "--use was not asked for")
+        return
+    with progress.step("use", "your kubeconfig") as step:
+        step.text = await using.undo(app, entry, app.book)
+
+
+def _tell(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:
+    """The recording is told; one that cannot be written is no reason to keep a cluster."""
+    with progress.step("recording", "recording") as step:
+        trouble = recordings.cluster_deleted(app, entry, clock.now())
+        step.text = trouble or "recording told"

@@ -1,0 +1,206 @@
+"""`cluster`, `up` and `down` as far as they only look into the book, or refuse to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.cli import main as cli
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
+
+Captured = pytest.CaptureFixture[str]
+
+_PRODUCTION = """\
+apiVersion: v1
+kind: Config
+current-context: prod
+clusters: [{name: prod, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: prod, context: {cluster: prod, user: prod}}]
+users: [{name: prod, user: {token: none}}]
+"""
+
+
+@pytest.fixture(autouse=True)
+def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own, which points to a cluster that nobody may touch."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(_PRODUCTION)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    for name in ("STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    return path
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Book:
+    return Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+
+
+def add(book: Book, name: str, phase: Phase = Phase.READY) -> Entry:
+    """A page, as making a cluster leaves it."""
+    entry = Entry(
+        name=name,
+        provider="kwok",
+        phase=phase,
+        began=1_767_225_600.0,
+        folder=book.place(name),
+        context=f"kwok-{name}",
+        server="https://127.0.0.1:32764",
+        version="v1.36.3",
+    )
+    book.write(entry)
+    if phase is Phase.READY:
+        book.write_kubeconfig(entry, "kind: Config\n")
+    return entry
+
+
+def test_env_prints_the_line_for_the_shell(book: Book, capsys: Captured) -> None:
+    path = add(book, "ctrl").kubeconfig
+    assert cli.main(["cluster", "env"]) == 0
+    assert cli.main(["cluster", "env", "ctrl", "--shell", "fish"]) == 0
+    assert cli.main(["cluster", "env", "--shell=pwsh"]) == 0
+    assert capsys.readouterr() == (
+        f"export KUBECONFIG={path}\nset -gx KUBECONFIG '{path}'\n$env:KUBECONFIG = '{path}'\n",
+        "",
+    )
+
+
+def test_a_shell_reads_the_path_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    home = tmp_path / "it's $HOME"
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    path = str(add(Book(home / "kubectl-ctrl" / "clusters"), "ctrl").kubeconfig)
+    for shell in ("sh", "fish", "pwsh"):
+        cli.main(["cluster", "env", f"--shell={shell}"])
+    bash, fish, pwsh = capsys.readouterr().out.splitlines()
+    assert bash == "export KUBECONFIG='" + path.replace("'", "'\"'\"'") + "'"
+    assert fish == "set -gx KUBECONFIG '" + path.replace("'", "\\'") + "'"
+    assert pwsh == "$env:KUBECONFIG = '" + path.replace("'", "''") + "'"
+
+
+def test_kubeconfig_prints_its_content_or_where_it_lies(book: Book, capsys: Captured) -> None:
+    entry = add(book, "ctrl")
+    assert cli.main(["cluster", "kubeconfig"]) == 0
+    assert cli.main(["cluster", "kubeconfig", "ctrl", "--path"]) == 0
+    assert capsys.readouterr() == (f"kind: Config\n{entry.kubeconfig}\n", "")
+
+
+@pytest.mark.parametrize("words", [["env"], ["kubeconfig"], ["logs"], ["load", "mine:dev"], ["env", "two"]])
+def test_what_is_not_in_the_book_is_not_found(book: Book, capsys: Captured, words: list[str]) -> None:
+    assert cli.main(["cluster", *words]) == 4
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "error[CTRL-NO-CLUSTER]: There is no cluster" in told.err
+
+
+def test_the_only_one_is_meant_and_ctrl_among_several(book: Book, capsys: Captured) -> None:
+    add(book, "two")
+    assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
+    add(book, "one")
+    assert cli.main(["cluster", "kubeconfig", "--path"]) == 2
+    assert "next: name one of: one, two" in capsys.readouterr().err
+    add(book, "ctrl")
+    assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
+    assert capsys.readouterr().out.endswith("/ctrl/kubeconfig\n")
+
+
+def test_one_that_was_not_made_to_its_end_cannot_be_used(book: Book, capsys: Captured) -> None:
+    add(book, "two", Phase.CREATING)
+    assert cli.main(["cluster", "env"]) == 1
+    told = capsys.readouterr()
+    assert "Cluster 'two' was not made to the end." in told.err
+    assert (
+        "next: kubectl ctrl down two removes what is left of it, kubectl ctrl up --name two makes it anew" in told.err
+    )
+
+
+def test_the_list_says_how_each_stands(book: Book, capsys: Captured) -> None:
+    add(book, "ctrl")
+    add(book, "two", Phase.CREATING)
+    assert cli.main(["cluster", "list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME   PROVIDER   STATE        VERSION   CONTEXT",
+        "ctrl   kwok       absent       v1.36.3   kwok-ctrl",
+        "two    kwok       incomplete   v1.36.3   kwok-two",
+    ]
+    assert cli.main(["cluster", "list", "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["clusters"]
+    assert [(one["name"], one["state"], one["began"]) for one in found] == [
+        ("ctrl", "absent", "2026-01-01T00:00:00Z"),
+        ("two", "incomplete", "2026-01-01T00:00:00Z"),
+    ]
+    assert cli.main(["cluster", "list", "-o", "name"]) == 0
+    assert "two" in capsys.readouterr().out
+
+
+def test_of_no_clusters_the_list_is_empty(capsys: Captured) -> None:
+    assert cli.main(["cluster", "list"]) == 0
+    assert capsys.readouterr() == ("", "there is no cluster of ours\n")
+
+
+@pytest.mark.parametrize("words", [["down"], ["down", "ctrl"], ["up"], ["cluster", "env"], ["cluster", "delete"]])
+def test_a_page_that_cannot_be_read_is_named_and_nothing_is_guessed(
+    book: Book, capsys: Captured, words: list[str]
+) -> None:
+    page = add(book, "ctrl").folder / "cluster.json"
+    page.write_text("{")
+    assert cli.main(words) == 1
+    told = capsys.readouterr().err
+    assert "error[CTRL-CLUSTER]: The page of cluster 'ctrl' cannot be read" in told
+    assert f"tried: {page}" in told
+    assert page.read_text() == "{"
+
+
+@pytest.mark.parametrize("words", [["down"], ["down", "ctrl"], ["down", "--all"], ["cluster", "delete", "ctrl"]])
+def test_down_of_nothing_is_fine(tmp_path: Path, capsys: Captured, words: list[str]) -> None:
+    assert cli.main(words) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("there is no cluster")
+    assert not list((tmp_path / "state").rglob("*")), "It leaves no trace of having looked."
+
+
+def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> None:
+    add(book, "one")
+    add(book, "two")
+    assert cli.main(["down"]) == 2
+    assert "next: name one of: one, two" in capsys.readouterr().err
+    assert [entry.name for entry in book.entries()] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["up", "--detach", "--until-idle", "foo"], "--detach and --until-idle exclude each other."),
+        (["up", "--detach"], "--detach needs a controller."),
+        (["up", "--example"], "--example needs a controller."),
+        (["up", "--until-idle"], "--until-idle needs a controller."),
+        (["up", "foo", "--detach", "--timeout=1m"], "--timeout is for controllers in the foreground."),
+        (["up", "foo", "--timeout=0"], "Invalid value for --timeout: it must be more than nothing"),
+        (["up", "fooo"], "next: did you mean foo?"),
+        (["up", "--name", "A"], "'A' is not a name for a cluster."),
+        (["up", "--name", "a/../b"], "'a/../b' is not a name for a cluster."),
+        (["up", "--nodes=-1"], "Invalid value for --nodes"),
+        (["up", "--wait=0"], "Invalid value for --wait"),
+        (["up", "--config=none.yaml"], "There is no file 'none.yaml'."),
+        (["up", "--bin-dir=none"], "There is no folder 'none'."),
+        (["up", "--progress=loud"], "Invalid value for --progress: 'loud'."),
+        (["down", "a", "b"], "down takes one name."),
+        (["down", "a", "--all"], "--all and a name exclude each other."),
+        (["down", "../a"], "'../a' is not a name for a cluster."),
+        (["cluster"], "cluster needs to be told what to do."),
+        (["cluster", "creat"], "next: did you mean create?"),
+        (["cluster", "env", "--nodes=3"], "--nodes is for cluster create."),
+        (["cluster", "create", "a", "b"], "cluster create takes one name."),
+        (["cluster", "env", "--shell=tcsh"], "next: use one of: sh, fish, pwsh"),
+        (["cluster", "load"], "cluster load needs an image."),
+        (["cluster", "list", "a"], "cluster list takes no name."),
+    ],
+)
+def test_wrong_words_end_before_anything_is_touched(
+    tmp_path: Path, capsys: Captured, words: list[str], told: str
+) -> None:
+    assert cli.main(words) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
