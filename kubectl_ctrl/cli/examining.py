@@ -1,0 +1,85 @@
+"""What `doctor` does: looks at everything at once and tells it in a settled order, or mends it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubectl_ctrl.cli import leftovers, needed, ours, standing, tools, upkeep
+from kubectl_ctrl.cli.answers import document
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.checks import Check, benched, looked
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.fetching import RECIPES, fetched
+from kubectl_ctrl.cli.mending import Mended, mended
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.choosing import providers
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.diagnosis import Diagnosis, Group
+from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
+from kubectl_ctrl.render.style import Style
+
+_FORMS = ("text", "json", "yaml")
+
+CHECKS = (
+    Check(name="python", group=Group.MACHINE, look=tools.python),
+    Check(name="kubectl", group=Group.MACHINE, look=tools.kubectl),
+    Check(name="plugin", group=Group.MACHINE, look=tools.plugin),
+    Check(name="providers", group=Group.PROVIDERS, look=tools.providers),
+    Check(name="context", group=Group.CLUSTER, look=standing.context),
+    Check(name="guard", group=Group.CLUSTER, look=standing.permission, remote=True),
+    Check(name="skew", group=Group.CLUSTER, look=tools.skew, remote=True),
+    Check(name="controllers", group=Group.CONTROLLERS, look=needed.controllers, remote=True),
+    Check(name="crds", group=Group.CONTROLLERS, look=needed.stored, remote=True),
+    Check(name="machine", group=Group.LEFTOVERS, look=leftovers.machine),
+    Check(name="cluster", group=Group.LEFTOVERS, look=leftovers.cluster, remote=True),
+    Check(name="recording", group=Group.RECORDINGS, look=upkeep.recording),
+)
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    form = given.one_of("output", _FORMS)
+    for flag in ("yes", "allow_context"):
+        if given[flag] and not given["fix"]:
+            raise UsageError(f"--{flag.replace('_', '-')} is for doctor --fix.", next_step="kubectl ctrl doctor --help")
+    if not given["fix"]:
+        if given.arguments:
+            raise UsageError("doctor takes a name with --fix alone.", next_step="kubectl ctrl doctor --help")
+        found = asyncio.run(_examined(app, given))
+        _answer(app, found, form)
+        return found.code
+    if given.arguments:
+        return asyncio.run(fetched(app, given, _recipe(given)))
+    done = asyncio.run(_mended(app, given))
+    _answer(app, done.diagnosis, form)
+    if done.refused is not None:
+        raise done.refused
+    return done.code
+
+
+def _recipe(given: Given) -> str:
+    [name, *more] = given.arguments
+    if more or name not in RECIPES:
+        raise UsageError(f"doctor --fix gets {', '.join(RECIPES)}, one at a time.", next_step="name one of them")
+    return name
+
+
+async def _examined(app: App, given: Given) -> Diagnosis:
+    clock = SystemClock()
+    async with benched(app, given, clock, providers(ours.machine(app, clock))) as bench:
+        return Diagnosis(at=clock.now(), told=await looked(CHECKS, bench))
+
+
+async def _mended(app: App, given: Given) -> Mended:
+    clock = SystemClock()
+    async with benched(app, given, clock, providers(ours.machine(app, clock))) as bench:
+        return await mended(bench)
+
+
+def _answer(app: App, found: Diagnosis, form: str) -> None:
+    if form != "text":
+        app.answer(document(diagnosis_json(found), form))
+        return
+    style = Style(width=app.width, color=app.color, unicode=app.unicode)
+    lines = diagnosis_lines(found, style)
+    app.answer("\n".join(lines) if lines else "Nothing is left that could be mended.")

@@ -1,0 +1,330 @@
+"""What is left of us where nothing should be: on this machine and on the cluster, each with what takes it away.
+
+`doctor` tells of it, and `doctor --fix` does it. What may still be somebody's is left to a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shlex
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kubectl_ctrl.cli import background, ending, holder, ours, recordings, runlock, takingdown, unattended, using
+from kubectl_ctrl.cli.checks import Bench, Reached, ok, warn
+from kubectl_ctrl.cli.ending import Live
+from kubectl_ctrl.cli.places import leases_of, look
+from kubectl_ctrl.cli.progress import Progress
+from kubectl_ctrl.cli.takeover import Repair, by_hand, repair_of, repairs
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import DeleteOptions, ListQuery
+from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.processes import called_with
+from kubectl_ctrl.clusters.provider import Life
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import ClusterError, CtrlError, Forbidden, NotFound, UsageError
+from kubectl_ctrl.install.ours import MANAGED_BY, NAME, US
+from kubectl_ctrl.model.diagnosis import Line
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.objects import Obj, labels_of, name_of, namespace_of, uid_of, version_of
+from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, Resource
+
+_OURS = f"{MANAGED_BY}={US}"
+_WEBHOOKS = tuple(
+    Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
+    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+)
+# A Lease that stood still for so much longer than it lasts is over, however wrong our clock is.
+_LONG_PAST = 600.0
+# Seconds for a controller to finish what is under way, on a cluster that is gone.
+_DRAIN = 5.0
+
+# Takes it away; gives what was done, as a clause.
+Mend = Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """One thing that is left, and how it goes; without `mend` only by hand."""
+
+    check: str
+    text: str
+    command: str = ""
+    advice: str = ""
+    mend: Mend | None = field(default=None, repr=False)
+    destroys: bool = False  # something that a person may want to see first
+    remote: bool = False  # what takes it away changes a cluster
+
+    @property
+    def line(self) -> Line:
+        return warn(self.check, self.text, advice=self.advice, command=self.command)
+
+
+async def machine(bench: Bench) -> Sequence[Line]:
+    found = await left_here(bench)
+    return [one.line for one in found] or [ok("machine", "nothing is left behind on this machine")]
+
+
+async def cluster(bench: Bench) -> Sequence[Line]:
+    found = await left_there(bench, await bench.reach.reached())
+    return [one.line for one in found] or [ok("cluster", "nothing is left behind on the cluster")]
+
+
+# On this machine.
+
+
+async def left_here(bench: Bench) -> list[Leftover]:
+    book = bench.app.book
+    known = await asyncio.gather(*(_entry(bench, entry) for entry in book.entries()))
+    return [
+        *(one for one in known if one is not None),
+        *_pages(bench),
+        *_locks(book),
+        *_processes(bench),
+        *_kubeconfig_locks(bench),
+    ]
+
+
+async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
+    """A cluster that is not all there, and that no process is changing right now."""
+    if _changing(bench.app.book, entry.name):
+        return None
+    head = f"cluster {entry.name} ({entry.provider})"
+    if entry.phase is Phase.CREATING:
+        return _cluster(bench, entry.name, f"{head} was not made to the end")
+    if entry.phase is Phase.DELETING:
+        return _cluster(bench, entry.name, f"{head} was not taken away to the end")
+    provider = bench.providers.get(entry.provider)
+    life = await provider.life(entry) if provider else Life.RUNNING
+    if life in (Life.ABSENT, Life.PARTIAL):
+        state = "is gone, and files of it are left" if life is Life.ABSENT else "has lost parts of it"
+        return _cluster(bench, entry.name, f"{head} {state}")
+    if life is Life.STOPPED:
+        command = f"kubectl ctrl {ours.up(entry.name)}"
+        return Leftover(check="clusters", text=f"{head} is stopped; this starts it again", command=command)
+    return None
+
+
+def _cluster(bench: Bench, name: str, text: str) -> Leftover:
+    async def taken_down() -> str:
+        progress = Progress(bench.app, "none", takingdown.STEPS, bench.clock)
+        await takingdown.taken_down(bench.app, name, progress, bench.clock)
+        return f"cluster {name} is taken away"
+
+    command = f"kubectl ctrl {ours.down(name)}"
+    return Leftover(check="clusters", text=text, command=command, mend=taken_down, destroys=True)
+
+
+def _pages(bench: Bench) -> Iterable[Leftover]:
+    """Folders of clusters whose page cannot be read, unless one is being written right now."""
+    for path in bench.app.book.damaged():
+        if _changing(bench.app.book, path.name):
+            continue
+        text = f"{path} says of no cluster that it is its folder"
+        try:
+            ours.check_page(bench.app.book, path.name)
+        except UsageError:
+            yield Leftover(check="clusters", text=text, command=shlex.join(["rm", "-r", str(path)]))
+        except ClusterError as error:
+            yield Leftover(check="clusters", text=error.message.rstrip("."), advice=error.next_step)
+        else:
+            yield _cluster(bench, path.name, text)
+
+
+def _locks(book: Book) -> Iterable[Leftover]:
+    """What a killed process left; a lock goes with its holder, and the file does not."""
+    for path in sorted(book.folder.glob("*.lock")):
+        if not _is_free(path):
+            continue
+
+        async def removed(name: str = path.stem) -> str:
+            with book.locked(name):
+                return f"the lock file of cluster {name} is removed"
+
+        command = shlex.join(["rm", str(path)])
+        yield Leftover(check="locks", text=f"nobody holds the lock file {path}", command=command, mend=removed)
+
+
+def _changing(book: Book, name: str) -> bool:
+    path = book.folder / f"{name}.lock"
+    return path.exists() and not _is_free(path)
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nobody holds the lock; without leaving a trace, as taking it would."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _processes(bench: Bench) -> Iterable[Leftover]:
+    """Controllers that run on for a cluster of ours that is gone."""
+    for live in _astray(bench):
+
+        async def ended(pid: int = live.pid) -> str:
+            def found() -> list[Live]:
+                return [one for one in _astray(bench) if one.pid == pid]
+
+            await ending.ended(found, _DRAIN, bench.clock, bench.app.narrate, kill=True)
+            return "it has ended"
+
+        text = f"{live} runs on for a cluster of ours that is gone"
+        yield Leftover(check="processes", text=text, command=f"kill {live.pid}", mend=ended)
+
+
+def _astray(bench: Bench) -> list[Live]:
+    """Those whose run tells a cluster that was deleted, and those that write a log for one that is not in the book."""
+    book, runners = bench.app.book, runlock.runners(bench.app.state_dir)
+    gone = _deleted(bench) if runners else frozenset()
+    named = {one.pid: one.controllers for one in runners}
+    lost = {one.pid for one in runners if one.cluster in gone and holder.is_here(one.holder)}
+    lost |= set(called_with(unattended.__name__, f"{book.folder}{os.sep}"))
+    known = {pid for entry in book.entries() for pid in background.starting(entry)}
+    return [Live(pid=pid, controllers=named.get(pid, ("a controller",))) for pid in sorted(lost - known)]
+
+
+def _deleted(bench: Bench) -> frozenset[str]:
+    """The clusters of ours that were deleted, as recordings know them."""
+    try:
+        with recordings.opened(recordings.path(bench.app), bench.clock.now()) as recording:
+            return frozenset(one.key for one in recording.clusters() if one.ended is not None)
+    except CtrlError:
+        return frozenset()
+
+
+def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
+    for lock in using.stale_locks(bench.app):
+
+        async def removed(path: Path = lock.path) -> str:
+            return _removed(path)
+
+        text = f"{lock.path} keeps everybody from changing the kubeconfig, for {format_duration(round(lock.age))} now"
+        command = shlex.join(["rm", str(lock.path)])
+        yield Leftover(check="kubeconfig", text=text, command=command, mend=removed, destroys=True)
+
+
+def _removed(path: Path) -> str:
+    path.unlink(missing_ok=True)
+    return f"{path} is removed"
+
+
+# On the cluster.
+
+
+async def left_there(bench: Bench, there: Reached) -> list[Leftover]:
+    parts = await asyncio.gather(_takeovers(bench, there), _leases(there), _webhooks(bench, there))
+    return [one for part in parts for one in part]
+
+
+async def _takeovers(bench: Bench, there: Reached) -> list[Leftover]:
+    running = {runner.holder for runner in runlock.runners(bench.app.state_dir)}
+    found = await _taken(there.client)
+    return [_scar(there, repair) for repair in found if not repair.goes_on(running)]
+
+
+async def _taken(client: Client) -> list[Repair]:
+    try:
+        listed = await client.list(DEPLOYMENTS, ListQuery(labels=_OURS))
+    except Forbidden:
+        return await repairs(client, list(BUNDLED))
+    return [repair for one in listed.items if (repair := repair_of(one))]
+
+
+def _scar(there: Reached, repair: Repair) -> Leftover:
+    taken = repair.taken
+    command = by_hand(taken.ref, taken.replicas, there.resolved.context)
+
+    async def restored() -> str:
+        count = await repair.restore(there.client)
+        return f"{taken.ref} is gone, or restored by somebody" if count is None else f"{taken.ref} is back at {count}"
+
+    if repair.certain:
+        return Leftover(check="takeovers", text=repair.text.rstrip("."), command=command, mend=restored, remote=True)
+    return Leftover(
+        check="takeovers", text=taken.text, advice="that run may go on; if it is gone for sure:", command=command
+    )
+
+
+async def _leases(there: Reached) -> list[Leftover]:
+    """Those whose holder is gone: it was killed, or nobody renewed it for long."""
+    try:
+        found = (await there.client.list(LEASES, ListQuery(labels=_OURS))).items
+    except Forbidden:
+        seen = await asyncio.gather(*(leases_of(there.client, name) for name in BUNDLED))
+        found = [one for objects in seen for one in objects.objects]
+    now = there.client.clock.now()
+    return [_lease(there, one, why) for one in found if (why := _over(one, now))]
+
+
+def _over(lease: Obj, now: float) -> str:
+    """Why its holder is gone; "" where it may live, or where there is none."""
+    spec = lease.get("spec") or {}
+    who = str(spec.get("holderIdentity") or "")
+    if not who:
+        return ""
+    if holder.is_dead(who):
+        return f"process {holder.pid_of(who)} on this machine, which is gone"
+    try:
+        silent = now - parse_rfc3339(str(spec.get("renewTime")))
+    except ValueError:
+        return ""
+    if silent < float(spec.get("leaseDurationSeconds") or 0) + _LONG_PAST:
+        return ""
+    return f"{who}, which has not renewed it for {format_duration(round(silent))}"
+
+
+def _lease(there: Reached, lease: Obj, why: str) -> Leftover:
+    name, space = name_of(lease), namespace_of(lease)
+
+    async def deleted() -> str:
+        options = DeleteOptions(uid=uid_of(lease), version=version_of(lease))
+        await there.client.delete(LEASES.ref(name, space), options)
+        return f"Lease {space}/{name} is deleted"
+
+    command = shlex.join([*_kubectl(there), "delete", "lease", name, "--namespace", space])
+    text = f"Lease {space}/{name} is held by {why}"
+    return Leftover(check="leases", text=text, command=command, mend=deleted, remote=True)
+
+
+async def _webhooks(bench: Bench, there: Reached) -> list[Leftover]:
+    """Configurations with our label whose controller nobody runs: the server asks where nobody answers."""
+    left: list[Leftover] = []
+    for resource in _WEBHOOKS:
+        try:
+            found = (await there.client.list(resource, ListQuery(labels=_OURS))).items
+        except (Forbidden, NotFound):
+            continue
+        for one in found:
+            controller = labels_of(one).get(NAME, "")
+            seen = await look(there.client, state_dir=bench.app.state_dir, cluster=there.cluster, name=controller)
+            if not seen.places and not seen.unseen:
+                left.append(_webhook(there, resource, one, controller))
+    return left
+
+
+def _webhook(there: Reached, resource: Resource, obj: Obj, controller: str) -> Leftover:
+    name = name_of(obj)
+
+    async def deleted() -> str:
+        await there.client.delete(resource.ref(name), DeleteOptions(uid=uid_of(obj), version=version_of(obj)))
+        return f"{resource.kind} {name} is deleted"
+
+    command = shlex.join([*_kubectl(there), "delete", resource.full_name, name])
+    text = f"{resource.kind} {name} is there, and nobody runs {controller or 'what answers it'}"
+    return Leftover(check="webhooks", text=text, command=command, mend=deleted, destroys=True, remote=True)
+
+
+def _kubectl(there: Reached) -> list[str]:
+    return ["kubectl", *(["--context", there.resolved.context] if there.resolved.context else [])]

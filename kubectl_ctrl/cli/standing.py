@@ -1,0 +1,74 @@
+"""What `doctor` says of the cluster that is meant: whether it answers, as whom we are there, what may be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubectl_ctrl.cli import guard
+from kubectl_ctrl.cli.checks import Bench, Reached, fail, info, ok, split
+from kubectl_ctrl.client import kubefiles
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.errors import ConfigError, CtrlError
+from kubectl_ctrl.model.diagnosis import Line
+
+# Of these each alone says which cluster is meant.
+_POINTERS = ("context", "cluster", "server", "user")
+
+
+async def context(bench: Bench) -> Sequence[Line]:
+    """A machine without any cluster is as it should be, as long as one can be made."""
+    try:
+        there = await bench.reach.reached()
+    except CtrlError as error:
+        if isinstance(error, ConfigError) and _means_nothing(bench):
+            return (await _nothing(bench),)
+        return (_unreached(error),)
+    who = f", and knows us as {there.user}" if there.user else ""
+    return (ok("context", f"{_named(there.resolved)} answers at {there.resolved.server} ({there.version}){who}"),)
+
+
+def _unreached(error: CtrlError) -> Line:
+    """Whatever keeps us from the cluster has the exit code of a cluster that is not reached."""
+    what = error.message.rstrip(".") + (f" ({error.tried})" if error.tried else "")
+    advice, command = split(error.next_step)
+    return fail("context", what, code=3, advice=advice, command=command or ("" if advice else "kubectl config view"))
+
+
+def _means_nothing(bench: Bench) -> bool:
+    """Whether neither flags nor files name a cluster at all, rather than a wrong one."""
+    if any(bench.given[name] for name in _POINTERS):
+        return False
+    try:
+        merged = kubefiles.read(bench.given["kubeconfig"], bench.app.environ, bench.app.home)
+    except ConfigError:
+        return False
+    return not merged.current_context
+
+
+async def _nothing(bench: Bench) -> Line:
+    text = "no cluster is meant: there is no current-context"
+    if any(one.usable for one in (await bench.fitness()).values()):
+        return info("context", text, command="kubectl ctrl up")
+    return info("context", text, advice="point KUBECONFIG to a kubeconfig, or set a current-context in it")
+
+
+async def permission(bench: Bench) -> Sequence[Line]:
+    """Whether the guard lets verbs change it: for information, whichever it is."""
+    there = await bench.reach.reached()
+    return (info("guard", _freedom(bench, there)),)
+
+
+def _freedom(bench: Bench, there: Reached) -> str:
+    resolved, name = there.resolved, guard.context_name(there.resolved)
+    if guard.is_ours(resolved, bench.app.book):
+        return "it may be changed: we made it"
+    if guard.is_local(resolved):
+        return "it may be changed: its name and its server are a local cluster's"
+    standing = guard.standing_list(bench.app.config_file)
+    if guard.Allowed(name, resolved.server) in standing:
+        return f"it may be changed: {bench.app.config_file} allows it"
+    return f"verbs leave it alone unless they are told --allow-context {name}"
+
+
+def _named(resolved: Resolved) -> str:
+    return f"context {resolved.context}" if resolved.context else guard.context_name(resolved)

@@ -1,0 +1,185 @@
+"""What `doctor` looks at, as its tests lay it out: programs that stand in for real ones, and a cluster in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.checks import Bench, Reach, Reached
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.doctor import VERB
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.provider import Fitness, Life, Made, Note, Wish
+from kubectl_ctrl.model.diagnosis import Line
+from kubectl_ctrl.testing.answers import answer
+from kubectl_ctrl.testing.faults import Match
+from kubectl_ctrl.testing.loop import run_virtual
+from kubectl_ctrl.testing.stage import Stage
+
+REVIEWS = "/apis/authorization.k8s.io/v1/self*reviews"
+ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+
+
+def kubeconfig(server: str, *, context: str = "kind-ctrl") -> str:
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": context,
+            "contexts": [{"name": context, "context": {"cluster": "c", "user": "u", "namespace": "apps"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+        }
+    )
+
+
+def program(folder: Path, name: str, script: str) -> Path:
+    """A program of that name, as a script for sh."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+class Toy:
+    """A provider whose clusters are as a test says."""
+
+    def __init__(self, name: str, fitness: Fitness, lives: Mapping[str, Life] | None = None) -> None:
+        self.name = name
+        self.lives = dict(lives or {})
+        self._fitness = fitness
+
+    async def fitness(self, wish: Wish) -> Fitness:
+        return self._fitness
+
+    async def foreign(self, name: str) -> str:
+        return ""
+
+    async def life(self, entry: Entry) -> Life:
+        return self.lives.get(entry.name, Life.ABSENT)
+
+    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
+        raise NotImplementedError
+
+    async def start(self, entry: Entry, note: Note) -> None:
+        raise NotImplementedError
+
+    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+        raise NotImplementedError
+
+    async def logs(self, entry: Entry, folder: Path) -> None:
+        raise NotImplementedError
+
+    async def delete(self, entry: Entry, note: Note) -> None:
+        self.lives[entry.name] = Life.ABSENT
+
+
+ABLE = Fitness(usable=True, text="toy v1 with a box")
+UNABLE = Fitness(
+    usable=False, text="nothing answers", next_step="start a box", missing={"box": "not installed", "lid": "not there"}
+)
+
+
+def app(folder: Path, **environ: str) -> App:
+    """A process of a user whose home and state are that folder."""
+    return App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(folder), "PATH": "", **environ})
+
+
+def given(*words: str) -> Given:
+    found = VERB.parse(words, {})
+    assert found is not None
+    return found
+
+
+Look = Callable[[Bench], Coroutine[Any, Any, Sequence[Line]]]
+
+
+class Layout:
+    """A bench on a stage; `resolved` is what the kubeconfig means."""
+
+    def __init__(self, stage: Stage, folder: Path, *words: str, version: str = "v1.36.3", **environ: str) -> None:
+        self.stage = stage
+        self.folder = folder
+        path = folder / "kubeconfig"
+        if not path.exists():
+            path.write_text(kubeconfig("https://127.0.0.1:6443"))
+        self.app = app(folder, KUBECONFIG=str(path), **environ)
+        self.given = given(*words)
+        self.version = version
+        self.providers: dict[str, Toy] = {"toy": Toy("toy", ABLE)}
+        self.reachable: BaseException | None = None
+
+    @property
+    def reached(self) -> Reached:
+        return Reached(
+            client=self.stage.client(),
+            resolved=load(ConfigFlags(), self.app.environ, self.folder),
+            cluster="c",
+            user="jane",
+            version=self.version,
+        )
+
+    def grant(self, *rules: Mapping[str, Any], incomplete: bool = False) -> None:
+        """What the server says that we may do."""
+        status = {"resourceRules": list(rules), "nonResourceRules": [], "incomplete": incomplete}
+        body = {"kind": "SelfSubjectRulesReview", "apiVersion": "authorization.k8s.io/v1", "status": status}
+        rule = Match(path="/apis/authorization.k8s.io/v1/selfsubjectrulesreviews")
+        self.stage.server.faults.answer(rule, answer(body, 201), times=None)
+
+    def allow(self, allowed: Callable[[Mapping[str, Any]], bool]) -> None:
+        """What it says of each single right."""
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        for may in (True, False):
+            body = {"kind": "SelfSubjectAccessReview", "status": {"allowed": may}}
+            rule = Match(
+                path=path,
+                when=lambda request, may=may: (  # type: ignore[misc]
+                    allowed(json.loads(request.body or b"{}")["spec"]["resourceAttributes"]) is may
+                ),
+            )
+            self.stage.server.faults.answer(rule, answer(body, 201), times=None)
+
+    async def see(self, look: Look) -> list[Line]:
+        """What a check says of it."""
+        return list(await look(await self.bench()))
+
+    async def bench(self) -> Bench:
+        async def reached() -> Reached:
+            if self.reachable is not None:
+                raise self.reachable
+            return self.reached
+
+        fits = {name: asyncio.create_task(one.fitness(Wish())) for name, one in self.providers.items()}
+        task = asyncio.create_task(reached())
+        await asyncio.gather(task, return_exceptions=True)
+        return Bench(
+            app=self.app,
+            given=self.given,
+            clock=SystemClock(),
+            providers=self.providers,
+            fits=fits,
+            reach=Reach(task),
+        )
+
+
+def laid_out(play: Callable[[Layout], Coroutine[Any, Any, None]], folder: Path, *words: str, **environ: str) -> None:
+    """Play it on virtual time."""
+
+    async def whole() -> None:
+        await play(Layout(Stage(), folder, *words, **environ))
+
+    run_virtual(whole)
+
+
+def told(lines: Sequence[Line]) -> list[tuple[str, str]]:
+    return [(line.mark.value, line.text) for line in lines]
