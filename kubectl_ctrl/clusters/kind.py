@@ -1,0 +1,391 @@
+"""kind: nodes that are containers. A real kubelet, pods that run, images of the local runtime.
+
+kind is asked to make a cluster, to load images and to export logs. Taking it away is done by the ids of its
+containers: kind goes by name, and the name may be somebody else's by then. What is needed to find the cluster again
+is written down before kind begins: which runtime, which daemon, and what was there already.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from kubectl_ctrl.client.words import plain
+from kubectl_ctrl.clusters import kindfiles, kindsays, processes, programs, runtimes
+from kubectl_ctrl.clusters.book import Entry, Phase, checked_name
+from kubectl_ctrl.clusters.kindfiles import Page
+from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish
+from kubectl_ctrl.clusters.runtimes import CHOICE, Node, Runtime
+from kubectl_ctrl.errors import (
+    ClusterError,
+    CtrlError,
+    PrerequisiteMissing,
+    ProgramFailed,
+    Refused,
+    TimedOut,
+)
+from kubectl_ctrl.exec import Output, run
+from kubectl_ctrl.model.conditions import find, is_true
+from kubectl_ctrl.model.objects import Obj, name_of
+
+# Node images from this one on do not work with older ones.
+_LEAST = (0, 20)
+_NODES = "nodes"  # the note that has the ids of the nodes
+_NETWORKS = {"docker": "KIND_EXPERIMENTAL_DOCKER_NETWORK", "podman": "KIND_EXPERIMENTAL_PODMAN_NETWORK"}
+
+_QUICK = 10.0
+_PULLING = 1200.0  # seconds that a node image may take to come
+_LOADING = 900.0
+_EXPORTING = 300.0
+# A daemon goes on with what it was asked by a client that was killed: so long it may take for a node to appear.
+_SETTLING = 2.0
+_PACE = 0.25
+_MOST_NAMES = 3  # that a note has
+
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*")
+
+
+class Kind:
+    """Makes clusters with kind."""
+
+    name = "kind"
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def __repr__(self) -> str:
+        return f"Kind({runtimes.pointers(self._machine.environ)})"
+
+    async def fitness(self, wish: Wish) -> Fitness:
+        missing = await runtimes.lacks(self._machine.environ)
+        try:
+            version = (await self._program(wish))[1]
+            runtime = await self._runtime(self._machine.environ)
+            daemon = await runtime.daemon()
+        except CtrlError as error:
+            return Fitness(usable=False, text=_clause(error), next_step=error.next_step, missing=missing)
+        lack = runtime.too_old(daemon.version) or await _offline_lack(runtime, wish)
+        text = lack or f"kind v{version} with {runtime.name} {daemon.version}"
+        next_step = f"name an image that is here with --image (see `{runtime.name} images`), or use --provider kwok"
+        return Fitness(usable=not lack, text=text, next_step=next_step if lack else "", missing=missing)
+
+    async def foreign(self, name: str) -> str:
+        runtime = await runtimes.detected(self._machine.environ)
+        if runtime is None:
+            return ""
+        there = await runtime.nodes(name) or await runtime.named(f"{name}-control-plane")
+        return _taken(runtime, there) if there else ""
+
+    async def life(self, entry: Entry) -> Life:
+        page = kindfiles.page_of(entry)
+        if page is None:
+            return Life.ABSENT
+        ours = await self._ours(entry, page, await self._runtime_of(page))
+        known = entry.notes.get(_NODES, "").split()
+        if not ours:
+            return Life.ABSENT
+        if entry.phase is not Phase.READY or len(ours) < len(known) or any(node.state == "dead" for node in ours):
+            return Life.PARTIAL
+        return Life.RUNNING if all(node.state == "running" for node in ours) else Life.STOPPED
+
+    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
+        checked_name(entry.name)
+        kindfiles.checked(wish)
+        file, _ = await self._program(wish)
+        runtime = await self._runtime(self._machine.environ)
+        page = await self._begun(entry, runtime, file)
+        try:
+            await self._created(entry, wish, page, note)
+            return await self._made(entry, page, runtime)
+        except Refused:
+            # Somebody was quicker: none of what has that name is ours.
+            (entry.folder / kindfiles.NAME).unlink()
+            raise
+        except BaseException as error:
+            if not wish.keep_on_failure:
+                with suppress(PrerequisiteMissing, ClusterError):  # its page stays, so the next one finds what does
+                    await self._taken_away(entry, page, runtime, note, settle=not isinstance(error, CtrlError))
+            raise
+
+    async def start(self, entry: Entry, note: Note) -> None:
+        page = self._known(entry)
+        runtime = await self._runtime_of(page)
+        ours = await self._ours(entry, page, runtime)
+        note(f"starting {_names(ours)}")
+        await runtime.start(ours)
+
+    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+        page = self._known(entry)
+        runtime = await self._runtime_of(page)
+        await runtime.daemon()  # without it, kind says that the image is not there
+        archives = [image for image in images if kindfiles.is_archive(image)]
+        named = [kindfiles.checked_image(image) for image in images if image not in archives]
+        for image in named:
+            if not await runtime.has_image(image):
+                raise kindsays.no_image(image, runtime.name)
+        if named and runtime.name == "docker":
+            await self._loaded(entry, page, "docker-image", named)
+        for image in named if runtime.name != "docker" else ():
+            # kind would ask docker for it, whichever runtime it uses.
+            archive = kindfiles.scratch(entry) / "image.tar"
+            await runtime.save(image, archive)
+            await self._loaded(entry, page, "image-archive", [str(archive)])
+            archive.unlink()
+        if archives:
+            await self._loaded(entry, page, "image-archive", archives)
+
+    async def _loaded(self, entry: Entry, page: Page, how: str, what: Sequence[str]) -> None:
+        argv = ["load", how, "--name", entry.name, "--", *what]
+        output = await self._kind(entry, page, argv, timeout=_LOADING)
+        if output.code != 0:
+            raise kindsays.failure(output, "could not load the images", entry.name, page.runtime)
+
+    async def logs(self, entry: Entry, folder: Path) -> None:
+        page = self._known(entry)
+        await (await self._runtime_of(page)).daemon()
+        argv = ["export", "logs", "--name", entry.name, "--", str(folder)]
+        output = await self._kind(entry, page, argv, timeout=_EXPORTING)
+        # Of a stopped node it exports what can be had, and fails all the same.
+        if output.code != 0 and not kindfiles.filled(folder):
+            raise kindsays.failure(output, "could not export the logs", entry.name, page.runtime)
+
+    async def delete(self, entry: Entry, note: Note) -> None:
+        # A kind that outlived us would go on making what is taken away here.
+        disturbed = bool(await processes.running(entry.folder))
+        await processes.ended(entry.folder, self._machine.clock)
+        page = kindfiles.page_of(entry)
+        if page is not None:
+            await self._taken_away(entry, page, await self._runtime_of(page), note, settle=disturbed)
+
+    # Making.
+
+    async def _begun(self, entry: Entry, runtime: Runtime, file: Path) -> Page:
+        """The page, written before kind begins; Refused where there are nodes of that name already."""
+        daemon = await runtime.daemon()
+        if too_old := runtime.too_old(daemon.version):
+            raise PrerequisiteMissing(f"{too_old}.", next_step=f"update {runtime.name}")
+        if there := await runtime.nodes(entry.name):
+            raise Refused(
+                f"The name {entry.name!r} is taken: {_taken(runtime, there)}.",
+                next_step="choose another --name: what is not ours is not touched",
+            )
+        network = self._machine.environ.get(_NETWORKS.get(runtime.name, ""), "") or "kind"
+        page = Page(
+            runtime=runtime.name,
+            daemon=daemon.id,
+            since=int(daemon.now or self._machine.clock.now()),
+            network=network,
+            network_before=await runtime.network(network),
+            environ=runtimes.pointers(self._machine.environ),
+            program=str(file),
+        )
+        page = replace(page, network_ours=not page.network_before or kindfiles.made_by_a_sibling(entry, page))
+        kindfiles.write(entry, page)
+        return page
+
+    async def _created(self, entry: Entry, wish: Wish, page: Page, note: Note) -> None:
+        shutil.rmtree(kindfiles.scratch(entry))  # with a kubeconfig of before, and a lock on it
+        own = kindfiles.scratch(entry) / "kubeconfig"
+        argv = ["create", "cluster", "--name", entry.name, "--kubeconfig", str(own)]
+        argv += ["--wait", f"{max(wish.wait, 0):.0f}s"]
+        argv += [f"--image={kindfiles.checked_image(wish.image)}"] if wish.image else []
+        argv += [f"--config={config}"] if (config := kindfiles.config_for(entry, wish)) else []
+        argv += ["--retain"] if wish.keep_on_failure else []
+
+        def heard(line: str) -> None:
+            if told := kindsays.progress(line):
+                note(told)
+
+        output = await self._kind(entry, page, argv, timeout=wish.wait + _PULLING, heard=heard)
+        if output.code != 0:
+            what = f"could not make cluster {entry.name!r}"
+            raise kindsays.failure(output, what, entry.name, page.runtime, wish.config)
+        if kindsays.WAITED_IN_VAIN in output.stderr:
+            raise await self._waited_in_vain(entry, wish, page)
+
+    async def _made(self, entry: Entry, page: Page, runtime: Runtime) -> Made:
+        ours = await self._ours(entry, page, runtime)
+        control = next((node for node in ours if node.role == "control-plane"), None)
+        if control is None:
+            raise ClusterError(f"kind made cluster {entry.name!r} without a control plane.", next_step="run it again")
+        if not page.network_before:
+            # From now on it is known by its id, which clusters of ours that come later can ask for.
+            kindfiles.write(entry, replace(page, network_before=await runtime.network(page.network)))
+        own = kindfiles.own_kubeconfig(entry)
+        made = Made(
+            context=f"kind-{entry.name}",
+            kubeconfig=own.read_text(),
+            version=(await runtime.inside(control, "cat", "/kind/version")).strip(),
+            notes={_NODES: " ".join(node.id for node in ours), kindfiles.RUNTIME: runtime.name},
+        )
+        own.unlink()
+        return made
+
+    async def _waited_in_vain(self, entry: Entry, wish: Wish, page: Page) -> TimedOut:
+        """kind ends with 0 then; which nodes were not Ready it does not say."""
+        runtime = await self._runtime_of(page)
+        late = "its control plane"
+        with suppress(CtrlError, ValueError, StopIteration):
+            node = next(each for each in await self._ours(entry, page, runtime) if each.role == "control-plane")
+            command = ("kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "get", "nodes", "--output=json")
+            told = json.loads(await runtime.inside(node, *command))["items"]
+            late = ", ".join(_why_not(each) for each in told if not is_true(each, "Ready")) or late
+        return TimedOut(
+            f"Cluster {entry.name!r} was not Ready after {wish.wait:g} s: {late}.",
+            tried=f"kind create cluster --name {entry.name} --wait {wish.wait:g}s",
+            next_step="give it a longer --wait, or --keep-on-failure to look into it",
+        )
+
+    # Taking away.
+
+    async def _taken_away(self, entry: Entry, page: Page, runtime: Runtime, note: Note, *, settle: bool = True) -> None:
+        """Nodes with their volumes, and the network when it came with ours and nobody uses it."""
+        clock = self._machine.clock
+        end = clock.elapsed() + (_SETTLING if settle else 0.0)
+        while True:
+            if ours := await self._ours(entry, page, runtime):
+                note(f"removing {_names(ours)}")
+                await self._removed(runtime, ours)
+            elif clock.elapsed() >= end:
+                break
+            await clock.sleep(_PACE)
+        network = await runtime.network(page.network) if page.network_ours else ""
+        if network and page.network_before in ("", network) and await runtime.drop_network(network):
+            note(f"removed network {page.network}")
+        kindfiles.own_kubeconfig(entry).unlink(missing_ok=True)
+
+    async def _removed(self, runtime: Runtime, nodes: Sequence[Node]) -> None:
+        try:
+            await runtime.remove(nodes)
+        except ClusterError as error:
+            if "did not receive an exit event" not in error.output or not runtimes.thaw(nodes):
+                raise
+            await runtime.remove(nodes)
+
+    async def _ours(self, entry: Entry, page: Page, runtime: Runtime) -> tuple[Node, ...]:
+        """Of the nodes of that name those that we made: by id once it is complete, by age until then."""
+        there = await runtime.nodes(entry.name)
+        known = entry.notes.get(_NODES, "").split()
+        if known:
+            return tuple(node for node in there if node.id in known)
+        return tuple(node for node in there if node.created >= page.since)
+
+    # kind and its runtime.
+
+    async def _program(self, wish: Wish) -> tuple[Path, str]:
+        """kind's file and version."""
+        environ = self._machine.environ
+        file = (programs.found("kind", environ, wish.bin_dir) if wish.bin_dir else None) or programs.found(
+            "kind", environ
+        )
+        if file is None:
+            raise PrerequisiteMissing(
+                "kind is not installed.", next_step="kubectl ctrl doctor --fix kind, or use --provider kwok"
+            )
+        env = runtimes.environment(self._machine.environ)
+        try:
+            output = await run([str(file), "version"], timeout=_QUICK, env=env)
+        except ProgramFailed as error:
+            raise PrerequisiteMissing(f"{file} does not tell its version: it {error.outcome}.") from error
+        version = match[1] if (match := re.match(r"kind v(\S+)", output.stdout)) else ""
+        if runtimes.numbers(version) < _LEAST:
+            found, least = f"v{version}" if version else "of an unknown version", ".".join(map(str, _LEAST))
+            raise PrerequisiteMissing(
+                f"kind {found} is too old: v{least} or newer is needed.",
+                tried=f"{file} version",
+                next_step="kubectl ctrl doctor --fix kind",
+            )
+        return file, version
+
+    async def _runtime(self, environ: Mapping[str, str]) -> Runtime:
+        runtime = await runtimes.detected(environ)
+        if runtime is None:
+            choice = environ.get(CHOICE, "")
+            lack = (
+                f"{choice}, which {CHOICE} asks for, is not installed"
+                if choice
+                else "no docker, podman or nerdctl is installed"
+            )
+            raise PrerequisiteMissing(f"{lack}.", next_step="install one of them, or use --provider kwok")
+        return runtime
+
+    async def _runtime_of(self, page: Page) -> Runtime:
+        """The runtime that has the cluster, whatever the environment says today; Refused where it is another daemon."""
+        environ = self._environ_of(page)
+        runtime = await self._runtime({**environ, CHOICE: page.runtime})
+        if page.daemon and (answers := (await runtime.daemon()).id) != page.daemon:
+            host = page.environ.get("DOCKER_HOST") or page.environ.get("DOCKER_CONTEXT") or "its default"
+            raise PrerequisiteMissing(
+                f"Another {page.runtime} answers than the one that has the cluster (id {answers}, not {page.daemon}).",
+                next_step=f"have {page.runtime} point to the one of then ({host}), as with `docker context use`",
+            )
+        return runtime
+
+    def _environ_of(self, page: Page) -> dict[str, str]:
+        now = dict(self._machine.environ)
+        for name in runtimes.pointers(now):
+            del now[name]
+        return {**now, **page.environ}
+
+    def _known(self, entry: Entry) -> Page:
+        page = kindfiles.page_of(entry)
+        if page is None:
+            raise ClusterError(
+                f"Cluster {entry.name!r} was never made by kind.",
+                next_step=f"take it away: kubectl ctrl down {entry.name}",
+            )
+        return page
+
+    async def _kind(
+        self, entry: Entry, page: Page, argv: Sequence[str], *, timeout: float, heard: Note | None = None
+    ) -> Output:
+        """Run kind through a link in the entry's folder, by which it is found when it outlives us."""
+        file = programs.found(page.program, {}) or (await self._program(Wish()))[0]
+        env = {**runtimes.environment(self._environ_of(page)), CHOICE: page.runtime}
+        # The archives that it makes go with the folder, should it be killed.
+        env.setdefault("TMPDIR", str(kindfiles.scratch(entry)))
+        link = programs.linked(entry, "kind", file)
+        try:
+            return await run([str(link), *argv], timeout=timeout, env=env, check=False, heard=heard)
+        except ProgramFailed as error:
+            command = shlex.join(["kind", *argv])
+            raise TimedOut(
+                f"kind {error.outcome}.", tried=command, next_step="see what the runtime is doing"
+            ) from error
+
+
+async def _offline_lack(runtime: Runtime, wish: Wish) -> str:
+    """What kind would have to pull, as a clause; its own choice of image is known to nobody but kind."""
+    if not wish.offline:
+        return ""
+    images = [wish.image] if wish.image else kindfiles.images_of(wish.config)
+    if not images:
+        return "which node image kind would pull is not known without --image"
+    absent = [image for image in images if not await runtime.has_image(image)]
+    return f"the node image {absent[0]!r} is not here" if absent else ""
+
+
+def _clause(error: CtrlError) -> str:
+    return error.message.rstrip(".")
+
+
+def _taken(runtime: Runtime, nodes: Sequence[Node]) -> str:
+    return f"{runtime.name} has a container {nodes[0].name} that we did not make"
+
+
+def _names(nodes: Sequence[Node]) -> str:
+    more = f" and {len(nodes) - _MOST_NAMES} more" if len(nodes) > _MOST_NAMES else ""
+    return ", ".join(node.name for node in nodes[:_MOST_NAMES]) + more
+
+
+def _why_not(node: Obj) -> str:
+    ready = find(node, "Ready") or {}
+    return (
+        f"{name_of(node)} ({plain(str(ready.get('message') or ready.get('reason') or 'it has not reported yet'), 200)})"
+    )

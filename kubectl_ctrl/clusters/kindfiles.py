@@ -1,0 +1,134 @@
+"""The files that kind's clusters have: the page with what tells a cluster from others, and what kind reads and writes.
+
+The page is written before kind begins, and is whole or absent. What lies in `tmp` nobody needs afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import yaml
+
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.errors import ClusterError, UsageError
+
+NAME = "kind.json"
+RUNTIME = "runtime"  # the note of the book that is also on the page
+
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What was so before kind began; of a cluster of ours, what tells it from others of its name."""
+
+    runtime: str
+    daemon: str = ""  # its id, where it has one
+    since: int = 0  # its clock, in whole seconds: what is ours was made after
+    network: str = ""  # the name of the nodes' network
+    network_before: str = ""  # its id, where it was there
+    network_ours: bool = False  # it was not, or another cluster of ours made it
+    environ: Mapping[str, str] = field(default_factory=dict)  # which daemon is asked
+    program: str = ""  # kind's file
+
+
+def scratch(entry: Entry) -> Path:
+    """For files that nobody needs afterwards."""
+    folder = entry.folder / "tmp"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def own_kubeconfig(entry: Entry) -> Path:
+    """What kind writes, and locks by a file beside it: nobody else has an interest in that lock."""
+    return entry.folder / "tmp" / "kubeconfig"
+
+
+def write(entry: Entry, page: Page) -> None:
+    draft = scratch(entry) / NAME
+    try:
+        draft.write_text(json.dumps(asdict(page), indent=2))
+        draft.replace(entry.folder / NAME)
+    except OSError as error:
+        raise ClusterError(
+            f"{str(entry.folder / NAME)!r} cannot be written: {error.strerror}.",
+            next_step="make the folder writable and give its disk room, or set XDG_STATE_HOME to another one",
+        ) from error
+
+
+def page_of(entry: Entry) -> Page | None:
+    """None where kind was never begun. Of a page that was lost, the book knows what is needed most."""
+    page = _read(entry.folder / NAME)
+    if page is None and entry.notes.get(RUNTIME):
+        return Page(runtime=entry.notes[RUNTIME])
+    return page
+
+
+def _read(file: Path) -> Page | None:
+    try:
+        return Page(**json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def made_by_a_sibling(entry: Entry, page: Page) -> bool:
+    """Whether the network came with another cluster of ours: the last one to go takes it along."""
+    others = [_read(file) for file in entry.folder.parent.glob(f"*/{NAME}") if file.parent != entry.folder]
+    return any(
+        other.network_ours and other.network_before in ("", page.network_before)
+        for other in others
+        if other is not None
+        and (other.runtime, other.daemon, other.network) == (page.runtime, page.daemon, page.network)
+    )
+
+
+def checked(wish: Wish) -> None:
+    if wish.config is not None and wish.nodes is not None:
+        raise UsageError("--nodes and --config both say which nodes there are.", next_step="use one of them")
+    if wish.nodes is not None and wish.nodes < 1:
+        raise UsageError(f"A kind cluster of {wish.nodes} nodes is none.", next_step="use --nodes 1 or more")
+    if wish.config is not None and not wish.config.is_file():
+        raise UsageError(f"The configuration {str(wish.config)!r} is not there.", next_step="correct --config")
+    if wish.image:
+        checked_image(wish.image)
+
+
+def checked_image(image: str) -> str:
+    if not _IMAGE.fullmatch(image):
+        raise UsageError(f"{image!r} is not the name of an image.", next_step="write it as in `docker pull NAME:TAG`")
+    return image
+
+
+def is_archive(image: str) -> bool:
+    return image.endswith(".tar") and Path(image).is_file()
+
+
+def filled(folder: Path) -> bool:
+    """Whether logs of a node are in it."""
+    return any(folder.glob("*/*"))
+
+
+def config_for(entry: Entry, wish: Wish) -> Path | None:
+    """The file that kind is given; of its own making for several nodes, the first of which is the control plane."""
+    if wish.config is not None or (wish.nodes or 1) == 1:
+        return wish.config
+    roles = ["control-plane", *["worker"] * ((wish.nodes or 1) - 1)]
+    file = scratch(entry) / "config.json"  # which is YAML too
+    head = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4"}
+    file.write_text(json.dumps({**head, "nodes": [{"role": role} for role in roles]}))
+    return file
+
+
+def images_of(config: Path | None) -> list[str]:
+    """The node images of a configuration; none where a node has none of its own."""
+    try:
+        told = yaml.safe_load(config.read_text()) if config else None
+        found = [str(node.get("image") or "") for node in told["nodes"]] if told else []
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
+        return []
+    return found if all(found) else []

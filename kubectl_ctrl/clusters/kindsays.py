@@ -1,0 +1,237 @@
+"""What kind says when something goes wrong, made into errors that say what to do.
+
+kind ends with 1 for everything, so its words decide. They are those of v0.33.0; what is not known is passed on with
+kind's own last sentence, so that new words lose an advice and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubectl_ctrl.client.words import plain
+from kubectl_ctrl.clusters.runtimes import last_line, unreachable
+from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, Refused, UsageError
+from kubectl_ctrl.exec import Output
+
+# It says so and ends with 0.
+WAITED_IN_VAIN = "WARNING: Timed out waiting for Ready"
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# Its steps, each by how its line begins; what is told of them, and whether its last words in parentheses are too.
+_STEPS = (
+    ("Ensuring node image", "node image {}"),
+    ("Preparing nodes", "making the nodes"),
+    ("Configuring the external load balancer", "configuring the load balancer"),
+    ("Writing configuration", "writing the configuration"),
+    ("Starting control-plane", "starting the control plane"),
+    ("Installing CNI", "installing the network"),
+    ("Installing StorageClass", "installing the storage class"),
+    ("Joining more control-plane", "joining control planes"),
+    ("Joining worker", "joining workers"),
+    ("Waiting", "waiting until the control plane is Ready"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """What failed: kind's words, and ours for what it was to do."""
+
+    said: str
+    what: str  # "could not make cluster 'ctrl'"
+    cluster: str
+    runtime: str
+    config: str
+
+
+def progress(line: str) -> str:
+    """What a line of kind tells of what it does now; "" for one that tells nothing new."""
+    line = _COLOUR.sub("", line).strip()
+    if not line.startswith("•"):
+        return ""
+    text = line.removeprefix("•").strip()
+    for begin, told in _STEPS:
+        if text.startswith(begin):
+            inside = re.search(r"\((\S+)\)", text)
+            return told.format(plain(inside[1])) if inside else told.replace(" {}", "")
+    return ""
+
+
+def failure(output: Output, what: str, cluster: str, runtime: str, config: Path | None = None) -> CtrlError:
+    """The error for what kind said before it ended with another code than 0; `what` is what it could not do."""
+    said = _COLOUR.sub("", output.stderr)
+    case = _Case(said=said, what=what, cluster=cluster, runtime=runtime, config=str(config or ""))
+    error = unreachable(said, runtime) or _explained(case) or _unexplained(case, output.code)
+    if not error.tried:
+        error.tried = shlex.join(["kind", *output.argv[1:]])
+    return error
+
+
+def _explained(case: _Case) -> CtrlError | None:
+    for words, explain in _KNOWN:
+        if match := re.search(words, case.said):
+            return explain(match, case)
+    return None
+
+
+def _unexplained(case: _Case, code: int) -> CtrlError:
+    why = f"it was ended by signal {-code}" if code < 0 else _sentence(case.said)
+    return ClusterError(
+        f"kind {case.what}: {why}.",
+        next_step="run it again with --keep-on-failure, and see `kubectl ctrl cluster logs`",
+        output=case.said,
+    )
+
+
+def no_image(image: str, runtime: str) -> CtrlError:
+    """kind says the same where the runtime does not answer, so it is not asked."""
+    return PrerequisiteMissing(
+        f"{runtime} has no image {plain(image)!r}.",
+        tried=f"{runtime} image inspect {plain(image)}",
+        next_step=f"build or pull it first, or give an archive.tar that `{runtime} save` wrote",
+    )
+
+
+def _sentence(said: str) -> str:
+    """Its own last sentence, without the command that it quotes."""
+    match = re.search(r"^ERROR: (?:failed to (?:create|delete) cluster[^:]*: )?(.*)$", said, re.MULTILINE)
+    if match is None:
+        return last_line(said)
+    told = re.sub(r': command ".*" failed with error: .*$', "", match[1])
+    if told.startswith("command "):
+        return last_line(said)
+    detail = re.search(r"^Command Output: (.*)", said, re.MULTILINE | re.DOTALL)
+    return f"{plain(told, 300)} ({last_line(detail[1])})" if detail and detail[1].strip() else plain(told, 300)
+
+
+_Explain = Callable[[re.Match[str], _Case], CtrlError]
+
+
+def _exists(_: re.Match[str], case: _Case) -> CtrlError:
+    return Refused(
+        f"The name {case.cluster!r} is taken: {case.runtime} has nodes of a kind cluster of that name.",
+        next_step="choose another --name: what is not ours is not touched",
+    )
+
+
+def _config(match: re.Match[str], case: _Case) -> CtrlError:
+    why = plain(match[1].strip(), 300).rstrip(".")
+    return UsageError(
+        f"kind does not take the configuration {case.config or 'that it was given'!r}: {why}.",
+        next_step="correct the file; apiVersion is kind.x-k8s.io/v1alpha4, roles are control-plane and worker",
+    )
+
+
+def _no_runtime(match: re.Match[str], case: _Case) -> CtrlError:
+    return PrerequisiteMissing(
+        f"kind found no {match[1]} on PATH.",
+        next_step="install docker, podman or nerdctl, or use --provider kwok",
+    )
+
+
+def _not_pulled(match: re.Match[str], case: _Case) -> CtrlError:
+    return PrerequisiteMissing(
+        f"The node image {plain(match[1])!r} is not here and could not be pulled: {last_line(case.said)}.",
+        tried=f"{case.runtime} pull {match[1]}",
+        next_step=f"name one that is here (see `{case.runtime} images`) with --image, or use --provider kwok",
+    )
+
+
+def _port(match: re.Match[str], case: _Case) -> CtrlError:
+    return ClusterError(
+        f"kind {case.what}: port {match[1] or match[2]} of this machine is taken.",
+        next_step="end what listens there, or choose another hostPort in the --config file",
+        output=case.said,
+    )
+
+
+def _no_node_image(match: re.Match[str], case: _Case) -> CtrlError:
+    return ClusterError(
+        f"kind {case.what}: the container does not come up as a node, so its image is none for nodes.",
+        next_step="use an image that `kind build node-image` made, or leave out --image",
+        output=case.said,
+    )
+
+
+def _kubeadm(match: re.Match[str], case: _Case) -> CtrlError:
+    role = "control plane did not start" if match[1] == "init" else "node did not join"
+    return ClusterError(
+        f"kind {case.what}: its {role} (kubeadm {match[1]} failed).",
+        next_step="run it again with --keep-on-failure, and see `kubectl ctrl cluster logs`; often memory is short",
+        output=case.said,
+    )
+
+
+def _disk(match: re.Match[str], case: _Case) -> CtrlError:
+    return ClusterError(
+        f"kind {case.what}: a disk is full.",
+        next_step=f"give it room, as with `{case.runtime} system prune`",
+        output=case.said,
+    )
+
+
+def _pools(match: re.Match[str], case: _Case) -> CtrlError:
+    return ClusterError(
+        f"kind {case.what}: {case.runtime} has no addresses left for one more network.",
+        next_step=f"remove networks that nobody uses: {case.runtime} network prune",
+        output=case.said,
+    )
+
+
+def _rootless(match: re.Match[str], case: _Case) -> CtrlError:
+    return PrerequisiteMissing(
+        f"kind cannot work with this rootless {case.runtime}: {plain(match[1])}.",
+        next_step="see https://kind.sigs.k8s.io/docs/user/rootless/, or use --provider kwok",
+    )
+
+
+def _image_missing(match: re.Match[str], case: _Case) -> CtrlError:
+    return no_image(match[1], case.runtime)
+
+
+def _half_an_image(match: re.Match[str], case: _Case) -> CtrlError:
+    return ClusterError(
+        f"kind {case.what}: {case.runtime} has the image for one platform only, and the node wants all.",
+        next_step="save it with `docker save --platform linux/amd64 -o image.tar IMAGE`, and load image.tar",
+        output=case.said,
+    )
+
+
+def _gone(match: re.Match[str], case: _Case) -> CtrlError:
+    return ClusterError(
+        f"Cluster {case.cluster!r} has no nodes any more.",
+        next_step=f"make it anew: kubectl ctrl up --name {case.cluster}",
+    )
+
+
+def _stopped(match: re.Match[str], case: _Case) -> CtrlError:
+    return ClusterError(
+        f"Cluster {case.cluster!r} is stopped.",
+        next_step=f"start it: kubectl ctrl up --name {case.cluster}",
+        output=case.said,
+    )
+
+
+_KNOWN: tuple[tuple[str, _Explain], ...] = (
+    (r"node\(s\) already exist for a cluster with the name", _exists),
+    (r"(?s)ERROR: failed to create cluster: (?:unable to decode config: )(.*)", _config),
+    (r"ERROR: failed to create cluster: (unknown (?:apiVersion|kind).*|.*is not a valid node role.*)", _config),
+    (r"(?s)ERROR: failed to create cluster: could not determine kind / apiVersion for config: (.*)", _config),
+    (r"ERROR: failed to create cluster: \[?(invalid .*|must have at least one control-plane node.*)", _config),
+    (r"ERROR: failed to create cluster: (error reading file: .*)", _config),
+    (r'exec: "([\w.]+)": executable file not found', _no_runtime),
+    (r'failed to pull image "([^"]+)"', _not_pulled),
+    (r"Bind for (\S+) failed: port is already allocated|listen \w+ (\S+): bind: address already in use", _port),
+    (r"could not find a log line that matches|/kind/version: No such file", _no_node_image),
+    (r"no space left on device", _disk),
+    (r"non-overlapping IPv4 address pool|exhausted attempts trying to find a non-overlapping subnet", _pools),
+    (r"failed to (init|join) node with kubeadm", _kubeadm),
+    (r"running kind with rootless provider (requires .*?)(?:, see|$)", _rootless),
+    (r'image: "([^"]+)" not present locally', _image_missing),
+    (r"content digest \S+ not found|ctr: failed to ingest", _half_an_image),
+    (r"no nodes found for cluster|could not locate any control plane nodes|unknown cluster", _gone),
+    (r"Container \S+ is not running|container state improper|can only create exec sessions", _stopped),
+)

@@ -1,0 +1,330 @@
+"""Container runtimes as kind finds them, and the few things that are asked of one: its nodes, images and networks.
+
+kind asks for docker, then nerdctl or finch, then podman, and takes the first that is installed, whether or not its
+daemon answers; `KIND_EXPERIMENTAL_PROVIDER` decides instead. So do we: a cluster made through another one would be
+one that kind cannot see.
+
+Nodes are known by the ids of their containers, never by name alone: a name can be somebody else's tomorrow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.client.words import plain
+from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.clusters import programs
+from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed
+from kubectl_ctrl.exec import Output, run
+
+LABEL = "io.x-k8s.kind.cluster"
+_ROLE = "io.x-k8s.kind.role"
+CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
+
+# What kind, the runtimes and their credential helpers need; the rest of the environment is none of their business.
+_NEEDED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|TMPDIR|LANG|LC_.*|SSH_AUTH_SOCK|DBUS_SESSION_BUS_ADDRESS|XDG_(RUNTIME_DIR|CONFIG_HOME|DATA_HOME)"
+    r"|DOCKER_.*|CONTAINERS?_.*|CONTAINERD_.*|NERDCTL_.*|REGISTRY_AUTH_FILE|BUILDAH_.*|PODMAN_.*"
+    r"|KIND_EXPERIMENTAL_.*|(?i:(HTTP|HTTPS|ALL|NO)_PROXY)"
+)
+# What says which daemon is asked.
+_POINTERS = ("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINERD_ADDRESS", CHOICE)
+
+# The first line of `-v`, and the oldest version that knows what kind asks of it.
+_SAYS = {
+    "docker": ("Docker version", (20, 10)),
+    "nerdctl": ("nerdctl version", (1, 7)),
+    "finch": ("finch version", (1, 0)),
+    "podman": ("podman version", (1, 8)),
+}
+_ORDER = tuple(_SAYS)
+_NERDCTLS = ("nerdctl", "finch", "nerdctl.lima")
+_CHOICES = ("docker", "podman", *_NERDCTLS)
+
+_QUICK = 10.0  # seconds for a question that a daemon answers at once
+_LONG = 120.0
+_FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A container that is a node of a kind cluster."""
+
+    id: str
+    name: str
+    role: str
+    created: float
+    state: str  # "running", "exited", "created", "paused"
+    volumes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """What a runtime says of itself; what it does not tell is empty."""
+
+    version: str
+    id: str = ""
+    now: float | None = None  # by its own clock
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What programs around kind are given of the user's environment: no kubeconfig, and no name of another cluster."""
+    return {name: value for name, value in environ.items() if _NEEDED.fullmatch(name)}
+
+
+def pointers(environ: Mapping[str, str]) -> dict[str, str]:
+    """What of an environment decides which daemon is asked."""
+    return {name: environ[name] for name in _POINTERS if environ.get(name)}
+
+
+class Runtime:
+    """One container runtime; what it is asked and does not answer is a PrerequisiteMissing that says why."""
+
+    def __init__(self, name: str, file: Path, env: Mapping[str, str]) -> None:
+        self.name = name
+        self.version = ""  # of its program
+        self._file = file
+        self._env = env
+
+    def __repr__(self) -> str:
+        return f"Runtime({self.name!r}, {str(self._file)!r})"
+
+    async def daemon(self) -> Daemon:
+        if self.name == "podman":
+            told = self._read(await self._ask("info", "--format", "json", timeout=_QUICK))
+            return Daemon(version=str((told.get("version") or {}).get("Version") or self.version))
+        told = self._read(await self._ask("info", "--format", "{{json .}}", timeout=_QUICK))
+        if told.get("ServerErrors") or not told.get("ServerVersion"):
+            # finch and old dockers say so with exit code 0.
+            raise self._no_answer("; ".join(told.get("ServerErrors") or ["it names no version"]))
+        return Daemon(version=told["ServerVersion"], id=told.get("ID") or "", now=_time(told.get("SystemTime")))
+
+    async def nodes(self, cluster: str) -> tuple[Node, ...]:
+        """The containers that are labelled as that cluster's, whoever made them, running or not."""
+        return await self._listed(f"label={LABEL}={cluster}")
+
+    async def named(self, name: str) -> tuple[Node, ...]:
+        """A container of exactly that name."""
+        return tuple(node for node in await self._listed(f"name={name}") if node.name == name)
+
+    async def start(self, nodes: Sequence[Node]) -> None:
+        paused = [node.id for node in nodes if node.state == "paused"]
+        stopped = [node.id for node in nodes if node.state not in ("paused", "running")]
+        if paused:
+            await self._ask("unpause", *paused)
+        if stopped:
+            await self._ask("start", *stopped)
+
+    async def remove(self, nodes: Sequence[Node]) -> None:
+        """These containers with their volumes; those that are gone already are no error."""
+        ids = [node.id for node in nodes]
+        if self.name in _NERDCTLS:
+            # It restarts what it kills, unless told not to.
+            await self._run("update", "--restart=no", *ids)
+            await self._run("stop", *ids)
+        await self._ask("rm", "-f", "-v", *ids)
+        if self.name == "podman":
+            # kind makes them by name there, so they are not taken for parts of their container.
+            for name in [volume for node in nodes for volume in node.volumes]:
+                await self._run("volume", "rm", "--force", name)
+
+    async def inside(self, node: Node, *argv: str) -> str:
+        """What a program in the node prints."""
+        return await self._ask("exec", "--privileged", node.id, *argv, timeout=_QUICK)
+
+    async def has_image(self, image: str) -> bool:
+        return (await self._run("image", "inspect", "--format", "{{.Id}}", "--", image)).code == 0
+
+    async def images(self, repository: str) -> tuple[str, ...]:
+        """The tagged images of a repository that are here."""
+        output = await self._run("images", "--format", "{{.Repository}}:{{.Tag}}", "--", repository)
+        return tuple(line for line in output.stdout.split() if not line.endswith(":<none>"))
+
+    async def save(self, image: str, file: Path) -> None:
+        """The image as an archive that a node takes."""
+        form = ["--format", "docker-archive"] if self.name == "podman" else []
+        await self._ask("save", *form, "-o", str(file), "--", image, timeout=600)
+
+    async def network(self, name: str) -> str:
+        """The id of the network of that name; "" where there is none."""
+        output = await self._run("network", "inspect", "--", name)
+        told = self._read(output.stdout or "[]") if output.code == 0 else []
+        return str(told[0].get("Id") or told[0].get("id") or name) if told else ""
+
+    async def drop_network(self, network: str) -> bool:
+        """Remove it, unless a container needs it, and be it one that is stopped."""
+        if (await self._ask("ps", "-a", "-q", "--filter", f"network={network}")).split():
+            return False
+        return (await self._run("network", "rm", "--", network)).code == 0
+
+    async def asked_version(self) -> bool:
+        """Whether the program is what its name says, as kind asks it; keeps its version."""
+        with suppress(CtrlError):
+            lines = (await self._ask("-v", timeout=_QUICK)).strip().splitlines()
+            begin = _SAYS.get(self.name, _SAYS["nerdctl"])[0]
+            if len(lines) == 1 and lines[0].startswith(begin):
+                self.version = lines[0].removeprefix(begin).strip().split(",")[0]
+                return True
+        return False
+
+    def too_old(self, version: str) -> str:
+        """A clause when that version does not know what kind asks of it."""
+        least = _SAYS.get(self.name, _SAYS["nerdctl"])[1]
+        if numbers(version) >= least:
+            return ""
+        return f"{self.name} {version} is too old: kind needs {'.'.join(map(str, least))} or newer"
+
+    async def _listed(self, choice: str) -> tuple[Node, ...]:
+        ids = (await self._ask("ps", "-a", "-q", "--no-trunc", "--filter", choice)).split()
+        if not ids:
+            return ()
+        # One that went away meanwhile makes the code 1, and the others are told all the same.
+        output = await self._run("container", "inspect", *dict.fromkeys(ids))
+        return tuple(_node(each) for each in self._read(output.stdout or "[]"))
+
+    async def _ask(self, *argv: str, timeout: float = _LONG) -> str:
+        output = await self._run(*argv, timeout=timeout)
+        if output.code != 0:
+            raise self._failure(output.stderr or output.stdout, argv)
+        return output.stdout
+
+    async def _run(self, *argv: str, timeout: float = _LONG) -> Output:
+        try:
+            return await run([str(self._file), *argv], timeout=timeout, env=self._env, check=False)
+        except ProgramFailed as error:
+            raise self._no_answer(f"it {error.outcome}") from error
+
+    def _read(self, answer: str) -> Any:
+        try:
+            return json.loads(answer)
+        except ValueError as error:
+            raise self._no_answer(f"what it says is no JSON ({error})") from error
+
+    def _failure(self, said: str, argv: Sequence[str]) -> CtrlError:
+        known = unreachable(said, self.name)
+        if known is not None:
+            return known
+        return ClusterError(
+            f"{self.name} {argv[0]} failed: {last_line(said)}.".replace("..", "."),
+            tried=" ".join([self.name, *argv]),
+            output=said,
+        )
+
+    def _no_answer(self, why: str) -> PrerequisiteMissing:
+        return unreachable(why, self.name) or PrerequisiteMissing(
+            f"{self.name} does not answer: {plain(why)}.", next_step=f"see what `{self.name} info` says"
+        )
+
+
+async def detected(environ: Mapping[str, str]) -> Runtime | None:
+    """The runtime that kind would use; None where it would find none."""
+    env = environment(environ)
+    choice = environ.get(CHOICE, "")
+    if choice in _CHOICES:
+        file = programs.found(choice, environ)
+        found = Runtime(choice, file, env) if file else None
+        return found if found and await found.asked_version() else None
+    for name in _ORDER:
+        file = programs.found(name, environ)
+        if file and await (found := Runtime(name, file, env)).asked_version():
+            return found
+    return None
+
+
+async def lacks(environ: Mapping[str, str]) -> dict[str, str]:
+    """What is wrong with each runtime, by name; nothing for one that could be used."""
+    told = {}
+    for name in ("docker", "podman", "nerdctl"):
+        why = await _lack(name, environ)
+        if why:
+            told[name] = why
+    return told
+
+
+async def _lack(name: str, environ: Mapping[str, str]) -> str:
+    file = programs.found(name, environ)
+    if file is None:
+        return "not installed"
+    runtime = Runtime(name, file, environment(environ))
+    if not await runtime.asked_version():
+        return f"{file} is not {name}"
+    try:
+        return runtime.too_old((await runtime.daemon()).version)
+    except CtrlError as error:
+        return error.message.removeprefix(f"{name} ").rstrip(".")
+
+
+def unreachable(said: str, name: str) -> PrerequisiteMissing | None:
+    """The error that says why a daemon could not be asked, where that is what these words are about."""
+    if match := re.search(
+        r"Cannot connect to the (?:Docker|Podman) \w+ at (\S+?)\.? Is |cannot connect to Podman", said, re.IGNORECASE
+    ):
+        place = match[1] or "its socket"
+        return PrerequisiteMissing(
+            f"{name} does not answer: nothing listens at {plain(place)}.",
+            tried=f"{name} info",
+            next_step=f"start {name}, set DOCKER_HOST to where it listens, or use --provider kwok",
+        )
+    if re.search(r"permission denied while trying to connect to the docker (daemon socket|API)", said, re.IGNORECASE):
+        return PrerequisiteMissing(
+            f"{name} does not answer: this user may not use its socket.",
+            tried=f"{name} info",
+            next_step="join the group docker (sudo usermod -aG docker $USER) and log in again, or use --provider kwok",
+        )
+    return None
+
+
+def thaw(nodes: Sequence[Node]) -> int:
+    """Let frozen processes of these nodes go on; how many groups were frozen.
+
+    With cgroup v1, runc freezes a pod for a moment while it sets it up. A node that is killed in that moment has
+    processes which not even SIGKILL ends before they are thawed.
+    """
+    thawed = 0
+    for file in _FREEZER.glob("**/freezer.state"):
+        if any(node.id in str(file) for node in nodes):
+            with suppress(OSError):
+                if file.read_text().strip() != "THAWED":
+                    file.write_text("THAWED")
+                    thawed += 1
+    return thawed
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The first numbers of a version, to compare by."""
+    found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return tuple(int(part) for part in found.groups() if part) if found else ()
+
+
+def last_line(said: str) -> str:
+    """The line that says why a program of this family failed."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    told = [line for line in lines if "rror" in line and not line.startswith("Run '")]
+    line = (told or lines or ["it said nothing"])[-1]
+    line = re.sub(r"^(Command Output: )?(docker: )?(Error( response from daemon)?: )?", "", line)
+    return plain(line, 300).rstrip(".")
+
+
+def _node(told: Mapping[str, Any]) -> Node:
+    labels = (told.get("Config") or {}).get("Labels") or {}
+    volumes = [each.get("Name", "") for each in told.get("Mounts") or [] if each.get("Type") == "volume"]
+    return Node(
+        id=told["Id"],
+        name=str(told["Name"]).removeprefix("/"),
+        role=labels.get(_ROLE, ""),
+        created=_time(told.get("Created")) or 0.0,
+        state=str((told.get("State") or {}).get("Status") or "").lower(),
+        volumes=tuple(filter(None, volumes)),
+    )
+
+
+def _time(text: str | None) -> float | None:
+    with suppress(ValueError):
+        return parse_rfc3339(text) if text else None
+    return None

@@ -1,0 +1,191 @@
+"""Stand-ins for kind and its runtimes: scripts that say what the real ones say, and remember what they were asked.
+
+Gaps: nothing runs in their nodes, they know one cluster's words at a time, and of docker only what kind and we ask it.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.kind import Kind
+from kubectl_ctrl.clusters.provider import Machine
+
+SAID = Path(__file__).parent / "kindsaid"
+BEGAN = "2026-11-22T00:06:48.988511493Z"  # by the clock of the stand-in's daemon
+DURING = "2026-11-22T00:06:59.200637197Z"
+LONG_AGO = "2026-11-20T10:00:00.5Z"
+
+# Every program first writes down its words and its environment.
+_HEAD = """#!/bin/sh
+home='{home}'
+printf '%s' '{name}' >> "$home/calls"; printf ' <%s>' "$@" >> "$home/calls"; echo >> "$home/calls"
+/usr/bin/env > "$home/environment.{name}"
+PATH=/usr/bin:/bin
+"""
+
+_KIND = """
+case "$1 $2" in
+version*) cat "$home/kind.version" ;;
+"create cluster")
+  while [ $# -gt 0 ]; do
+    case "$1" in --name) name=$2 ;; --kubeconfig) file=$2 ;; esac
+    shift
+  done
+  id=ours1
+  [ "$name" = ctrl ] || id=$name
+  if [ -e "$home/create.makes" ]; then
+    mkdir -p "$home/nodes/$name"
+    sed "s/ours1/$id/" "$home/create.makes" > "$home/nodes/$name/$id"
+  fi
+  [ -e "$home/create.network" ] && cp "$home/create.network" "$home/network"
+  [ -e "$home/create.says" ] && cat "$home/create.says" >&2
+  [ -e "$home/create.hangs" ] && {{ echo $$ > "$home/hanging"; exec sleep 60; }}
+  code=$(cat "$home/create.code")
+  [ "$code" = 0 ] && printf 'apiVersion: v1\\nkind: Config\\n' > "$file"
+  exit "$code" ;;
+"load "*|"export logs")
+  [ -e "$home/$1.says" ] || exit 0
+  cat "$home/$1.says" >&2
+  exit 1 ;;
+esac
+"""
+
+_DOCKER = """
+case "$1" in -v) cat "$home/{name}.version"; exit 0 ;; esac
+if [ -e "$home/daemon.says" ]; then
+  [ "$1" = info ] && echo '{{"ID":"","ServerVersion":""}}'
+  cat "$home/daemon.says" >&2
+  exit 1
+fi
+case "$1 $2" in
+"info "*) cat "$home/{name}.info" ;;
+"ps "*)
+  for word; do choice=$word; done
+  case "$choice" in
+  label=io.x-k8s.kind.cluster=*) ls "$home/nodes/${{choice#label=io.x-k8s.kind.cluster=}}" 2>/dev/null ;;
+  network=*) cat "$home/network.users" 2>/dev/null || ls "$home"/nodes/* 2>/dev/null ;;
+  name=*) ls "$home/others" 2>/dev/null ;;
+  esac
+  exit 0 ;;
+"container inspect")
+  shift 2
+  printf '['
+  for id; do printf '%s' "$comma"; cat "$home"/nodes/*/"$id" "$home/others/$id" 2>/dev/null; comma=,; done
+  printf ']' ;;
+"rm -f")
+  [ -e "$home/rm.says" ] && {{ cat "$home/rm.says" >&2; rm "$home/rm.says"; exit 1; }}
+  shift 3
+  for id; do rm -f "$home"/nodes/*/"$id"; done
+  rmdir "$home"/nodes/* 2>/dev/null
+  exit 0 ;;
+"start "*|"unpause "*)
+  for id; do sed -i 's/"exited"\\|"paused"/"running"/' "$home"/nodes/*/"$id" 2>/dev/null; done
+  exit 0 ;;
+"network inspect") if [ -e "$home/network" ]; then cat "$home/network"; else echo '[]'; exit 1; fi ;;
+"network rm") rm "$home/network" ;;
+"image inspect") for word; do image=$word; done; grep -qx "$image" "$home/images" ;;
+"exec --privileged")
+  case "$4" in
+  cat) echo v1.36.3 ;;
+  kubectl) cat "$home/kubectl.nodes" ;;
+  esac ;;
+"save "*) : > "$3" ;;
+esac
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """A folder with the stand-ins, and what they are to say."""
+
+    home: Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"PATH": str(self.home / "bin"), "HOME": str(self.home)}
+
+    @property
+    def book(self) -> Book:
+        return Book(self.home / "clusters")
+
+    def kind(self, **environ: str) -> Kind:
+        return Kind(Machine(clock=SystemClock(), environ={**self.environ, **environ}, cache=self.home / "cache"))
+
+    def entry(self, name: str = "ctrl", phase: Phase = Phase.CREATING, notes: Mapping[str, str] | None = None) -> Entry:
+        folder = self.book.place(name)
+        entry = Entry(name=name, provider="kind", phase=phase, began=0.0, folder=folder, notes=notes or {})
+        self.book.write(entry)
+        return entry
+
+    def says(self, name: str, text: str) -> None:
+        (self.home / name).write_text(text)
+
+    def kind_says(self, name: str, code: int = 1) -> None:
+        """`create` says what kind said in that case."""
+        self.says("create.says", (SAID / f"{name}.txt").read_text())
+        self.says("create.code", str(code))
+
+    def install(self, name: str, script: str) -> None:
+        file = self.home / "bin" / name
+        file.write_text((_HEAD + script).format(home=self.home, name=name))
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+    def node(self, number: str, *, cluster: str = "ctrl", created: str = DURING, state: str = "running") -> None:
+        folder = self.home / "nodes" / cluster
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / number).write_text(node(number, f"{cluster}-control-plane", created=created, state=state))
+
+    def nodes(self) -> list[str]:
+        return sorted(path.name for path in self.home.glob("nodes/*/*"))
+
+    def calls(self, *words: str) -> list[str]:
+        """What the programs were asked, of that beginning: `kind <create> <cluster> ...`."""
+        begin = " ".join([words[0], *(f"<{word}>" for word in words[1:])]) if words else ""
+        lines = (self.home / "calls").read_text().splitlines() if (self.home / "calls").exists() else []
+        return [line for line in lines if line.startswith(begin)]
+
+    def environment(self, name: str) -> dict[str, str]:
+        """That of the last call."""
+        lines = (self.home / f"environment.{name}").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def node(number: str, name: str, *, created: str = DURING, state: str = "running") -> str:
+    return json.dumps(
+        {
+            "Id": number,
+            "Name": f"/{name}",
+            "Created": created,
+            "State": {"Status": state},
+            "Mounts": [{"Type": "bind"}, {"Type": "volume", "Name": f"volume-of-{number}"}],
+            "Config": {"Labels": {"io.x-k8s.kind.cluster": "ctrl", "io.x-k8s.kind.role": "control-plane"}},
+        }
+    )
+
+
+def programs(home: Path, names: Sequence[str] = ("kind", "docker")) -> Programs:
+    """All that is needed to make a cluster, and a daemon that answers."""
+    (home / "bin").mkdir(parents=True)
+    made = Programs(home)
+    if "kind" in names:
+        made.install("kind", _KIND)
+    for name in {"docker", "podman", "nerdctl"}.intersection(names):
+        made.install(name, _DOCKER)
+    made.says("kind.version", "kind v0.33.0 go1.26.8 linux/amd64\n")
+    made.says("docker.version", "Docker version 28.2.2, build e6534b4\n")
+    made.says("podman.version", "podman version 5.2.1\n")
+    made.says("nerdctl.version", "nerdctl version 2.0.3\n")
+    info = {"ID": "X3WQ:5GDI", "ServerVersion": "20.10.24+dfsg1", "SystemTime": BEGAN}
+    made.says("docker.info", json.dumps(info))
+    made.says("nerdctl.info", json.dumps({**info, "ServerVersion": "v2.0.3"}))
+    made.says("podman.info", json.dumps({"version": {"Version": "5.2.1"}}))
+    made.says("create.makes", node("ours1", "ctrl-control-plane"))
+    made.says("images", "example/node:v1.36.3\nexample/app:1\n")
+    made.kind_says("made", 0)
+    return made

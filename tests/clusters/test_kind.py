@@ -1,0 +1,496 @@
+"""The kind provider, with stand-ins for kind and docker: what is made, found, refused and taken away, and how."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.clusters import runtimes
+from kubectl_ctrl.clusters.book import Entry, Phase
+from kubectl_ctrl.clusters.kind import Kind
+from kubectl_ctrl.clusters.provider import Life, Made, Wish
+from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
+from kubectl_ctrl.exec import detached
+from tests.clusters.kindprograms import LONG_AGO, Programs, node, programs
+
+READY = {"nodes": "ours1", "runtime": "docker"}
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Programs:
+    return programs(tmp_path / "machine")
+
+
+def quiet(line: str) -> None:
+    pass
+
+
+def create(kind: Kind, entry: Entry, **wish: object) -> Made:
+    return asyncio.run(kind.create(entry, Wish(**wish), quiet))  # type: ignore[arg-type]
+
+
+def ready(there: Programs, kind: Kind, name: str = "ctrl") -> Entry:
+    """A cluster that was made to its end."""
+    entry = there.entry(name)
+    made = create(kind, entry)
+    entry = replace(entry, phase=Phase.READY, notes=made.notes, context=made.context)
+    there.book.write(entry)
+    return entry
+
+
+def life(kind: Kind, entry: Entry) -> Life:
+    return asyncio.run(kind.life(entry))
+
+
+def delete(kind: Kind, entry: Entry) -> list[str]:
+    told: list[str] = []
+    asyncio.run(kind.delete(entry, told.append))
+    return told
+
+
+# Made.
+
+
+def test_a_cluster_is_made_with_a_kubeconfig_of_its_own(there: Programs) -> None:
+    told: list[str] = []
+    entry = there.entry()
+    made = asyncio.run(there.kind().create(entry, Wish(wait=90), told.append))
+    assert made == Made(
+        context="kind-ctrl", kubeconfig="apiVersion: v1\nkind: Config\n", version="v1.36.3", notes=READY
+    )
+    own = entry.folder / "tmp" / "kubeconfig"
+    assert there.calls("kind", "create") == [
+        f"kind <create> <cluster> <--name> <ctrl> <--kubeconfig> <{own}> <--wait> <90s>"
+    ]
+    assert told[0] == "node image example/node:v1.36.3"
+    assert told[-1] == "waiting until the control plane is Ready"
+    assert not own.exists()
+
+
+def test_what_was_wished_is_what_kind_is_asked(there: Programs) -> None:
+    config = there.home / "kind.yaml"
+    config.write_text("kind: Cluster")
+    create(there.kind(), there.entry(), image="example/node:v1.36.3", config=config, keep_on_failure=True)
+    (call,) = there.calls("kind", "create")
+    assert call.endswith(f" <--image=example/node:v1.36.3> <--config={config}> <--retain>")
+
+
+def test_several_nodes_need_no_configuration_of_the_user(there: Programs) -> None:
+    entry = there.entry()
+    create(there.kind(), entry, nodes=3)
+    (call,) = there.calls("kind", "create")
+    file = entry.folder / "tmp" / "config.json"
+    assert call.endswith(f" <--config={file}>")
+    assert [each["role"] for each in json.loads(file.read_text())["nodes"]] == ["control-plane", "worker", "worker"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        (Wish(nodes=3, config=Path("kind.yaml")), "--nodes and --config both say which nodes there are."),
+        (Wish(nodes=0), "A kind cluster of 0 nodes is none."),
+        (Wish(config=Path("no/kind.yaml")), "The configuration 'no/kind.yaml' is not there."),
+        (Wish(image="--help"), "'--help' is not the name of an image."),
+        (Wish(image="a;b"), "'a;b' is not the name of an image."),
+    ],
+)
+def test_a_wish_that_cannot_be_meant_is_refused_before_anything_runs(wish: Wish, message: str, there: Programs) -> None:
+    with pytest.raises(UsageError) as caught:
+        asyncio.run(there.kind().create(there.entry(), wish, quiet))
+    assert caught.value.message == message
+    assert there.calls() == []
+
+
+# What goes to other programs.
+
+
+def test_s06_programs_get_lists_of_words_and_no_more_environment_than_they_need(there: Programs) -> None:
+    secrets = {"KUBECONFIG": "/home/u/.kube/config", "AWS_SECRET_ACCESS_KEY": "hush", "KIND_CLUSTER_NAME": "prod"}
+    needed = {"HTTPS_PROXY": "http://proxy:3128", "DOCKER_CONTEXT": "default", "XDG_RUNTIME_DIR": "/run/user/1"}
+    kind = there.kind(**secrets, **needed, LD_PRELOAD="evil.so")
+    entry = ready(there, kind)
+    asyncio.run(kind.load(entry, ["example/app:1"]))
+    for program in ("kind", "docker"):
+        given = there.environment(program)
+        assert not set(given) & {*secrets, "LD_PRELOAD"}
+        assert needed.items() <= given.items()
+    assert there.calls("kind", "load") == ["kind <load> <docker-image> <--name> <ctrl> <--> <example/app:1>"]
+
+
+@pytest.mark.parametrize("image", ["-x", "--help", "a b", "$(touch x)", "a;b", ""])
+def test_s06_a_name_that_no_image_can_have_reaches_no_program(image: str, there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    with pytest.raises(UsageError, match="is not the name of an image"):
+        asyncio.run(kind.load(entry, [image]))
+    assert there.calls("kind", "load") == []
+
+
+def test_s06_a_program_is_not_taken_from_where_we_happen_to_stand(
+    there: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(there.home / "bin")
+    fitness = asyncio.run(there.kind(PATH=".:").fitness(Wish()))
+    assert fitness.text == "kind is not installed"
+
+
+# Whether it can work.
+
+
+def fitness(there: Programs, wish: Wish | None = None, choice: str = "") -> str:
+    """The line, which begins with `no: ` where it cannot."""
+    found = asyncio.run(there.kind(KIND_EXPERIMENTAL_PROVIDER=choice).fitness(wish or Wish()))
+    assert bool(found.next_step) == (not found.usable)
+    return found.text if found.usable else f"no: {found.text}"
+
+
+def test_it_says_with_what_it_would_work(there: Programs) -> None:
+    assert fitness(there) == "kind v0.33.0 with docker 20.10.24+dfsg1"
+
+
+def test_f58_without_kind(tmp_path: Path) -> None:
+    assert fitness(programs(tmp_path / "machine", ["docker"])) == "no: kind is not installed"
+
+
+def test_f58_without_a_runtime(tmp_path: Path) -> None:
+    lone = programs(tmp_path / "machine", ["kind"])
+    found = asyncio.run(lone.kind().fitness(Wish()))
+    assert (found.usable, found.text) == (False, "no docker, podman or nerdctl is installed")
+    assert found.missing == dict.fromkeys(("docker", "podman", "nerdctl"), "not installed")
+
+
+def test_f58_with_an_old_kind(there: Programs) -> None:
+    there.says("kind.version", "kind v0.19.0 go1.20.4 linux/amd64\n")
+    assert fitness(there) == "no: kind v0.19.0 is too old: v0.20 or newer is needed"
+
+
+def test_f58_with_an_old_docker(there: Programs) -> None:
+    there.says("docker.info", '{"ID": "X", "ServerVersion": "19.03.15"}')
+    assert fitness(there) == "no: docker 19.03.15 is too old: kind needs 20.10 or newer"
+
+
+def test_f58_with_a_daemon_that_is_down(there: Programs) -> None:
+    there.says("daemon.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
+    assert fitness(there) == "no: docker does not answer: nothing listens at unix:///x.sock"
+    found = asyncio.run(there.kind().fitness(Wish()))
+    assert found.missing["docker"] == "does not answer: nothing listens at unix:///x.sock"
+    assert found.next_step == "start docker, set DOCKER_HOST to where it listens, or use --provider kwok"
+
+
+def test_docker_that_is_podman_is_podman(tmp_path: Path) -> None:
+    there = programs(tmp_path / "machine", ["kind", "docker", "podman"])
+    there.says("docker.version", "podman version 5.2.1\n")
+    assert fitness(there) == "kind v0.33.0 with podman 5.2.1"
+
+
+def test_the_runtime_that_the_environment_names_is_the_one(tmp_path: Path) -> None:
+    there = programs(tmp_path / "machine", ["kind", "docker", "podman", "nerdctl"])
+    assert fitness(there, choice="podman") == "kind v0.33.0 with podman 5.2.1"
+    assert fitness(there, choice="nerdctl") == "kind v0.33.0 with nerdctl v2.0.3"
+    assert fitness(there, choice="finch") == "no: finch, which KIND_EXPERIMENTAL_PROVIDER asks for, is not installed"
+    assert fitness(there, choice="unknown") == "kind v0.33.0 with docker 20.10.24+dfsg1"
+
+
+def test_f58_offline_it_needs_an_image_that_is_here(there: Programs) -> None:
+    assert fitness(there, Wish(offline=True, image="example/node:v1.36.3")).startswith("kind v0.33.0")
+    assert fitness(there, Wish(offline=True, image="x:1")) == "no: the node image 'x:1' is not here"
+    assert fitness(there, Wish(offline=True)) == "no: which node image kind would pull is not known without --image"
+    config = there.home / "kind.yaml"
+    config.write_text("nodes: [{role: control-plane, image: 'example/node:v1.36.3'}, {role: worker, image: 'x:2'}]")
+    assert fitness(there, Wish(offline=True, config=config)) == "no: the node image 'x:2' is not here"
+    config.write_text("nodes: [{role: control-plane}]")
+    assert "not known without --image" in fitness(there, Wish(offline=True, config=config))
+
+
+# Whose it is.
+
+
+def test_a_cluster_of_that_name_that_is_not_ours_is_neither_used_nor_touched(there: Programs) -> None:
+    there.node("theirs", created=LONG_AGO)
+    kind = there.kind()
+    assert asyncio.run(kind.foreign("ctrl")) == "docker has a container ctrl-control-plane that we did not make"
+    entry = there.entry()
+    with pytest.raises(Refused, match="The name 'ctrl' is taken"):
+        create(kind, entry)
+    delete(kind, entry)
+    assert there.nodes() == ["theirs"]
+    assert there.calls("kind", "create") == there.calls("docker", "rm") == []
+
+
+def test_somebody_who_is_quicker_keeps_the_name(there: Programs) -> None:
+    """Between our look and kind's a cluster of that name appeared."""
+    there.kind_says("exists")
+    entry, kind = there.entry(), there.kind()
+    with pytest.raises(Refused):
+        create(kind, entry)
+    delete(kind, entry)
+    assert there.nodes() == ["ours1"]
+
+
+def test_a_name_that_any_container_has_is_taken(there: Programs) -> None:
+    (there.home / "others").mkdir()
+    there.says("others/x1", node("x1", "ctrl-control-plane"))
+    assert asyncio.run(there.kind().foreign("ctrl")) == "docker has a container ctrl-control-plane that we did not make"
+    there.says("others/x1", node("x1", "not-ctrl-control-plane"))
+    assert asyncio.run(there.kind().foreign("ctrl")) == ""
+
+
+def test_a_cluster_that_was_made_anew_by_hand_is_not_ours_any_more(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    (there.home / "nodes" / "ctrl" / "ours1").unlink()
+    there.node("theirs")
+    assert life(kind, entry) is Life.ABSENT
+    delete(kind, entry)
+    assert there.nodes() == ["theirs"]
+
+
+def test_the_runtime_that_made_it_is_asked_whatever_the_environment_says_now(tmp_path: Path) -> None:
+    there = programs(tmp_path / "machine", ["kind", "docker", "podman"])
+    entry = ready(there, there.kind(DOCKER_HOST="unix:///first.sock"))
+    now = there.kind(DOCKER_HOST="unix:///second.sock", KIND_EXPERIMENTAL_PROVIDER="podman")
+    assert life(now, entry) is Life.RUNNING
+    assert there.environment("docker")["DOCKER_HOST"] == "unix:///first.sock"
+    delete(now, entry)
+    assert there.nodes() == []
+    assert there.calls("podman") == []
+
+
+def test_another_daemon_is_not_asked_to_forget_a_cluster_that_it_never_had(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    there.says("docker.info", '{"ID": "ANOTHER", "ServerVersion": "28.2.2"}')
+    with pytest.raises(PrerequisiteMissing, match=r"\(id ANOTHER, not X3WQ:5GDI\)"):
+        delete(kind, entry)
+    assert there.nodes() == ["ours1"]
+
+
+# How it stands.
+
+
+def test_how_a_cluster_stands(there: Programs) -> None:
+    kind = there.kind()
+    assert life(kind, there.entry()) is Life.ABSENT
+    entry = ready(there, kind)
+    assert life(kind, entry) is Life.RUNNING
+    assert life(kind, replace(entry, phase=Phase.CREATING)) is Life.PARTIAL
+    assert life(kind, replace(entry, notes={**READY, "nodes": "ours1 ours2"})) is Life.PARTIAL
+    there.node("ours1", state="exited")
+    assert life(kind, entry) is Life.STOPPED
+    there.node("ours1", state="dead")
+    assert life(kind, entry) is Life.PARTIAL
+
+
+@pytest.mark.parametrize(("state", "how"), [("exited", "start"), ("paused", "unpause")])
+def test_a_stopped_one_runs_again(state: str, how: str, there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    there.node("ours1", state=state)
+    asyncio.run(kind.start(entry, quiet))
+    assert life(kind, entry) is Life.RUNNING
+    assert there.calls("docker", how) == [f"docker <{how}> <ours1>"]
+
+
+def test_it_is_found_by_the_book_where_its_own_page_was_lost(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    (entry.folder / "kind.json").unlink()
+    assert life(kind, entry) is Life.RUNNING
+    delete(kind, entry)
+    assert there.nodes() == []
+
+
+# Taken away.
+
+
+def test_what_kind_leaves_behind_when_it_fails_goes(there: Programs) -> None:
+    """It does not take its nodes away when it cannot write the kubeconfig."""
+    there.kind_says("locked")
+    with pytest.raises(ClusterError):
+        create(there.kind(), there.entry())
+    assert there.nodes() == []
+
+
+def test_on_demand_it_stays(there: Programs) -> None:
+    there.kind_says("kubeadm")
+    entry, kind = there.entry(), there.kind()
+    with pytest.raises(ClusterError):
+        create(kind, entry, keep_on_failure=True)
+    assert there.nodes() == ["ours1"]
+    assert life(kind, entry) is Life.PARTIAL
+    assert delete(kind, entry) == ["removing ctrl-control-plane"]
+    assert there.nodes() == []
+
+
+def test_cancelled_it_leaves_nothing(there: Programs) -> None:
+    """kind, told to end, leaves its node."""
+    there.says("create.hangs", "")
+    entry, kind = there.entry(), there.kind()
+
+    async def cancelled() -> None:
+        making = asyncio.create_task(kind.create(entry, Wish(), quiet))
+        while not (there.home / "hanging").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0)
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
+        assert making.cancelled()
+
+    asyncio.run(cancelled())
+    assert there.nodes() == []
+    assert not Path("/proc", (there.home / "hanging").read_text().strip()).exists()
+
+
+def test_a_kind_that_outlived_us_is_ended_before_its_nodes_are_taken_away(there: Programs) -> None:
+    """We were killed: kind goes on in a session of its own, and would make the node that was just removed."""
+    entry, kind = ready(there, there.kind()), there.kind()
+    there.says("create.hangs", "")
+    argv = [str(entry.folder / "bin" / "sleep"), "60"]
+    Path(argv[0]).symlink_to("/bin/sleep")
+    pid = detached(argv, env={}, output=there.home / "output")
+    delete(kind, replace(entry, phase=Phase.DELETING))
+    assert there.nodes() == []
+    assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_delete_twice_is_fine(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    assert delete(kind, entry) == ["removing ctrl-control-plane"]
+    assert delete(kind, entry) == []
+    assert there.calls("docker", "rm") == ["docker <rm> <-f> <-v> <ours1>"]
+
+
+def test_f58_with_a_daemon_that_is_down_nothing_is_said_to_be_gone(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    there.says("daemon.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
+    for asked in (
+        kind.delete(entry, quiet),
+        kind.life(entry),
+        kind.foreign("ctrl"),
+        kind.load(entry, ["example/app:1"]),
+    ):
+        with pytest.raises(PrerequisiteMissing, match=r"nothing listens at unix:///x\.sock"):
+            asyncio.run(asked)
+
+
+def test_a_frozen_node_is_thawed_and_removed(there: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    group = there.home / "freezer" / "docker" / "ours1" / "kubelet"
+    group.mkdir(parents=True)
+    (group / "freezer.state").write_text("FROZEN\n")
+    monkeypatch.setattr(runtimes, "_FREEZER", there.home / "freezer")
+    there.says("rm.says", "Error response from daemon: tried to kill container, but did not receive an exit event\n")
+    delete(kind, entry)
+    assert there.nodes() == []
+    assert (group / "freezer.state").read_text() == "THAWED"
+
+
+def test_podmans_volumes_are_removed_by_name(tmp_path: Path) -> None:
+    there = programs(tmp_path / "machine", ["kind", "podman"])
+    kind = there.kind(KIND_EXPERIMENTAL_PROVIDER="podman")
+    # Its clock is ours, and the stand-in's node was made long ago.
+    there.says("create.makes", node("ours1", "ctrl-control-plane", created="2999-01-01T00:00:00Z"))
+    entry = ready(there, kind)
+    delete(kind, entry)
+    assert there.calls("podman", "volume") == ["podman <volume> <rm> <--force> <volume-of-ours1>"]
+
+
+# The network.
+
+
+def test_the_network_that_came_with_it_goes_with_it(there: Programs) -> None:
+    there.says("create.network", '[{"Id": "n1"}]')
+    kind = there.kind()
+    entry = ready(there, kind)
+    assert delete(kind, entry) == ["removing ctrl-control-plane", "removed network kind"]
+    assert not (there.home / "network").exists()
+
+
+def test_a_network_that_was_there_before_stays(there: Programs) -> None:
+    there.says("network", '[{"Id": "n1"}]')
+    kind = there.kind()
+    delete(kind, ready(there, kind))
+    assert (there.home / "network").exists()
+
+
+def test_a_network_that_is_used_stays_and_the_last_of_ours_takes_it_along(there: Programs) -> None:
+    there.says("create.network", '[{"Id": "n1"}]')
+    kind = there.kind()
+    first = ready(there, kind)
+    (there.home / "create.network").unlink()
+    second = ready(there, kind, "other")
+    there.says("network.users", "ours1\n")
+    delete(kind, first)
+    there.book.remove("ctrl")
+    assert (there.home / "network").exists()
+    there.says("network.users", "")
+    delete(kind, second)
+    assert not (there.home / "network").exists()
+
+
+def test_a_network_of_that_name_that_somebody_made_anew_stays(there: Programs) -> None:
+    there.says("create.network", '[{"Id": "n1"}]')
+    kind = there.kind()
+    entry = ready(there, kind)
+    there.says("network", '[{"Id": "n2"}]')
+    delete(kind, entry)
+    assert (there.home / "network").exists()
+
+
+# Images and logs.
+
+
+def test_images_that_are_not_here_are_named(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    with pytest.raises(PrerequisiteMissing, match="docker has no image 'no/such:1'"):
+        asyncio.run(kind.load(entry, ["example/app:1", "no/such:1"]))
+    assert there.calls("kind", "load") == []
+
+
+def test_an_archive_is_loaded_as_one(there: Programs, tmp_path: Path) -> None:
+    archive = tmp_path / "app.tar"
+    archive.write_bytes(b"")
+    kind = there.kind()
+    asyncio.run(kind.load(ready(there, kind), [str(archive), "example/app:1"]))
+    assert there.calls("kind", "load") == [
+        "kind <load> <docker-image> <--name> <ctrl> <--> <example/app:1>",
+        f"kind <load> <image-archive> <--name> <ctrl> <--> <{archive}>",
+    ]
+
+
+def test_a_runtime_that_kind_does_not_ask_for_images_saves_them(tmp_path: Path) -> None:
+    there = programs(tmp_path / "machine", ["kind", "nerdctl"])
+    kind = there.kind(KIND_EXPERIMENTAL_PROVIDER="nerdctl")
+    entry = ready(there, kind)
+    archive = entry.folder / "tmp" / "image.tar"
+    asyncio.run(kind.load(entry, ["example/app:1"]))
+    assert there.calls("nerdctl", "save") == [f"nerdctl <save> <-o> <{archive}> <--> <example/app:1>"]
+    assert there.calls("kind", "load") == [f"kind <load> <image-archive> <--name> <ctrl> <--> <{archive}>"]
+    assert not archive.exists()
+
+
+def test_f58_loading_into_a_stopped_cluster_says_so(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    there.says("load.says", "ERROR: ...\n\nCommand Output: Error response from daemon: Container b05f is not running\n")
+    with pytest.raises(ClusterError, match="Cluster 'ctrl' is stopped"):
+        asyncio.run(kind.load(entry, ["example/app:1"]))
+
+
+def test_logs_of_a_stopped_cluster_are_what_can_be_had(there: Programs, tmp_path: Path) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    there.says("export.says", "ERROR: [command failed]\n")
+    with pytest.raises(ClusterError, match="kind could not export the logs"):
+        asyncio.run(kind.logs(entry, tmp_path / "empty"))
+    (tmp_path / "logs" / "ctrl-control-plane").mkdir(parents=True)
+    (tmp_path / "logs" / "ctrl-control-plane" / "inspect.json").write_text("[]")
+    asyncio.run(kind.logs(entry, tmp_path / "logs"))
+    assert there.calls("kind", "export")[-1] == f"kind <export> <logs> <--name> <ctrl> <--> <{tmp_path / 'logs'}>"
