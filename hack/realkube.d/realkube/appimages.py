@@ -42,16 +42,21 @@ http {
 """
 
 
-def memcached(debian: Path, folder: Path, out: Path) -> None:
+# Tells an image of ours, and whether it is of today's recipe.
+LABEL = "kubectl-ctrl.recipe"
+
+
+def memcached(debian: Path, folder: Path, out: Path, recipe: str) -> None:
     rootfs.cut_out(debian, folder, "/usr/bin/memcached")
     with_shell(debian, folder)
     rootfs.written(folder / "usr/local/bin/memcached", _MEMCACHED, 0o755)
     furnished(folder, "root:x:0:0:root:/:/bin/sh\nmemcache:x:11211:11211::/:/bin/sh\n")
     # A number, so that kubelet sees that it is not root.
-    archive.write(folder, Image(names=NAMES["memcached"], config={"Cmd": ["memcached"], "User": "11211"}), out)
+    config = {"Cmd": ["memcached"], "User": "11211", "Labels": {LABEL: recipe}}
+    archive.write(folder, Image(names=NAMES["memcached"], config=config), out)
 
 
-def nginx(debian: Path, folder: Path, out: Path) -> None:
+def nginx(debian: Path, folder: Path, out: Path, recipe: str) -> None:
     rootfs.cut_out(debian, folder, "/usr/sbin/nginx")
     with_shell(debian, folder)
     furnished(folder, "root:x:0:0:root:/:/bin/sh\nwww-data:x:33:33::/:/bin/false\n")
@@ -61,5 +66,5 @@ def nginx(debian: Path, folder: Path, out: Path) -> None:
     for name in ("var/lib/nginx", "var/log/nginx"):
         (folder / name).mkdir(parents=True)
     rootfs.written(folder / "etc/nginx/nginx.conf", _NGINX)
-    command = ["nginx", "-g", "daemon off;"]
-    archive.write(folder, Image(names=NAMES["nginx"], config={"Cmd": command, "StopSignal": "SIGQUIT"}), out)
+    config = {"Cmd": ["nginx", "-g", "daemon off;"], "StopSignal": "SIGQUIT", "Labels": {LABEL: recipe}}
+    archive.write(folder, Image(names=NAMES["nginx"], config=config), out)

@@ -48,8 +48,17 @@ class Docker:
             return self.try_("version").returncode == 0
         return False
 
+    def host(self) -> str:
+        """Where its daemon is, also when only a context of the user's tells."""
+        return self("context", "inspect", "--format={{.Endpoints.docker.Host}}").strip()
+
     def has(self, image: str) -> bool:
         return self.try_("image", "inspect", image).returncode == 0
+
+    def label(self, image: str, name: str) -> str:
+        """Empty where there is none, or no image."""
+        done = self.try_("image", "inspect", f'--format={{{{index .Config.Labels "{name}"}}}}', image)
+        return done.stdout.strip() if done.returncode == 0 else ""
 
     def pulls(self, image: str) -> bool:
         return self.try_("pull", "--quiet", image).returncode == 0

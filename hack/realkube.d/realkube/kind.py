@@ -50,15 +50,14 @@ class Lane:
 
     image: str
     path: tuple[str, ...]  # what comes first on PATH: kind, kubectl, docker
-    docker_host: str  # empty: as the environment has it
+    docker_host: str
     started: bool  # this call has started the daemon: whoever called stops it
 
     def described(self) -> dict[str, Any]:
         return {**asdict(self), "env": self.env()}
 
     def env(self) -> dict[str, str]:
-        host = {"DOCKER_HOST": self.docker_host} if self.docker_host else {}
-        return {**host, "KIND_LANE_IMAGE": self.image}
+        return {"DOCKER_HOST": self.docker_host, "KIND_LANE_IMAGE": self.image}
 
 
 def up(environ: Mapping[str, str]) -> Lane:
@@ -85,7 +84,7 @@ def up(environ: Mapping[str, str]) -> Lane:
                 daemon.stop()
             raise
     path = (str(tools), str(kubernetes), *(() if found else (str(daemon.folder / "bin"),)))
-    return Lane(image=image, path=path, docker_host="" if found else daemon.host, started=started)
+    return Lane(image=image, path=path, docker_host=docker.host(), started=started)
 
 
 def stop(environ: Mapping[str, str]) -> bool:
@@ -126,7 +125,7 @@ class _Making:
         ours = f"kubectl-ctrl/node:v{KUBERNETES}-{self._digest()}"
         if self.docker.has(ours):
             return ours
-        if self.pulls and self._pulled(default := self._default_image()):
+        if self.pulls and (self.docker.has(default := self._default_image()) or self.docker.pulls(default)):
             return default
         self._build_node(ours)
         return ours
@@ -134,13 +133,14 @@ class _Making:
     def examples(self) -> None:
         """The images that the bundled examples name."""
         for archive, names in appimages.NAMES.items():
-            missing = [name for name in names if not self.docker.has(name)]
-            if not all(self.pulls and self._pulled(name) for name in missing):
+            missing = [name for name in names if not self._is_example(name)]
+            if not all(self.pulls and self.docker.pulls(name) for name in missing):
                 self.docker("load", f"--input={self._archives() / archive}.tar")
 
-    def _pulled(self, image: str) -> bool:
-        say(f"Looking for {image}.")
-        return self.docker.has(image) or self.docker.pulls(image)
+    def _is_example(self, image: str) -> bool:
+        """Somebody else's, or of today's recipe."""
+        recipe = self.docker.label(image, appimages.LABEL)
+        return recipe == self._digest() if recipe else self.docker.has(image)
 
     def _default_image(self) -> str:
         """kind's own choice of a node image."""
@@ -161,6 +161,8 @@ class _Making:
         if not all((target / name).exists() for name in _ARCHIVES):
             check_go(self.environ)
             rootfs.provide(rootfs.BUILD_NEEDS, self.base / "apt.log", self.lock)
+            for older in self.base.glob("kind-images-*"):
+                shutil.rmtree(older)
             with staged(target) as staging:
                 self._build_archives(staging)
         return target
@@ -176,8 +178,8 @@ class _Making:
         rootfs.make(debian, staging / "debootstrap.log", self.lock)
         say("Making images of both.")
         parts = nodeimage.Parts(programs=programs, kubernetes=self.kubernetes, debian=debian, kind=self._kind_source())
-        appimages.memcached(debian, staging / "work" / "memcached", staging / "memcached.tar")
-        appimages.nginx(debian, staging / "work" / "nginx", staging / "nginx.tar")
+        appimages.memcached(debian, staging / "work" / "memcached", staging / "memcached.tar", self._digest())
+        appimages.nginx(debian, staging / "work" / "nginx", staging / "nginx.tar", self._digest())
         nodeimage.server_tarball(parts, staging / "work" / "server", staging / "server.tar.gz")
         nodeimage.base(parts, f"{_BASE_IMAGE}:{self._digest()}", staging / "base.tar")
         for scaffold in (programs, debian, staging / "work"):

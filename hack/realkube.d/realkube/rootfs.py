@@ -21,7 +21,7 @@ FOR_NODES = (
     "libseccomp2,mount,nftables,pigz,procps,runc,socat,systemd,systemd-sysv,util-linux"
 )
 # Nodes have no use for these; images of their own are cut out of the same file system.
-FOR_IMAGES = "busybox-static,memcached,nginx"
+FOR_IMAGES = "busybox,memcached,nginx"
 
 # Program -> the package that brings it to this machine.
 DAEMON_NEEDS = {"dockerd": "docker.io", "docker": "docker.io", "runc": "runc", "iptables": "iptables"}
