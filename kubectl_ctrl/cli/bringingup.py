@@ -150,7 +150,7 @@ class _Work:
         if asked.use:
             using.can_use(app)
         async with held(app.book, asked.name, self._clock, self._progress.say):
-            ours.check_page(app.book, asked.name)
+            app.book.check(asked.name)
             machine = ours.machine(app, self._clock)
             with self._progress.step("provider", "provider") as step:
                 provider, step.text = await chosen(asked.provider, asked.name, asked.wish, providers(machine), app.book)

@@ -129,7 +129,8 @@ async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, A
 async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
     """In a word, as its provider sees it; a question mark where that cannot be seen."""
     if entry.phase is not Phase.READY:
-        return entry.phase if app.book.holder(entry.name) else "incomplete"
+        with app.book.locked(entry.name) as free:
+            return "incomplete" if free else entry.phase
     try:
         return await provider.life(entry) if provider else "?"
     except CtrlError:

@@ -59,7 +59,7 @@ def progress(app: App, given: Given, steps: Sequence[str], clock: Clock) -> Prog
 
 def entry_of(book: Book, name: str) -> Entry:
     """The cluster of that name; NoCluster where it is none of ours."""
-    check_page(book, name)
+    book.check(name)
     entry = book.find(name)
     if entry is None:
         raise _none(book, f"There is no cluster {name!r} of ours.", name)
@@ -80,7 +80,7 @@ def ready(book: Book, name: str) -> Entry:
 
 def only(book: Book) -> str:
     """The one that is meant without a name: `ctrl`, or the only one; "" where there is none at all."""
-    found = names(book)
+    found = names(book) or locks(book)
     if DEFAULT in found:
         return DEFAULT
     if len(found) > 1:
@@ -94,29 +94,23 @@ def names(book: Book) -> list[str]:
 
 
 def is_there(book: Book, name: str) -> bool:
-    return book.place(name).is_dir()
+    """Whether there is anything of it: a lock may be left that somebody held who was killed."""
+    return book.place(name).is_dir() or name in locks(book)
+
+
+def locks(book: Book) -> list[str]:
+    """The names whose clusters are being changed, or whose changing was cut off."""
+    return sorted(path.stem for path in book.folder.glob("*.lock"))
 
 
 def left(book: Book, name: str) -> str:
     """What there is of it now, and the command that takes it away."""
     entry = book.find(name)
-    if not is_there(book, name):
+    if not book.place(name).is_dir():
         return f"nothing is left of cluster {name}"
     if entry is not None and entry.phase is Phase.READY:
         return f"cluster {name} stays; to take it away: kubectl ctrl {down(name)}"
     return f"cluster {name} is not complete; to take away what is left: kubectl ctrl {down(name)}"
-
-
-def check_page(book: Book, name: str) -> None:
-    """Raise where the book has a page of that name that cannot be read: what it was about must not be guessed."""
-    place = book.place(name)
-    if book.find(name) is None and any(place.glob("cluster.json")):
-        raise ClusterError(
-            f"The page of cluster {name!r} cannot be read, so nobody knows what belongs to it.",
-            tried=str(place / "cluster.json"),
-            next_step=f"repair it, or end what runs of it (`kind delete cluster --name {name}`, or what runs out of "
-            f"that folder's bin) and remove {str(place)!r}",
-        )
 
 
 def up(name: str) -> str:

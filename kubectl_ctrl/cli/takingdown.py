@@ -43,7 +43,7 @@ def _names(app: App, given: Given, words: Sequence[str]) -> list[str]:
     if given["all"]:
         if words:
             raise UsageError("--all and a name exclude each other.", next_step="kubectl ctrl down --help")
-        return ours.names(app.book)
+        return sorted({*ours.names(app.book), *ours.locks(app.book)})
     if len(words) > 1:
         raise UsageError("down takes one name.", next_step="kubectl ctrl down --all is for all of them")
     name = words[0] if words else ours.only(app.book)
@@ -76,10 +76,11 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
 async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> bool:
     """Everything of the cluster of that name; False when the book has none. Whatever ended an earlier try is fine."""
     if not ours.is_there(app.book, name):
-        app.book.place(name)
         return False
     async with held(app.book, name, clock, progress.say):
-        ours.check_page(app.book, name)
+        if not app.book.place(name).is_dir():
+            return False  # whom we waited for took it away, or there was a lock alone
+        app.book.check(name)
         entry = app.book.find(name)
         if entry is not None:
             await _left(app, entry, progress, clock)
