@@ -1,0 +1,220 @@
+"""Never another cluster than the one that is meant: what is ours, what stays pinned, and the user's kubeconfig."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.ctrl import Ctrl, Started
+from e2e.kube import CHECKOUT, Audit, Kubectl, wait_until
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
+
+OTHER_AUTHORITY = CHECKOUT / "tests" / "client" / "certificates" / "ca.pem"
+MINE = """\
+from kubectl_ctrl import CONFIGMAPS, controller
+
+
+async def reconcile(ctx, request):
+    obj = await ctx.read.get(CONFIGMAPS, request.name)
+    if obj is not None and "ask" in obj.get("data", {}):
+        await ctx.write.patch(obj, CONFIGMAPS, {"data": {"answer": obj["data"]["ask"]}})
+
+
+CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
+"""
+PROD = "https://prod-eu.invalid:6443"
+
+Content = dict[str, Any]
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    path = tmp_path.resolve() / "mine.py"
+    path.write_text(MINE)
+    return str(path)
+
+
+class Scene:
+    """The session's cluster in a kubeconfig that a test may change, and a book in which it may be one of ours."""
+
+    def __init__(self, ctrl: Ctrl, kubeconfig: Path, folder: Path) -> None:
+        self.folder = folder
+        self.book = Book(Path(ctrl.env["XDG_STATE_HOME"]) / "kubectl-ctrl" / "clusters")
+        self.file = folder / "users-kubeconfig"
+        self.content = _whole(kubeconfig)
+        self.ctrl = Ctrl({**ctrl.env, "KUBECONFIG": str(self.file)}, folder)
+        self.ctrl.all_started = ctrl.all_started
+        self.write()
+
+    @property
+    def cluster(self) -> Any:
+        return self.content["clusters"][0]["cluster"]
+
+    def write(self) -> None:
+        self.file.write_text(yaml.safe_dump(self.content))
+
+    def noted(self, name: str = "ctrl", ca: str = "") -> Entry:
+        """The cluster in the book, as one that we made."""
+        context, place = f"kwok-{name}", self.book.place(name)
+        entry = Entry(name=name, provider="kwok", phase=Phase.CREATING, began=1.0, folder=place, context=context)
+        self.book.write(entry)
+        contexts = [{**self.content["contexts"][0], "name": context}]
+        own = {**self.content, "current-context": context, "contexts": contexts}
+        self.book.write_kubeconfig(entry, yaml.safe_dump(own))
+        resolved = load(ConfigFlags(kubeconfig=str(entry.kubeconfig)), {}, place)
+        entry = replace(entry, server=resolved.server, ca=ca or ca_fingerprint(resolved), phase=Phase.READY)
+        self.book.write(entry)
+        return entry
+
+
+def _whole(kubeconfig: Path) -> Content:
+    """What it says with every file in it, under a name that says nothing."""
+    found: Content = yaml.safe_load(kubeconfig.read_text())
+    for section, kind in (("clusters", "cluster"), ("users", "user")):
+        fields = found[section][0][kind]
+        for key in ("certificate-authority", "client-certificate", "client-key"):
+            if file := fields.pop(key, ""):
+                fields[f"{key}-data"] = base64.b64encode((kubeconfig.parent / file).read_bytes()).decode()
+    found["contexts"][0]["name"] = found["current-context"] = "play"
+    return found
+
+
+@pytest.fixture
+def scene(ctrl: Ctrl, kubeconfig: Path, tmp_path: Path) -> Scene:
+    return Scene(ctrl, kubeconfig, tmp_path)
+
+
+def answered(kubectl: Kubectl, name: str) -> None:
+    kubectl("create", "configmap", name, "--from-literal=ask=me")
+    wait_until(
+        lambda: kubectl.json("get", "configmap", name)["data"].get("answer") == "me", what=f"{name} is reconciled"
+    )
+
+
+# What is ours.
+
+
+def test_s10_a_cluster_of_ours_is_free_under_any_name_and_any_other_is_not(
+    scene: Scene, audit: Audit, mine: str, kubectl: Kubectl, namespace: str
+) -> None:
+    kubectl("create", "configmap", "mark", "--from-literal=ask=me")
+    mark, server = audit.mark(), scene.cluster["server"]
+    scene.noted(ca="0" * 64)  # the same address, of another cluster
+    for words in (("run", mine, "--once"), ("install", "foo"), ("uninstall", "foo", "--crds=delete", "--yes")):
+        ran = scene.ctrl(*words)
+        assert (ran.code, ran.out) == (6, "")
+        assert f"tried: context 'play', server {server}, namespace '{namespace}'" in ran.err
+    assert audit.asked(mark) == []
+    scene.noted()
+    ran = scene.ctrl("run", mine, "--once").checked()
+    assert f"on context play ({server}, our ctrl), namespace {namespace}" in " ".join(ran.err.split())
+    assert "leader election off (cluster of ours)" in ran.err
+    assert kubectl.json("get", "configmap", "mark")["data"]["answer"] == "me"
+    assert [one for one in audit.asked(mark) if one.resource == "leases"] == []
+    assert scene.ctrl("run", mine, "--once", "--server", server).code == 6
+    assert scene.ctrl("run", mine, "--once", "--insecure-skip-tls-verify").code == 6
+
+
+def test_s10_our_name_over_another_server_is_refused(scene: Scene, mine: str, audit: Audit) -> None:
+    entry = scene.noted()
+    scene.content["contexts"][0]["name"] = scene.content["current-context"] = entry.context
+    scene.cluster["server"] = PROD
+    scene.write()
+    mark = audit.mark()
+    ran = scene.ctrl("run", mine, "--once")
+    assert ran.code == 6
+    assert f"context '{entry.context}', server {PROD}" in ran.err
+    assert audit.asked(mark) == []
+
+
+def test_a_cluster_of_ours_is_meant_by_its_context_or_where_nothing_else_is(
+    scene: Scene, mine: str, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """With the kubeconfig of a user who never heard of it, and without any."""
+    scene.noted()
+    kubectl("create", "configmap", "mark", "--from-literal=ask=me")
+    env = {name: value for name, value in scene.ctrl.env.items() if name != "KUBECONFIG"}
+    at_home = Ctrl(env, tmp_path)
+    foreign = at_home("run", mine, "--once")
+    assert (foreign.code, "context 'prod-eu'" in foreign.err) == (6, True)
+    at_home("run", mine, "--once", "--context=kwok-ctrl").checked()
+    assert kubectl.json("get", "configmap", "mark")["data"]["answer"] == "me"
+    (tmp_path / "nobody").mkdir()
+    nowhere = Ctrl({**env, "HOME": str(tmp_path / "nobody")}, tmp_path)
+    assert "on context kwok-ctrl" in nowhere("run", mine, "--once").checked().err
+    assert "ConfigMap" in nowhere("trace", "configmap/mark").checked().out
+    scene.noted("dev")
+    ran = nowhere("run", mine, "--once")
+    assert ran.code == 3
+    assert "choose with --context one of 'kwok-ctrl', 'kwok-dev'" in ran.err
+
+
+# What stays pinned.
+
+
+def started(scene: Scene, mine: str, kubectl: Kubectl) -> Started:
+    begun = scene.ctrl.started("run", mine)
+    begun.line("leader election")
+    answered(kubectl, "first")
+    return begun
+
+
+def test_s10_a_switch_elsewhere_changes_nothing_of_a_run(scene: Scene, mine: str, kubectl: Kubectl) -> None:
+    scene.noted()
+    scene.content["clusters"].append({"name": "prod-eu", "cluster": {"server": PROD}})
+    scene.content["contexts"].append({"name": "prod-eu", "context": {"cluster": "prod-eu", "user": "prod-eu"}})
+    scene.content["users"].append({"name": "prod-eu", "user": {"token": "not-a-token"}})
+    scene.write()
+    runs, theirs = started(scene, mine, kubectl), Kubectl(kubectl.program, scene.ctrl.env)
+    theirs("config", "use-context", "prod-eu")
+    theirs("config", "set-context", "play", "--namespace=elsewhere")
+    answered(kubectl, "second")
+    theirs("config", "delete-context", "play")
+    answered(kubectl, "third")
+    scene.file.unlink()
+    answered(kubectl, "fourth")
+    shutil.rmtree(scene.book.folder)
+    answered(kubectl, "fifth")
+    assert runs.stop() == 0
+
+
+def plugin(grant: Path) -> Content:
+    command = {"command": "cat", "args": [str(grant)], "interactiveMode": "Never"}
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", **command}}
+
+
+@pytest.mark.parametrize("what", ["server", "authority"])
+def test_s10_a_reload_that_finds_another_cluster_ends_the_run(
+    scene: Scene, mine: str, kubectl: Kubectl, what: str
+) -> None:
+    """Credentials that are over are fetched anew, and looked for in the kubeconfig where that fails."""
+    scene.noted()
+    user, grant = scene.content["users"][0]["user"], scene.folder / "grant.json"
+    status = {
+        "clientCertificateData": base64.b64decode(user["client-certificate-data"]).decode(),
+        "clientKeyData": base64.b64decode(user["client-key-data"]).decode(),
+        "expirationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    document = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    grant.write_text(json.dumps(document))
+    scene.content["users"][0]["user"] = plugin(grant)
+    scene.write()
+    runs = started(scene, mine, kubectl)
+    if what == "server":
+        scene.cluster["server"] = PROD
+    else:
+        scene.cluster["certificate-authority-data"] = base64.b64encode(OTHER_AUTHORITY.read_bytes()).decode()
+    scene.write()
+    grant.write_text("nothing any more")
+    kubectl("create", "configmap", "second", "--from-literal=ask=me")
+    assert runs.wait() == 6
+    assert "The context 'play' now means another cluster or certificate authority." in runs.output()
+    assert "answer" not in kubectl.json("get", "configmap", "second")["data"]
