@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_ctrl.cli import holder
+from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import CtrlError, Refused
 
 _GATE = "gate"
@@ -50,6 +51,16 @@ class Runner:
     def text(self) -> str:
         """`process 4121 on this machine (namespace default)`."""
         return f"process {self.pid} on this machine ({self.where})"
+
+
+def unread_key(server: str, ca: str) -> str:
+    """What a cluster goes by where its UID may not be read: what the kubeconfig says of it."""
+    return hashlib.sha256(f"{server} {ca}".encode()).hexdigest()
+
+
+def keys(entry: Entry) -> frozenset[str]:
+    """What a cluster of ours goes by."""
+    return frozenset(filter(None, (entry.uid, unread_key(entry.server, entry.ca) if entry.server else "")))
 
 
 @contextmanager

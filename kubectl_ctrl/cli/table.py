@@ -124,6 +124,24 @@ VERBS = (
         Effect.DESTROY,
         "The pieces of up and down: make, list, use and take away clusters.",
     ),
+    Entry(
+        "logs",
+        "kubectl_ctrl.cli.logs:VERB",
+        Effect.NONE,
+        "Print what controllers in the background say.",
+    ),
+    Entry(
+        "stop",
+        "kubectl_ctrl.cli.stop:VERB",
+        Effect.NONE,  # ends processes of this machine; what is in a cluster stays as it is
+        "End controllers that run here, in the background or in another terminal.",
+    ),
+    Entry(
+        "status",
+        "kubectl_ctrl.cli.status:VERB",
+        Effect.READ,
+        "List the controllers that run here, in the foreground and in the background.",
+    ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),
     Entry("version", "kubectl_ctrl.cli.version:VERB", Effect.NONE, "Print the version of this tool."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Sequence
 from random import Random
@@ -11,6 +10,7 @@ from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.pointed import pointed
+from kubectl_ctrl.cli.runlock import unread_key
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
@@ -77,5 +77,5 @@ async def cluster_id(client: Client, resolved: Resolved, known: Sequence[str] = 
         return uid_of(await client.get(NAMESPACES.ref("kube-system")))
     except (Forbidden, NotFound) as error:
         _log.debug("The cluster's UID cannot be read: %s", error.message)
-        said = hashlib.sha256(f"{resolved.server} {ca_fingerprint(resolved)}".encode()).hexdigest()
+        said = unread_key(resolved.server, ca_fingerprint(resolved))
         return next((key for key in known if key != said), said)

@@ -1,0 +1,182 @@
+"""Which controllers run here, on which clusters: by locks, by notes of the background, never by asking a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from kubectl_ctrl.cli import background, guard, holder, ours, pages, recordings, runlock
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.ending import Live
+from kubectl_ctrl.cli.grammar import Flag
+from kubectl_ctrl.cli.pages import Page
+from kubectl_ctrl.cli.pointed import pointed
+from kubectl_ctrl.cli.runlock import Runner
+from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.errors import NotRecorded, RecordingError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """The cluster that a command line means; `entry` is its page where it is one of ours."""
+
+    text: str  # for messages
+    context: str
+    keys: frozenset[str]
+    entry: Entry | None = None
+
+    def has(self, runner: Runner) -> bool:
+        # Of a cluster of which nothing was recorded only the context's name is known.
+        return runner.cluster in self.keys if self.keys else runner.context == self.context
+
+
+class State(StrEnum):
+    """How a controller stands, as far as its process tells."""
+
+    STARTING = "starting"  # its cluster has not answered yet
+    RUNNING = "running"
+    DRAINING = "draining"  # asked to stop, and finishing what is under way
+    STOPPED = "stopped"  # by SIGSTOP or a debugger
+    DEAD = "dead"  # ended without a word, as kill -9 and a restart of the machine do it
+    FAILED = "failed"  # ended with an error
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attendance:
+    """One controller that runs here, or was to go on in the background and does not."""
+
+    controller: str
+    cluster: str  # the name of one of ours, else ""
+    context: str
+    scope: str  # a namespace, "" for all of them
+    pid: int
+    since: float
+    state: State
+    run: str = ""
+    word: str = ""  # what was typed for it, where it is in the background
+    log: Path | None = None
+    code: int | None = None
+
+    @property
+    def lives(self) -> bool:
+        return self.state not in (State.DEAD, State.FAILED, State.ENDED)
+
+
+def where(app: App, given: Given) -> Where:
+    """The cluster of --name, else the one that kubectl's flags and the kubeconfig mean."""
+    if given["name"]:
+        return _ours(ours.entry_of(app.book, given["name"]))
+    resolved = pointed(app, given)
+    place = (resolved.server, ca_fingerprint(resolved))
+    for entry in app.book.entries():
+        if (entry.server, entry.ca) == place:
+            return _ours(entry)
+    name = guard.context_name(resolved)
+    return Where(text=f"context {name}", context=name, keys=_recorded(app, resolved))
+
+
+def _ours(entry: Entry) -> Where:
+    return Where(text=f"cluster {entry.name}", context=entry.context, keys=runlock.keys(entry), entry=entry)
+
+
+def _recorded(app: App, resolved: Resolved) -> frozenset[str]:
+    """What that cluster goes by, as runs on it have recorded."""
+    place = (resolved.server, ca_fingerprint(resolved))
+    try:
+        with recordings.opened(recordings.path(app), SystemClock().now()) as recording:
+            return frozenset(one.key for one in recording.clusters() if place in one.servers)
+    except (NotRecorded, RecordingError):
+        return frozenset()
+
+
+# One of a cluster of ours, for every verb that has it.
+NAME = Flag("--name", value="NAME", default="", help="The cluster of ours that is meant; else the current context's.")
+
+
+def attending(app: App) -> list[tuple[Attendance, Runner | None]]:
+    """All of this machine, by cluster and controller; with the run, where it has its place."""
+    entries = app.book.entries()
+    by_key = {key: entry for entry in entries for key in runlock.keys(entry)}
+    found: list[tuple[Attendance, Runner | None]] = [
+        (_running(runner, by_key), runner) for runner in runlock.runners(app.state_dir)
+    ]
+    known = {(one.cluster, one.controller) for one, _ in found}
+    for entry in entries:
+        found += [(one, None) for one in _noted(entry) if (one.cluster, one.controller) not in known]
+    return sorted(found, key=lambda pair: (pair[0].cluster or pair[0].context, pair[0].controller, pair[0].scope))
+
+
+def of(app: App, place: Where) -> list[Attendance]:
+    """Those of one cluster."""
+    name = place.entry.name if place.entry else None
+    return [one for one, runner in attending(app) if (place.has(runner) if runner else one.cluster == name)]
+
+
+def _running(runner: Runner, by_key: Mapping[str, Entry]) -> Attendance:
+    entry = by_key.get(runner.cluster)
+    log = pages.log_of(entry, runner.controller) if entry else None
+    page = pages.read(log) if log else None
+    if page is not None and page.pid != runner.pid:
+        page = None  # of an earlier one; this one is in the foreground
+    return Attendance(
+        controller=runner.controller,
+        cluster=entry.name if entry else "",
+        context=runner.context,
+        scope=runner.scope,
+        pid=runner.pid,
+        since=runner.since,
+        state=_state(runner.pid, page),
+        run=runner.run,
+        word=page.word if page else "",
+        log=log if page else None,
+    )
+
+
+def _state(pid: int, page: Page | None) -> State:
+    if holder.is_stopped(pid):
+        return State.STOPPED
+    return State.DRAINING if page is not None and page.asked is not None else State.RUNNING
+
+
+def _noted(entry: Entry) -> Iterator[Attendance]:
+    """Of the controllers that were to go on in the background, whether they hold a place or not."""
+    for name, page in pages.pages(entry):
+        if page.pid in background.starting(entry, name):
+            state = State.STARTING
+        elif page.ended is None:
+            state = State.DEAD
+        else:
+            state = State.FAILED if page.code else State.ENDED
+        yield Attendance(
+            controller=name,
+            cluster=entry.name,
+            context=entry.context,
+            scope=page.scope,
+            pid=page.pid,
+            since=page.began if page.ended is None else page.ended,
+            state=state,
+            word=page.word,
+            log=pages.log_of(entry, name),
+            code=page.code,
+        )
+
+
+# Processes.
+
+
+def lives(app: App, place: Where) -> list[Live]:
+    """The processes of that cluster, of this machine and of now."""
+    if place.entry is not None:
+        return background.processes(app, place.entry)
+    found = {runner.pid: runner for runner in runlock.runners(app.state_dir) if place.has(runner)}
+    return [
+        Live(pid=runner.pid, controllers=runner.controllers)
+        for runner in found.values()
+        if holder.is_here(runner.holder)
+    ]

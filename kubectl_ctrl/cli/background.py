@@ -1,0 +1,237 @@
+"""Controllers of clusters of ours in the background: `run`, started again without a terminal, one process for each.
+
+Such a process has a session of its own, the folder in which it was started, and a log in its cluster's folder. It is
+known by its command line, which names that log, from the moment that it is there; and by the lock of its run from the
+moment that its cluster has answered.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubectl_ctrl import exec as programs
+from kubectl_ctrl.cli import holder, pages, recordings, runlock
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.ending import Live
+from kubectl_ctrl.cli.ending import ended as _ended
+from kubectl_ctrl.cli.flags import KUBECTL_FLAGS
+from kubectl_ctrl.cli.runlock import Runner
+from kubectl_ctrl.cli.sources import Sourced
+from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.processes import called_with
+from kubectl_ctrl.errors import CtrlError, NotRecorded, ProgramFailed, RecordingError, TimedOut
+from kubectl_ctrl.model.durations import format_duration
+
+_MODULE = "kubectl_ctrl.cli.unattended"
+_PACE = 0.1
+_PATIENCE = 60.0
+# What a run has not recorded so long after it took its place, it does not record.
+_UNRECORDED = 5.0
+# What is to go on in the background must not be ended, or led elsewhere, by a variable that was meant for other calls.
+_UNHEARD = ("once", "timeout", "until", "until-idle", *(flag.long for flag in KUBECTL_FLAGS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """One controller in the background; `said` is how long its log was before."""
+
+    entry: Entry
+    controller: str
+    pid: int
+    command: tuple[str, ...]  # does the same in the foreground
+    said: int = 0
+
+    @property
+    def log(self) -> Path:
+        return pages.log_of(self.entry, self.controller)
+
+    def __str__(self) -> str:
+        return f"{self.controller} runs in the background (process {self.pid})"
+
+
+def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced, extra: Sequence[str] = ()) -> Background:
+    """Have it run there; one that was started before, and has not come so far that its lock shows it, is that one."""
+    name = sourced.spec.name
+    log = pages.log_of(entry, name)
+    where = (f"--context={entry.context}", f"--namespace={resolved.namespace}", *extra)
+    words = ("run", _absolute(sourced.word), f"--kubeconfig={entry.kubeconfig}", *where)
+    pids = starting(entry, name)
+    said = 0
+    if not pids:
+        entry.controllers.mkdir(mode=0o700, parents=True, exist_ok=True)
+        said = log.stat().st_size if log.exists() else 0
+        pages.forget(log)
+        python, env = _python(app.environ)
+        pids = (programs.detached([*python, "-m", _MODULE, str(log), *words], env=env, output=log),)
+    command = ("kubectl", "ctrl", "run", words[1], *where)
+    return Background(entry=entry, controller=name, pid=pids[0], command=command, said=said)
+
+
+def starting(entry: Entry, controller: str = "") -> tuple[int, ...]:
+    """The processes in the background of that cluster, those too that hold no lock yet; of all controllers or of one.
+
+    Asked of the list of processes, so it is slower than a look at locks.
+    """
+    log = str(pages.log_of(entry, controller)) if controller else f"{entry.controllers}{os.sep}"
+    return called_with(_MODULE, log) if entry.controllers.is_dir() else ()
+
+
+def _absolute(word: str) -> str:
+    """A path that means the same from any folder; another word as it is."""
+    is_path = "/" in word or word.endswith(".py") or word in (".", "..")
+    return str(Path(word).expanduser().absolute()) if is_path else word
+
+
+def _python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """This Python, which is to find this package and nothing of the current folder; and the environment for it."""
+    deaf = {f"KUBECTL_CTRL_{name.upper().replace('-', '_')}" for name in _UNHEARD}
+    env = {name: value for name, value in environ.items() if name not in deaf}
+    if sys.flags.isolated:
+        return [sys.executable, "-I"], env
+    root = Path(__file__).resolve().parents[2]
+    if not sys.flags.safe_path and sys.path and Path(sys.path[0]).resolve() == root:
+        # `python -m kubectl_ctrl` in a checkout: only the folder has the package.
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), env.get("PYTHONPATH", "")]))
+    return [sys.executable, "-P"], env
+
+
+# Until it works.
+
+
+async def settled(
+    app: App, one: Background, clock: Clock, note: Callable[[str], None], patience: float = _PATIENCE
+) -> None:
+    """Return once it has its place on this machine and its caches are synced; raises when it died, or takes too long.
+
+    Whether they are, it tells its recording, and nobody where it keeps none: then its place is enough.
+    """
+    start = clock.elapsed()
+    since: float | None = None  # when it took its place
+    told = ""
+    while True:
+        runner = _runner(app, one)
+        if runner is not None and since is None:
+            since = clock.elapsed()
+        unrecorded = since is not None and clock.elapsed() - since > _UNRECORDED
+        waits = "it starts" if runner is None else "" if unrecorded else _waits(app, one, runner.run, clock.now())
+        if not waits:
+            return
+        code = _code(one)
+        if code is not None:
+            raise _died(one, code)
+        if clock.elapsed() - start > patience:
+            raise _slow(one, waits, patience)
+        if told != (told := f"{one.controller}: {waits}"):
+            note(told)
+        await clock.sleep(_PACE)
+
+
+def _runner(app: App, one: Background) -> Runner | None:
+    found = runlock.runners(app.state_dir, controller=one.controller)
+    return next((runner for runner in found if runner.pid == one.pid), None)
+
+
+def _waits(app: App, one: Background, run: str, now: float) -> str:
+    """What is still to come before that run works, as it tells; "" for nothing."""
+    if _records_elsewhere(app, one):
+        return ""
+    unheard = "it waits for its caches"
+    try:
+        with recordings.opened(recordings.path(app), now) as recording:
+            moments = recording.moments(run=run)
+    except (NotRecorded, RecordingError):
+        return unheard
+    state = next((moment.state for moment in moments if moment.state.controller == one.controller), None)
+    if state is not None and state.synced:
+        return ""
+    return state.message or unheard if state is not None else unheard
+
+
+def _records_elsewhere(app: App, one: Background) -> bool:
+    given = [word.partition("=")[2] for word in one.command if word.startswith("--record=")]
+    return (given or [app.environ.get("KUBECTL_CTRL_RECORD", "auto")])[-1] != "auto"
+
+
+def _code(one: Background) -> int | None:
+    """With which code it ended; None while it runs. A child of ours stays a process until it is asked."""
+    try:
+        pid, status = os.waitpid(one.pid, os.WNOHANG)
+    except ChildProcessError:
+        if holder.runs(one.pid):
+            return None
+        page = pages.read(one.log)
+        return page.code if page is not None and page.code is not None else 1
+    return os.waitstatus_to_exitcode(status) if pid else None
+
+
+def _died(one: Background, code: int) -> CtrlError:
+    lines = _last_lines(one)
+    failed = next((at for at, line in enumerate(lines) if line.startswith("error[")), len(lines) - 1)
+    said = re.sub(r"^error\[[A-Z-]+\]: ", "", lines[failed]) if lines else ""
+    advice = next((line.removeprefix("next: ") for line in lines[failed:] if line.startswith("next: ")), "")
+    outcome = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+    error = ProgramFailed(
+        f"{one.controller} {outcome} as soon as it was in the background" + (f": {said}" if said else "."),
+        argv=one.command,
+        outcome=outcome,
+        code=code,
+        stderr="\n".join(lines),
+    )
+    look = f"all that it said: kubectl ctrl logs {shlex.join(_named(one.entry, one.controller))}"
+    error.next_step = f"{advice}; {look}" if advice else look
+    return error
+
+
+def _last_lines(one: Background) -> list[str]:
+    """Of what it said since it was started."""
+    try:
+        with one.log.open("rb") as log:
+            log.seek(one.said if one.log.stat().st_size >= one.said else 0)
+            return [line for line in log.read().decode(errors="replace").splitlines() if line.strip()][-20:]
+    except OSError:
+        return []
+
+
+def _slow(one: Background, waits: str, patience: float) -> CtrlError:
+    words = shlex.join(_named(one.entry, one.controller))
+    return TimedOut(
+        f"{one.controller} does not work within {format_duration(patience)}: {waits}. Process {one.pid} goes on.",
+        next_step=f"kubectl ctrl logs {words} shows what it says, kubectl ctrl stop {words} ends it",
+    )
+
+
+def _named(entry: Entry, *words: str) -> tuple[str, ...]:
+    return (*words, "--name", entry.name)
+
+
+# Until it has ended.
+
+
+async def ended(app: App, entry: Entry, drain: float, clock: Clock, note: Callable[[str], None]) -> list[str]:
+    """Have every process of ours on that cluster end, wherever it was started; gives their controllers.
+
+    Those that have not finished what is under way within `drain` seconds are killed.
+    """
+    gone = await _ended(lambda: processes(app, entry), drain, clock, note, kill=True)
+    return sorted({name for live in gone for name in live.controllers})
+
+
+def processes(app: App, entry: Entry) -> list[Live]:
+    """All processes of ours on that cluster."""
+    found: dict[int, Live] = {}
+    asked = {page.pid for _, page in pages.pages(entry) if page.asked is not None}
+    for runner in runlock.runners(app.state_dir):
+        if runner.cluster in runlock.keys(entry) and holder.is_here(runner.holder):
+            found[runner.pid] = Live(pid=runner.pid, controllers=runner.controllers, asked=runner.pid in asked)
+    for name in pages.logged(entry):
+        for pid in starting(entry, name):
+            found.setdefault(pid, Live(pid=pid, controllers=(name,), asked=pid in asked))
+    return list(found.values())

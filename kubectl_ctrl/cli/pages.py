@@ -1,0 +1,82 @@
+"""What is noted of a controller in the background, beside its log: one small file each, in its cluster's folder.
+
+The process itself writes it as it begins and as it ends. Whether it still runs, the file does not know: after a kill -9
+it says nothing, and the lock of the run and the list of processes are asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kubectl_ctrl.clusters.book import Entry
+
+_LOG, _PAGE = ".log", ".json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One start of a controller in the background."""
+
+    word: str  # what was typed for it; a path is absolute
+    scope: str  # the namespace that it works in
+    pid: int
+    began: float  # wall time
+    asked: float | None = None  # when it was asked to end
+    ended: float | None = None  # None also after a kill
+    code: int | None = None  # with which it ended
+
+
+def log_of(entry: Entry, controller: str) -> Path:
+    """Where all that it says is kept."""
+    return entry.controllers / f"{controller}{_LOG}"
+
+
+def older(log: Path) -> Path:
+    """What was said before the log became too long."""
+    return log.with_name(f"{log.name}.1")
+
+
+def logged(entry: Entry) -> list[str]:
+    """The controllers that ever were in the background there."""
+    return sorted(path.name.removesuffix(_LOG) for path in entry.controllers.glob(f"*{_LOG}"))
+
+
+def pages(entry: Entry) -> Iterator[tuple[str, Page]]:
+    """By controller."""
+    for name in logged(entry):
+        page = read(log_of(entry, name))
+        if page is not None:
+            yield name, page
+
+
+def read(log: Path) -> Page | None:
+    try:
+        return Page(**json.loads(_beside(log).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write(log: Path, page: Page) -> None:
+    """Whole, or as it was. A full disk must not end a controller."""
+    draft = log.with_suffix(".new")
+    with suppress(OSError):
+        handle = os.open(draft, os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(handle, json.dumps(asdict(page)).encode())
+        finally:
+            os.close(handle)
+        draft.replace(_beside(log))
+
+
+def forget(log: Path) -> None:
+    """It is not to run any more; its log stays."""
+    _beside(log).unlink(missing_ok=True)
+
+
+def _beside(log: Path) -> Path:
+    return log.with_suffix(_PAGE)

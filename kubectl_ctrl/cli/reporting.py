@@ -1,0 +1,100 @@
+"""What `status` does: a line for each controller that runs here, or was to go on in the background and does not."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from kubectl_ctrl.cli import answers, attendance
+from kubectl_ctrl.cli.answers import style_of
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.attendance import Attendance, State
+from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.clock import SystemClock, rfc3339
+from kubectl_ctrl.errors import ConfigError, UsageError
+from kubectl_ctrl.render.style import Style, moment_text
+from kubectl_ctrl.render.text import counted, escaped
+
+_HEADER = ("CONTROLLER", "CLUSTER", "SCOPE", "PID", "SINCE", "STATE", "RUN")
+_WIDE = ("CONTEXT", "PLACE", "LOG")
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    form = answers.printer(given)
+    if given.arguments:
+        raise UsageError("status takes no arguments.", next_step="kubectl ctrl status --help")
+    found, nothing = _found(app, given)
+    rows = form.ordered(found, _fields)
+    if form.form not in ("", "wide"):
+        answers.printed(app, form, {"controllers": [_fields(one) for one in rows]}, "controllers")
+        return 0
+    if not rows:
+        app.narrate(nothing)
+        return 0
+    wide = form.form == "wide"
+    style, now = style_of(app, given), SystemClock().now()
+    cells = [_cells(one, style, now, wide=wide) for one in rows]
+    app.answer(form.table(cells, (*_HEADER, *_WIDE) if wide else _HEADER))
+    for one in rows:
+        if line := _hint(one):
+            app.narrate(line)
+    return 0
+
+
+def _found(app: App, given: Given) -> tuple[list[Attendance], str]:
+    """What is to be listed, and what to say where that is nothing."""
+    every = [one for one, _ in attendance.attending(app)]
+    if given["all_clusters"]:
+        return every, "No controller runs here."
+    try:
+        place = attendance.where(app, given)
+    except ConfigError:
+        if given["name"]:
+            raise
+        return every, "No controller runs here."
+    found = attendance.of(app, place)
+    others = len(every) - len(found)
+    more = f" {counted(others, 'controller')} on other clusters: -A shows them." if others else ""
+    return found, escaped(f"No controller runs here on {place.text}.{more}")
+
+
+def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence[str]:
+    cells = (
+        one.controller,
+        one.cluster or one.context,
+        one.scope or "(all)",
+        str(one.pid),
+        moment_text(one.since, now, style),
+        one.state if one.code in (None, 0) else f"{one.state} ({one.code})",
+        one.run,
+    )
+    more = (one.context, "background" if one.log else "foreground", str(one.log or ""))
+    return [escaped(cell) for cell in ((*cells, *more) if wide else cells)]
+
+
+def _hint(one: Attendance) -> str:
+    """What to look at, where a controller in the background has ended by itself."""
+    if one.state not in (State.DEAD, State.FAILED):
+        return ""
+    name = shlex.join([one.controller, "--name", one.cluster])
+    how = "was killed, or the machine was" if one.state is State.DEAD else "has failed"
+    return f"{one.controller} {how}; what it said last: kubectl ctrl logs {name} --tail 20"
+
+
+def _fields(one: Attendance) -> dict[str, Any]:
+    return {
+        "name": one.controller,
+        "cluster": one.cluster or None,
+        "context": one.context,
+        "namespace": one.scope,
+        "pid": one.pid,
+        "since": rfc3339(one.since),
+        "state": str(one.state),
+        "run": one.run or None,
+        "background": one.log is not None,
+        "word": one.word or None,
+        "log": str(one.log) if one.log else None,
+        "exitCode": one.code,
+    }

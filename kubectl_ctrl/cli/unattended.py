@@ -1,0 +1,67 @@
+"""A controller in the background, as its process sees it: it runs, and beside that keeps its log small.
+
+`background` starts it as `python -m kubectl_ctrl.cli.unattended LOG run ...`, with its output in that file.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from kubectl_ctrl.cli import pages
+from kubectl_ctrl.cli.pages import Page
+from kubectl_ctrl.clock import SystemClock, pause
+
+# Weeks of it fill a disk: so much of it is kept, and once more as much of what was before.
+MOST = 10_000_000
+_LOOK_EVERY = 10.0
+
+
+def main(words: Sequence[str]) -> int:
+    """Run until somebody asks it to stop; the return value is the exit code of the process."""
+    from kubectl_ctrl.cli.main import main as verb
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    log, clock = Path(words[0]), SystemClock()
+    page = Page(word=words[2], scope=_scope(words), pid=os.getpid(), began=clock.now())
+    pages.write(log, page)
+    threading.Thread(target=_keep_small, args=(log,), name="log", daemon=True).start()
+    code = verb(words[1:])
+    pages.write(log, replace(pages.read(log) or page, ended=clock.now(), code=code))
+    return code
+
+
+def _scope(words: Sequence[str]) -> str:
+    return next((word.partition("=")[2] for word in words if word.startswith("--namespace=")), "")
+
+
+def _keep_small(log: Path) -> None:
+    while True:
+        pause(_LOOK_EVERY)
+        with suppress(OSError):
+            keep_small(log)
+
+
+def keep_small(log: Path, most: int = MOST) -> bool:
+    """Go on in a new file when our output's has grown longer than that; whether it had."""
+    if os.fstat(sys.stdout.fileno()).st_size <= most:
+        return False
+    with suppress(FileNotFoundError):
+        log.replace(pages.older(log))
+    handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(handle, stream.fileno())
+    finally:
+        os.close(handle)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
