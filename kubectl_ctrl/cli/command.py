@@ -73,7 +73,7 @@ class Verb:
     name: str
     usage: str  # "run CONTROLLER... [flags]"
     summary: str
-    examples: tuple[tuple[str, str], ...]  # (what it does, command without "kubectl ctrl")
+    examples: tuple[tuple[str, str], ...]  # (what it does, the line; "kubectl ctrl" stands before a verb)
     body: Body
     flags: tuple[Flag, ...] = ()
     details: str = ""
@@ -113,7 +113,7 @@ class Verb:
         blocks = [self.summary]
         if self.details:
             blocks.append(self.details)
-        examples = "\n\n".join(f"  # {what}\n  kubectl ctrl {line}" for what, line in self.examples)
+        examples = "\n\n".join(f"  # {what}\n  {typed(line)}" for what, line in self.examples)
         blocks.append(f"Examples:\n{examples}")
         if self.flags:
             blocks.append("Flags:\n" + describe(self.flags))
@@ -121,6 +121,11 @@ class Verb:
         also = " and kubectl's own" if self.cluster else ""
         blocks.append(f'Use "kubectl ctrl options" for the flags that all verbs take{also}.')
         return "\n\n".join(blocks) + "\n"
+
+
+def typed(example: str) -> str:
+    """The line of an example as it is typed: of some a verb of ours is only a part."""
+    return f"kubectl ctrl {example}" if example.split(maxsplit=1)[0] in table.names() else example
 
 
 def describe(flags: Sequence[Flag]) -> str:

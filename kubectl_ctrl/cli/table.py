@@ -142,6 +142,12 @@ VERBS = (
         Effect.READ,
         "List the controllers that run here, in the foreground and in the background.",
     ),
+    Entry(
+        "completion",
+        "kubectl_ctrl.cli.completion:VERB",
+        Effect.NONE,
+        "Have the shell complete verbs, flags, controllers and objects.",
+    ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),
     Entry("version", "kubectl_ctrl.cli.version:VERB", Effect.NONE, "Print the version of this tool."),
