@@ -27,6 +27,7 @@ class App:
     verbosity: int = 0
     machine: bool = False  # stderr is read by a machine too
     hide: Callable[[str], str] = masked_text  # takes out of a text what must not be seen: a verb may know more of that
+    end: str = "Ctrl-C"  # how somebody ends what would go on for ever
     general_error: int = 1  # exit code of errors that have none of their own; 2 where 1 is a verdict
 
     @classmethod

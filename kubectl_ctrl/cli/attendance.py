@@ -71,17 +71,18 @@ class Attendance:
 def where(app: App, given: Given) -> Where:
     """The cluster of --name, else the one that kubectl's flags and the kubeconfig mean."""
     if given["name"]:
-        return _ours(ours.entry_of(app.book, given["name"]))
+        return of_ours(ours.entry_of(app.book, given["name"]))
     resolved = pointed(app, given)
     place = (resolved.server, ca_fingerprint(resolved))
     for entry in app.book.entries():
         if (entry.server, entry.ca) == place:
-            return _ours(entry)
+            return of_ours(entry)
     name = guard.context_name(resolved)
     return Where(text=f"context {name}", context=name, keys=_recorded(app, resolved))
 
 
-def _ours(entry: Entry) -> Where:
+def of_ours(entry: Entry) -> Where:
+    """A cluster of the book."""
     return Where(text=f"cluster {entry.name}", context=entry.context, keys=runlock.keys(entry), entry=entry)
 
 

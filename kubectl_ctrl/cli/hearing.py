@@ -29,19 +29,26 @@ def run(app: App, given: Given) -> int:
         raise UsageError("logs takes one controller at most.", next_step="kubectl ctrl logs --help")
     if given["tail"] < -1:
         raise UsageError("Invalid value for --tail: it must be at least -1.")
-    place = attendance.where(app, given)
-    if place.entry is None:
-        ours = ", ".join(entry.name for entry in app.book.entries())
-        raise NoCluster(
-            f"The cluster of {place.text} is none of ours, and only those have controllers in the background.",
-            next_step=f"name one with --name: {ours}" if ours else "kubectl ctrl up CONTROLLER --detach makes one",
-        )
-    names = _names(app, given, place, place.entry)
+    place, entry = _place(app, given)
+    names = _names(app, given, place, entry)
     tail = _FEW if not given.arguments and given["tail"] < 0 else given["tail"]
-    _Hearing(app, place.entry, names, together=not given.arguments and len(names) > 1).tell(
-        tail, follow=given["follow"]
-    )
+    _Hearing(app, entry, names, together=not given.arguments and len(names) > 1).tell(tail, follow=given["follow"])
     return 0
+
+
+def _place(app: App, given: Given) -> tuple[Where, Entry]:
+    """Where the cluster that is meant is none of ours, it is the only one that is: no other has such logs."""
+    place, ours = attendance.where(app, given), app.book.entries()
+    if place.entry is not None:
+        return place, place.entry
+    if len(ours) == 1 and not given["context"]:
+        app.narrate(f"cluster {ours[0].name}, the only one of ours")
+        return attendance.of_ours(ours[0]), ours[0]
+    names = ", ".join(entry.name for entry in ours)
+    raise NoCluster(
+        f"The cluster of {place.text} is none of ours, and only those have controllers in the background.",
+        next_step=f"name one with --name: {names}" if names else "kubectl ctrl up CONTROLLER --detach makes one",
+    )
 
 
 def _names(app: App, given: Given, place: Where, entry: Entry) -> list[str]:

@@ -14,7 +14,7 @@ VERB = Verb(
     details=(
         "Of the controllers that up --detach has started on the cluster that is meant: of\n"
         "one, or of all of them, each line then with a name in front. All its starts are\n"
-        "in one log, each beginning with a line `run`; the last 10 to 20 MB are kept until\n"
+        "in one log, each begins with a line `run`. The last 10 to 20 MB are kept, until\n"
         "the cluster is taken down. trace and explain tell more, and longer."
     ),
     examples=(

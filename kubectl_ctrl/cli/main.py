@@ -79,14 +79,14 @@ def _verbosity(words: Sequence[str]) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, app: App | None = None) -> int:
     """Run the process; the return value is its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     if words[:1] == ["__complete"]:  # cobra's word for it
         from kubectl_ctrl.cli import complete
 
         return complete.main(words[1:])
-    app = App.of_this_process()
+    app = app or App.of_this_process()
     try:
         return run(app, words)
     except KeyboardInterrupt:

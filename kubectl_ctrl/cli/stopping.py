@@ -68,6 +68,10 @@ def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
     _tell(app, place, names, {name for live in gone for name in live.controllers})
 
 
+def _there(one: Attendance) -> str:
+    return f"--name {one.cluster}" if one.cluster else f"--context {one.context}"
+
+
 def _mark(place: Where, name: str, now: float) -> None:
     if place.entry is not None and (page := pages.read(log := pages.log_of(place.entry, name))) is not None:
         pages.write(log, replace(page, asked=page.asked or now))
@@ -76,6 +80,7 @@ def _mark(place: Where, name: str, now: float) -> None:
 def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
     """What became of each; one that ended before is not expected to run any more."""
     left = sorted({one.controller for one in attendance.of(app, place) if one.lives})
+    every = [one for one, _ in attendance.attending(app) if one.lives]
     for name in names:
         noted = place.entry is not None and pages.read(pages.log_of(place.entry, name)) is not None
         if place.entry is not None:
@@ -83,6 +88,7 @@ def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
         if name in gone:
             app.answer(f"{name} stopped")
             continue
-        hint = "" if noted else nearest(name, left)
+        elsewhere = next((one for one in every if one.controller == name and name not in left), None)
+        hint = "" if noted else f"{_there(elsewhere)} has it" if elsewhere else nearest(name, left)
         had = f"{name} had ended already" if noted else f"{name} does not run here"
         app.narrate(escaped(f"{had} on {place.text}." + (f" Next: {hint}" if hint else "")))

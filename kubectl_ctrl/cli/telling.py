@@ -79,7 +79,7 @@ class Teller:
         if plan.as_installed:
             self._app.narrate(f"acting as {', '.join(map(user_of, plan.names))}")
         self._app.narrate(escaped(recording))
-        self._app.narrate(f"leader election {election}; Ctrl-C ends it")
+        self._app.narrate(f"leader election {election}; {self._app.end} ends it")
 
     def observer(self, nobody_reads: Callable[[], None]) -> Callable[[Observed], None]:
         """Shows one line per attempt, and from -v 4 on one per call; `nobody_reads` is called once stdout is closed."""
@@ -105,9 +105,10 @@ class Teller:
         """After the first signal, where there is something to wait for."""
         if under_way:
             _log.info(
-                "Stopping: %s under way may take up to %s to finish; Ctrl-C again ends them.",
+                "Stopping: %s under way may take up to %s to finish; %s again ends them.",
                 "1 reconcile" if len(under_way) == 1 else f"{len(under_way)} reconciles",
                 format_duration(self._plan.options.drain),
+                self._app.end,
                 extra={"action": "run.stopping"},
             )
 

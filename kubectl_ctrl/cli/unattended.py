@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubectl_ctrl.cli import pages
+from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.pages import Page
 from kubectl_ctrl.clock import SystemClock, pause
 
@@ -27,12 +28,14 @@ def main(words: Sequence[str]) -> int:
     """Run until somebody asks it to stop; the return value is the exit code of the process."""
     from kubectl_ctrl.cli.main import main as verb
 
+    app = App.of_this_process()
+    app.end = "SIGTERM"  # as kubectl ctrl stop sends it; no terminal can
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     log, clock = Path(words[0]), SystemClock()
     page = Page(word=words[2], scope=_scope(words), pid=os.getpid(), began=clock.now())
     pages.write(log, page)
     threading.Thread(target=_keep_small, args=(log,), name="log", daemon=True).start()
-    code = verb(words[1:])
+    code = verb(words[1:], app)
     pages.write(log, replace(pages.read(log) or page, ended=clock.now(), code=code))
     return code
 
