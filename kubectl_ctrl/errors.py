@@ -29,6 +29,7 @@ CtrlError                   exit  1  CTRL-ERROR
 |-- PrerequisiteMissing     exit  5  CTRL-PREREQUISITE       a program or file that the verb needs is not there
 |-- ProgramFailed           exit  1  CTRL-PROGRAM            a program that we started failed; has its output
 |-- ClusterError            exit  1  CTRL-CLUSTER            a cluster could not be made, changed or taken away
+|   `-- NoCluster           exit  4  CTRL-NO-CLUSTER         there is no cluster of ours of that name
 |-- Refused                 exit  6  CTRL-REFUSED            the guard, a second runner, destruction without --yes
 |-- NotRecorded             exit  4  CTRL-NOT-RECORDED       no recording holds what was asked for
 |-- RecordingError          exit  1  CTRL-RECORDING          a recording cannot be read or written
@@ -119,6 +120,13 @@ class ClusterError(CtrlError):
     def __init__(self, message: str, *, tried: str = "", next_step: str = "", output: str = "") -> None:
         super().__init__(message, tried=tried, next_step=next_step)
         self.output = output
+
+
+class NoCluster(ClusterError):
+    """There is no cluster of ours of that name."""
+
+    id = "CTRL-NO-CLUSTER"
+    exit_code = 4
 
 
 class Refused(CtrlError):
