@@ -58,4 +58,5 @@ VERB = Verb(
     body=later("kubectl_ctrl.cli.clustering:run"),
     cluster=False,
     completes=lambda: ACTIONS,
+    recalls="named behind an action",
 )

@@ -79,7 +79,7 @@ class Verb:
     details: str = ""
     cluster: bool = True  # takes kubectl's 21 flags
     completes: Callable[[], Sequence[tuple[str, str]]] = field(default=lambda: ())  # candidates for its arguments
-    recalls: str = ""  # what else the recording offers for them: a key of recalling.SORTS
+    recalls: str = ""  # what else there is for them: a key of recalling.SORTS or offering.SORTS
     takes_file: bool = False  # an argument may be a file
 
     @property

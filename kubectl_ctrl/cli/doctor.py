@@ -15,7 +15,7 @@ PROGRAMS = (
 VERB = Verb(
     name="doctor",
     usage="doctor [--fix [kind|kwok|kubectl]] [--yes] [-o json|yaml] [flags]",
-    summary="Say what is there, what is missing and what is left behind; mend it.",
+    summary="Say what is there, missing or left behind, and mend it.",
     details=(
         "Looks at this machine, at the cluster of the current context, at what we left on\n"
         "either, and at the recordings. Below each thing that is not well stands what to\n"

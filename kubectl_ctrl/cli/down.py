@@ -24,4 +24,5 @@ VERB = Verb(
     flags=(Flag("--all", help="All clusters that up and cluster create made."), *PROGRESS),
     body=later("kubectl_ctrl.cli.takingdown:run"),
     cluster=False,
+    recalls="our clusters",
 )

@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.grammar import Flag
 VERB = Verb(
     name="explain",
     usage="explain TYPE/NAME [N] | CONTROLLER [flags]",
-    summary="Say why an object is in the state that it is in, and what comes next.",
+    summary="Say why an object is in the state it is in, and what comes next.",
     details=(
         "About state, not schema (that is kubectl explain). One verdict on the object:\n"
         "GONE, BLOCKED DELETION, NOT SEEN, NEVER RAN, LOOPING, FIGHTING, NOT CONVERGED,\n"

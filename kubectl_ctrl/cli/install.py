@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.grammar import DURATION, Flag
 VERB = Verb(
     name="install",
     usage="install [CONTROLLER...] [flags]",
-    summary="Put what controllers need into the cluster: CRDs, a namespace, rights.",
+    summary="Put what controllers need into the cluster: CRDs and rights.",
     details=(
         "Each controller gets its CRDs, the namespace CONTROLLER-system with a\n"
         "ServiceAccount, and the roles of its rbac.yaml bound to that. All of it is\n"

@@ -8,7 +8,7 @@ from kubectl_ctrl.cli.flags import LISTED
 VERB = Verb(
     name="list",
     usage="list [flags]",
-    summary="List the bundled controllers, and where they are installed and run.",
+    summary="List the bundled controllers, and where each is installed and run.",
     details=(
         "INSTALLED and RUNNING are about the cluster of the current context: whether its\n"
         "CRD is served and its RBAC is there, and who runs it: a process of this machine,\n"

@@ -29,6 +29,7 @@ Pairs = Iterable[tuple[str, str]]
 _PATIENCE = 0.3
 _KEPT = 10.0
 # A type as it is typed; nothing that kubectl could take for a flag or a file.
+_TAKE_NAMES = ("delete", "env", "kubeconfig", "logs")
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 
 
@@ -68,6 +69,11 @@ def _clusters(app: App, given: Given) -> Pairs:
     return [(entry.name, " ".join((entry.provider, entry.version or entry.phase))) for entry in app.book.entries()]
 
 
+def _behind_an_action(app: App, given: Given) -> Pairs:
+    """Of `cluster`: those that it can be done with."""
+    return _clusters(app, given) if given.arguments[:1] in [(one,) for one in _TAKE_NAMES] else ()
+
+
 def _namespaces(app: App, given: Given) -> Pairs:
     """The cluster's; those that contexts name while it does not say."""
     asked = names(app, given, "namespaces")
@@ -78,6 +84,7 @@ def _namespaces(app: App, given: Given) -> Pairs:
 SORTS: dict[str, Callable[[App, Given], Pairs]] = {
     "contexts": _contexts,
     "kubeconfig clusters": _named("clusters"),
+    "named behind an action": _behind_an_action,
     "namespaces": _namespaces,
     "our clusters": _clusters,
     "users": _named("users"),

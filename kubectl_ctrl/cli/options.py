@@ -23,7 +23,11 @@ VERB = Verb(
     name="options",
     usage="options",
     summary="List the flags that every verb takes.",
-    examples=(("Show the flags that every verb takes", "options"),),
+    examples=(
+        ("Show the flags that every verb takes", "options"),
+        ("Look for one of them", "options | grep -A 1 timeout"),
+        ("Save what they say for reading", "options > options.txt"),
+    ),
     body=_options,
     cluster=False,
 )

@@ -24,7 +24,7 @@ def _types() -> Sequence[tuple[str, str]]:
 VERB = Verb(
     name="plan",
     usage="plan (TYPE/NAME | TYPE NAME | -f FILE) [flags]",
-    summary="Print what a controller would do with an object now, without doing it.",
+    summary="Print what a controller would do with an object, without doing it.",
     details=(
         "Runs one reconcile on what the cluster holds. Every write is sent as a dry run,\n"
         "so that the server checks and completes it; later reads see what was planned.\n"

@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.grammar import Flag
 VERB = Verb(
     name="queue",
     usage="queue [CONTROLLER] [-w] [flags]",
-    summary="Show what waits, runs and backs off in the controllers that run here.",
+    summary="Show what waits, runs and backs off in controllers that run here.",
     details=(
         "For each controller that a process of this machine runs: whether it leads, has\n"
         "synced and was heard of lately, how many of its workers are busy, and what its\n"

@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.grammar import Flag
 VERB = Verb(
     name="rbac",
     usage="rbac CONTROLLER [--from-trace|--missing|--unused] [flags]",
-    summary="Print the rights that a controller is granted, used, lacked or never used.",
+    summary="Print the rights that a controller has, used, lacked, never used.",
     details=(
         "Alone it prints what the controller's rbac.yaml grants. --from-trace prints the\n"
         "least roles that cover what was recorded of it: the lists and watches of its\n"

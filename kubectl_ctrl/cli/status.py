@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.grammar import Flag
 VERB = Verb(
     name="status",
     usage="status [flags]",
-    summary="List the controllers that run here, in the foreground and in the background.",
+    summary="List the controllers that run here, also in the background.",
     details=(
         "Processes of this machine that run controllers on the cluster that is meant, and\n"
         "those that up --detach has started there and that are gone: STATE is starting,\n"

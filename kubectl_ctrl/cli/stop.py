@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.grammar import DURATION, Flag
 VERB = Verb(
     name="stop",
     usage="stop CONTROLLER... [flags]",
-    summary="End controllers that run here, in the background or in another terminal.",
+    summary="End controllers that run here, also those of another terminal.",
     details=(
         "As Ctrl-C does it: reconciles that are under way may finish. Returns when the\n"
         "processes have ended. What is in the cluster stays as it is, and so does the\n"

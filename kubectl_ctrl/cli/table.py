@@ -56,19 +56,19 @@ VERBS = (
         "plan",
         "kubectl_ctrl.cli.plan:VERB",
         Effect.DRY_RUN,
-        "Print what a controller would do with an object now, without doing it.",
+        "Print what a controller would do with an object, without doing it.",
     ),
     Entry(
         "list",
         "kubectl_ctrl.cli.list:VERB",
         Effect.READ,
-        "List the bundled controllers, and where they are installed and run.",
+        "List the bundled controllers, and where each is installed and run.",
     ),
     Entry(
         "install",
         "kubectl_ctrl.cli.install:VERB",
         Effect.WRITE,
-        "Put what controllers need into the cluster: CRDs, a namespace, rights.",
+        "Put what controllers need into the cluster: CRDs and rights.",
     ),
     Entry(
         "uninstall",
@@ -92,19 +92,19 @@ VERBS = (
         "explain",
         "kubectl_ctrl.cli.explain:VERB",
         Effect.READ,
-        "Say why an object is in the state that it is in, and what comes next.",
+        "Say why an object is in the state it is in, and what comes next.",
     ),
     Entry(
         "queue",
         "kubectl_ctrl.cli.queue:VERB",
         Effect.READ,
-        "Show what waits, runs and backs off in the controllers that run here.",
+        "Show what waits, runs and backs off in controllers that run here.",
     ),
     Entry(
         "rbac",
         "kubectl_ctrl.cli.rbac:VERB",
         Effect.READ,
-        "Print the rights that a controller is granted, used, lacked or never used.",
+        "Print the rights that a controller has, used, lacked, never used.",
     ),
     Entry(
         "replay",
@@ -134,13 +134,13 @@ VERBS = (
         "stop",
         "kubectl_ctrl.cli.stop:VERB",
         Effect.NONE,  # ends processes of this machine; what is in a cluster stays as it is
-        "End controllers that run here, in the background or in another terminal.",
+        "End controllers that run here, also those of another terminal.",
     ),
     Entry(
         "status",
         "kubectl_ctrl.cli.status:VERB",
         Effect.READ,
-        "List the controllers that run here, in the foreground and in the background.",
+        "List the controllers that run here, also in the background.",
     ),
     Entry(
         "completion",
@@ -149,6 +149,12 @@ VERBS = (
         "Have the shell complete verbs, flags, controllers and objects.",
     ),
     Entry("new", "kubectl_ctrl.cli.new:VERB", Effect.NONE, "Write the folder of a new controller, small and working."),
+    Entry(
+        "doctor",
+        "kubectl_ctrl.cli.doctor:VERB",
+        Effect.READ,  # what --fix changes passes the guard in `mending`
+        "Say what is there, missing or left behind, and mend it.",
+    ),
     Entry("options", "kubectl_ctrl.cli.options:VERB", Effect.NONE, "List the flags that every verb takes."),
     Entry("version", "kubectl_ctrl.cli.version:VERB", Effect.NONE, "Print the version of this tool."),
 )

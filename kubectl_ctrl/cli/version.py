@@ -32,7 +32,11 @@ VERB = Verb(
     name="version",
     usage="version [-o json|yaml]",
     summary="Print the version of this tool.",
-    examples=(("Print the version", "version"), ("Print it for a program", "version -o json")),
+    examples=(
+        ("Print the version", "version"),
+        ("Print it for a program", "version -o json"),
+        ("The number alone", "version | cut -d ' ' -f 2"),
+    ),
     flags=(
         Flag(
             "-o",

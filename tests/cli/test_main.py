@@ -20,25 +20,30 @@ Usage:
   kubectl ctrl VERB [arguments] [flags]
 
 Verbs:
-  up         Make a cluster to play in, and run controllers on it.
-  down       Take away a cluster that up made, and all that runs on it.
-  run        Run controllers here, against the current context.
-  trace      Show every reconcile of an object: why it ran, and what it did.
-  plan       Print what a controller would do with an object now, without doing it.
-  list       List the bundled controllers, and where they are installed and run.
-  install    Put what controllers need into the cluster: CRDs, a namespace, rights.
-  uninstall  Take out what install made: rights by default, CRDs when asked to.
-  example    Print a controller's example object as YAML.
-  simulate   Print what the scaler will do with a workload, and when.
-  explain    Say why an object is in the state that it is in, and what comes next.
-  queue      Show what waits, runs and backs off in the controllers that run here.
-  rbac       Print the rights that a controller is granted, used, lacked or never used.
-  replay     Execute a recorded reconcile again with today's code, and compare.
-  record     List, export and prune what runs have recorded.
-  cluster    The pieces of up and down: make, list, use and take away clusters.
-  new        Write the folder of a new controller, small and working.
-  options    List the flags that every verb takes.
-  version    Print the version of this tool.
+  up          Make a cluster to play in, and run controllers on it.
+  down        Take away a cluster that up made, and all that runs on it.
+  run         Run controllers here, against the current context.
+  trace       Show every reconcile of an object: why it ran, and what it did.
+  plan        Print what a controller would do with an object, without doing it.
+  list        List the bundled controllers, and where each is installed and run.
+  install     Put what controllers need into the cluster: CRDs and rights.
+  uninstall   Take out what install made: rights by default, CRDs when asked to.
+  example     Print a controller's example object as YAML.
+  simulate    Print what the scaler will do with a workload, and when.
+  explain     Say why an object is in the state it is in, and what comes next.
+  queue       Show what waits, runs and backs off in controllers that run here.
+  rbac        Print the rights that a controller has, used, lacked, never used.
+  replay      Execute a recorded reconcile again with today's code, and compare.
+  record      List, export and prune what runs have recorded.
+  cluster     The pieces of up and down: make, list, use and take away clusters.
+  logs        Print what controllers in the background say.
+  stop        End controllers that run here, also those of another terminal.
+  status      List the controllers that run here, also in the background.
+  completion  Have the shell complete verbs, flags, controllers and objects.
+  new         Write the folder of a new controller, small and working.
+  doctor      Say what is there, missing or left behind, and mend it.
+  options     List the flags that every verb takes.
+  version     Print the version of this tool.
 
 Use "kubectl ctrl VERB --help" for more about a verb.
 Use "kubectl ctrl options" for the flags that all verbs take.
@@ -74,6 +79,7 @@ Captured = pytest.CaptureFixture[str]
 def test_the_overview(capsys: Captured, words: list[str]) -> None:
     assert cli.main(words) == 0
     assert capsys.readouterr() == (OVERVIEW, "")
+    assert max(map(len, OVERVIEW.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("words", [["example", "--help"], ["help", "example"], ["example", "foo", "-h"]])

@@ -109,6 +109,21 @@ def test_contexts_are_the_users_and_ours(home: Path, capsys: pytest.CaptureFixtu
     assert asked(home) == []
 
 
+def test_clusters_of_ours(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ours(home, "ctrl")
+    ours(home, "two", Phase.CREATING)
+    both = ["ctrl\tkind v1.36.3", "two\tkind creating"]
+    assert offered(capsys, "down", "") == both
+    assert offered(capsys, "down", "ctrl", "") == ["two\tkind creating"]
+    assert offered(capsys, "up", "--name", "t") == ["two\tkind creating"]
+    assert offered(capsys, "logs", "--name=c") == ["ctrl\tkind v1.36.3"]
+    for action in ("delete", "env", "kubeconfig", "logs"):
+        assert offered(capsys, "cluster", action, "") == both
+    for action in ("create", "list", "load"):
+        assert offered(capsys, "cluster", action, "") == []
+    assert offered(capsys, "cluster", "de") == ["delete\tTake a cluster away, as down does."]
+
+
 def test_namespaces_are_the_clusters(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(home, "namespace/default", "namespace/kube-system")
     assert offered(capsys, "run", "-n", "") == ["default\t", "kube-system\t"]
