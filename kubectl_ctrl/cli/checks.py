@@ -166,12 +166,16 @@ Look = Callable[[Bench], Awaitable[Sequence[Line]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check. `remote`: it asks the cluster, and its time begins when that is reached."""
+    """One check. `remote`: it asks the cluster, and its time begins when that is reached.
+
+    `waits`: it tells what others found out, who have their own time for that.
+    """
 
     name: str
     group: Group
     look: Look = field(repr=False)
     remote: bool = False
+    waits: bool = False
 
 
 def ok(check: str, text: str) -> Line:
@@ -220,7 +224,7 @@ async def _one(check: Check, bench: Bench) -> Sequence[Line]:
     if check.remote and await bench.reach.if_reached() is None:
         return ()
     try:
-        async with bench.clock.timeout(PATIENCE):
+        async with bench.clock.timeout(None if check.waits else PATIENCE):
             return await check.look(bench)
     except TimeoutError:
         text = f"{check.name}: not known, as nothing answered within {PATIENCE:g} s"

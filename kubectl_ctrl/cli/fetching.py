@@ -98,7 +98,7 @@ async def _tell(app: App, recipe: Recipe, way: str) -> None:
     if folder is None or not all((folder / program).is_file() for program in missing):
         raise PrerequisiteMissing(f"It ended well, and {' and '.join(missing)} is still not there.")
     app.answer(f"export PATH={shlex.quote(str(folder))}:$PATH")
-    app.narrate(f"{' and '.join(missing)} lies in {folder}, which is not in PATH: the line above adds it.")
+    app.narrate(f"Go's folder {folder} is not in PATH: the line above adds it.")
 
 
 async def _go_folder(app: App) -> Path | None:

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubectl_ctrl.cli import background, ending, holder, ours, recordings, runlock, takingdown, unattended, using
-from kubectl_ctrl.cli.checks import Bench, Reached, ok, warn
+from kubectl_ctrl.cli.checks import Bench, Reached, info, ok, warn
 from kubectl_ctrl.cli.ending import Live
 from kubectl_ctrl.cli.places import leases_of, look
 from kubectl_ctrl.cli.progress import Progress
 from kubectl_ctrl.cli.takeover import Repair, by_hand, repair_of, repairs
-from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
@@ -71,7 +70,11 @@ async def machine(bench: Bench) -> Sequence[Line]:
 
 async def cluster(bench: Bench) -> Sequence[Line]:
     found = await left_there(bench, await bench.reach.reached())
-    return [one.line for one in found] or [ok("cluster", "nothing is left behind on the cluster")]
+    lines = [one.line for one in found.left]
+    if found.hidden:
+        text = f"with these credentials not all may be looked at: {', '.join(found.hidden)}"
+        return [*lines, info("cluster", text)]
+    return lines or [ok("cluster", "nothing is left behind on the cluster")]
 
 
 # On this machine.
@@ -126,7 +129,7 @@ def _pages(bench: Bench) -> Iterable[Leftover]:
             continue
         text = f"{path} says of no cluster that it is its folder"
         try:
-            ours.check_page(bench.app.book, path.name)
+            bench.app.book.check(path.name)
         except UsageError:
             yield Leftover(check="clusters", text=text, command=shlex.join(["rm", "-r", str(path)]))
         except ClusterError as error:
@@ -223,23 +226,32 @@ def _removed(path: Path) -> str:
 # On the cluster.
 
 
-async def left_there(bench: Bench, there: Reached) -> list[Leftover]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What is left on a cluster, and what of it may not be looked at."""
+
+    left: tuple[Leftover, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
+async def left_there(bench: Bench, there: Reached) -> Found:
     parts = await asyncio.gather(_takeovers(bench, there), _leases(there), _webhooks(bench, there))
-    return [one for part in parts for one in part]
+    return Found(
+        left=tuple(one for part in parts for one in part.left),
+        hidden=tuple(text for part in parts for text in part.hidden),
+    )
 
 
-async def _takeovers(bench: Bench, there: Reached) -> list[Leftover]:
+async def _takeovers(bench: Bench, there: Reached) -> Found:
     running = {runner.holder for runner in runlock.runners(bench.app.state_dir)}
-    found = await _taken(there.client)
-    return [_scar(there, repair) for repair in found if not repair.goes_on(running)]
-
-
-async def _taken(client: Client) -> list[Repair]:
+    hidden: tuple[str, ...] = ()
     try:
-        listed = await client.list(DEPLOYMENTS, ListQuery(labels=_OURS))
+        listed = (await there.client.list(DEPLOYMENTS, ListQuery(labels=_OURS))).items
+        found = [repair for one in listed if (repair := repair_of(one))]
     except Forbidden:
-        return await repairs(client, list(BUNDLED))
-    return [repair for one in listed.items if (repair := repair_of(one))]
+        hidden = (f"{DEPLOYMENTS} of other namespaces than the controllers'",)
+        found = await repairs(there.client, list(BUNDLED))
+    return Found(left=tuple(_scar(there, one) for one in found if not one.goes_on(running)), hidden=hidden)
 
 
 def _scar(there: Reached, repair: Repair) -> Leftover:
@@ -257,15 +269,17 @@ def _scar(there: Reached, repair: Repair) -> Leftover:
     )
 
 
-async def _leases(there: Reached) -> list[Leftover]:
+async def _leases(there: Reached) -> Found:
     """Those whose holder is gone: it was killed, or nobody renewed it for long."""
+    hidden: tuple[str, ...] = ()
     try:
-        found = (await there.client.list(LEASES, ListQuery(labels=_OURS))).items
+        found = list((await there.client.list(LEASES, ListQuery(labels=_OURS))).items)
     except Forbidden:
+        hidden = (f"{LEASES} of other namespaces than the controllers'",)
         seen = await asyncio.gather(*(leases_of(there.client, name) for name in BUNDLED))
         found = [one for objects in seen for one in objects.objects]
     now = there.client.clock.now()
-    return [_lease(there, one, why) for one in found if (why := _over(one, now))]
+    return Found(left=tuple(_lease(there, one, why) for one in found if (why := _over(one, now))), hidden=hidden)
 
 
 def _over(lease: Obj, now: float) -> str:
@@ -298,20 +312,24 @@ def _lease(there: Reached, lease: Obj, why: str) -> Leftover:
     return Leftover(check="leases", text=text, command=command, mend=deleted, remote=True)
 
 
-async def _webhooks(bench: Bench, there: Reached) -> list[Leftover]:
+async def _webhooks(bench: Bench, there: Reached) -> Found:
     """Configurations with our label whose controller nobody runs: the server asks where nobody answers."""
     left: list[Leftover] = []
+    hidden: list[str] = []
     for resource in _WEBHOOKS:
         try:
             found = (await there.client.list(resource, ListQuery(labels=_OURS))).items
-        except (Forbidden, NotFound):
+        except Forbidden:
+            hidden.append(str(resource))
+            continue
+        except NotFound:
             continue
         for one in found:
             controller = labels_of(one).get(NAME, "")
             seen = await look(there.client, state_dir=bench.app.state_dir, cluster=there.cluster, name=controller)
             if not seen.places and not seen.unseen:
                 left.append(_webhook(there, resource, one, controller))
-    return left
+    return Found(left=tuple(left), hidden=tuple(hidden))
 
 
 def _webhook(there: Reached, resource: Resource, obj: Obj, controller: str) -> Leftover:

@@ -50,7 +50,10 @@ async def _on_cluster(bench: Bench) -> Sequence[Leftover]:
     try:
         there = await bench.reach.reached()
         async with bench.clock.timeout(PATIENCE):
-            return await left_there(bench, there)
+            found = await left_there(bench, there)
+        for what in found.hidden:
+            bench.app.narrate(f"{what} may not be looked at with these credentials.")
+        return found.left
     except CtrlError as error:
         why = error.message
     except TimeoutError:

@@ -31,17 +31,17 @@ class Health:
 def health(path: Path, in_time: Callable[[], bool]) -> Health:
     """Look through a recording for as long as `in_time` says so; raises as reading does, also for what is damaged."""
     with closing(database.readable(path)) as connection, database.mapped(path):
-        connection.set_progress_handler(lambda: not in_time(), _LOOK_AFTER)
         return Health(
             size=file_size(path),
             version=connection.execute("PRAGMA user_version").fetchone()[0],
-            whole=_looked_through(connection),
+            whole=_looked_through(connection, in_time),
             network=on_network(path),
             open_to=database.too_open(path),
         )
 
 
-def _looked_through(connection: sqlite3.Connection) -> bool:
+def _looked_through(connection: sqlite3.Connection, in_time: Callable[[], bool]) -> bool:
+    connection.set_progress_handler(lambda: not in_time(), _LOOK_AFTER)
     try:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:

@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.checks import Bench, Reach, Reached
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.doctor import VERB
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
-from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Fitness, Life, Made, Note, Wish
 from kubectl_ctrl.model.diagnosis import Line
@@ -116,6 +116,7 @@ class Layout:
         self.app = app(folder, KUBECONFIG=str(path), **environ)
         self.given = given(*words)
         self.version = version
+        self.clock: Clock = stage.clock
         self.providers: dict[str, Toy] = {"toy": Toy("toy", ABLE)}
         self.reachable: BaseException | None = None
 
@@ -165,7 +166,7 @@ class Layout:
         return Bench(
             app=self.app,
             given=self.given,
-            clock=SystemClock(),
+            clock=self.clock,
             providers=self.providers,
             fits=fits,
             reach=Reach(task),

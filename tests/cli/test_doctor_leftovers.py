@@ -74,7 +74,9 @@ def test_nothing_left_is_said(tmp_path: Path) -> None:
         ((Phase.READY, Life.RUNNING), ["nothing is left behind on this machine", ""]),
     ],
 )
-def test_a_cluster_that_is_not_all_there(tmp_path: Path, book: Book, found: tuple[Phase, Life], told: list[str]) -> None:
+def test_a_cluster_that_is_not_all_there(
+    tmp_path: Path, book: Book, found: tuple[Phase, Life], told: list[str]
+) -> None:
     (phase, life), (text, command) = found, told
     page(book, "a", phase)
 
@@ -215,7 +217,8 @@ def test_who_may_not_list_deployments_is_told_of_those_in_their_own_namespaces(t
     async def play(at: Layout) -> None:
         scar(at.stage, gone())
         at.stage.server.faults.fail(Match(verb="list", plural="deployments", namespace=""), 403, times=None)
-        await at.see(leftovers.cluster)
+        (line,) = await at.see(leftovers.cluster)
+        assert line.text.endswith("looked at: deployments.apps of other namespaces than the controllers'")
         asked = [one.path for one in at.stage.server.requests if "deployments" in one.path]
         assert "/apis/apps/v1/namespaces/foo-system/deployments" in asked
 
@@ -246,7 +249,7 @@ def test_leases_of_holders_that_are_gone_are_deleted(tmp_path: Path) -> None:
 def test_a_lease_that_was_renewed_meanwhile_stays(tmp_path: Path) -> None:
     async def play(at: Layout) -> None:
         leases(at, dead=(gone(), 3))
-        (left,) = await leftovers.left_there(await at.bench(), at.reached)
+        (left,) = (await leftovers.left_there(await at.bench(), at.reached)).left
         at.stage.server.change(LEASES, "dead", {"spec": {"holderIdentity": ELSEWHERE}})
         assert left.mend is not None
         with pytest.raises(Exception, match="does not match"):

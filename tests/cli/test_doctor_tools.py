@@ -119,8 +119,11 @@ def test_one_minor_version_either_way_fits(tmp_path: Path, ours: str, theirs: st
 
 def real(play: Callable[[Layout], Coroutine[Any, Any, None]], folder: Path, **environ: str) -> None:
     """As `laid_out`, and programs may be started, which virtual time cannot wait for."""
+
     async def whole() -> None:
-        await play(Layout(Stage(), folder, **environ))
+        at = Layout(Stage(), folder, **environ)
+        at.clock = SystemClock()
+        await play(at)
 
     asyncio.run(whole())
 
