@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import hashlib
+import json
 import os
 import re
 import signal
@@ -21,7 +22,7 @@ import pytest
 import yaml
 
 from e2e.ctrl import Ctrl
-from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, Kubectl, run
+from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, KindLane, Kubectl, run
 
 # Ours among all clusters: this checkout's, then the pid of the session or worker, which tells whether it still runs.
 _PREFIX = f"e2e-{hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]}-"
@@ -62,7 +63,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def plain_env(home: Path) -> Mapping[str, str]:
     """The environment of every program that a test starts: that home, and no cluster but the user's."""
-    foreign = re.compile(r"KUBECONFIG|KUBECTL_.*|KWOK_.*|PYTEST_.*|PYTHON.*|XDG_.*|VIRTUAL_ENV")
+    foreign = re.compile(r"KUBECONFIG|KUBECTL_.*|KWOK_.*|KIND_.*|PYTEST_.*|PYTHON.*|XDG_.*|VIRTUAL_ENV")
     kept = {name: value for name, value in os.environ.items() if not foreign.fullmatch(name)}
     # What was built once (a Python environment, Kubernetes) is built once: the cache is the real one.
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -80,6 +81,30 @@ def programs(plain_env: Mapping[str, str]) -> Path:
             pytest.fail(f"CI must run the kwok lane. {built.err}")
         pytest.skip(f"No real Kubernetes here. {built.err}")
     return Path(built.checked().out.strip())
+
+
+@pytest.fixture(scope="session")
+def kind_lane(plain_env: Mapping[str, str]) -> Iterator[KindLane]:
+    """kind, a docker daemon and a node image; skips where this machine cannot have them, fails there when CI is set."""
+    faulthandler.cancel_dump_traceback_later()
+    prepared = run(REALKUBE, "kind", "up", env=os.environ, timeout=3600)
+    if prepared.code == 3:
+        if os.environ.get("CI", "").lower() in {"true", "1"}:
+            pytest.fail(f"CI must run the kind lane. {prepared.err}")
+        pytest.skip(f"No kind here. {prepared.err}")
+    facts = json.loads(prepared.checked().out)
+    path = os.pathsep.join([*facts["path"], str(CHECKOUT / "bin"), plain_env["PATH"]])
+    yield KindLane(image=facts["image"], env={**plain_env, **facts["env"], "PATH": path})
+    # Whoever prepared it before us (hack/lanes.py does) stops it.
+    if facts["started"]:
+        run(REALKUBE, "kind", "stop", env=os.environ, timeout=300).checked()
+
+
+@pytest.fixture
+def kind_env(kind_lane: KindLane, tmp_path: Path) -> Mapping[str, str]:
+    """The environment of a user with kind and a docker daemon; kubeconfig, state and settings are the test's own."""
+    folders = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
+    return {**kind_lane.env, **folders, "KUBECONFIG": str(tmp_path / "kubeconfig")}
 
 
 @pytest.fixture(scope="session")
@@ -108,8 +133,12 @@ def _runs(pid: str) -> bool:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _cluster_as_found(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterator[None]:
+def _cluster_as_found(request: pytest.FixtureRequest, plain_env: Mapping[str, str]) -> Iterator[None]:
     """What one file leaves in the whole cluster would change what the next one sees: it goes with the file."""
+    if request.path.stem.startswith("test_kind"):
+        yield  # the kind lane's: they make clusters of their own
+        return
+    cluster: Cluster = request.getfixturevalue("cluster")
     yield
     admin = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
     names = admin("get", "clusterroles,clusterrolebindings,customresourcedefinitions", "--output=name").split()

@@ -72,6 +72,14 @@ class Cluster:
         return cls(name=name, context=facts["context"], processes=facts["processes"], **paths)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindLane:
+    """What `hack/realkube kind up` has prepared: a node image, and an environment with kind, kubectl and docker."""
+
+    image: str
+    env: Mapping[str, str]
+
+
 class Kubectl:
     """Real kubectl with one environment: its KUBECONFIG says which cluster, user and namespace."""
 

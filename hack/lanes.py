@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
 # keep the order that e2e/conftest.py gives them. `hack/e2e -n 0 ...` is one worker, as `--pdb` wants it.
 SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "-v")
 CANNOT = 3  # hack/realkube: this machine lacks what the build needs
+KIND_FILES = "e2e/test_kind*.py"  # the kind lane's; all others are the kwok lane's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +66,9 @@ class Run:
                 last = line if COUNT.search(line) else last
         return counted(name, last, process.returncode, time.monotonic() - began)
 
-    def pytest(self, name: str, folder: str, **environ: str) -> Lane:
+    def pytest(self, name: str, *paths: str, **environ: str) -> Lane:
         caches = Path(sys.prefix) / "check"
-        command = [sys.executable, "-m", "pytest", folder, "-o", f"cache_dir={caches / 'pytest'}", *self.pytest_words]
+        command = [sys.executable, "-m", "pytest", *paths, "-o", f"cache_dir={caches / 'pytest'}", *self.pytest_words]
         return self.follow(name, command, HYPOTHESIS_STORAGE_DIRECTORY=str(caches / "hypothesis"), **environ)
 
 
@@ -126,8 +129,30 @@ def kwok(run: Run) -> Lane:
     if code:
         return Lane(name="kwok", ran=False, failed=1, note=reason or f"exit code {code}")
     path = os.pathsep.join([programs, str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
-    run = replace(run, pytest_words=(*SIDE_BY_SIDE, *run.pytest_words))
+    run = replace(run, pytest_words=(*SIDE_BY_SIDE, f"--ignore-glob={ROOT / KIND_FILES}", *run.pytest_words))
     return run.pytest("kwok", "e2e", PATH=path)
+
+
+def kind(run: Run) -> Lane:
+    """Real clusters of kind, whose pods are processes; needs a docker daemon, or root on Debian to make all of it."""
+    realkube = str(ROOT / "hack/realkube")
+    code, answer, reason = prepared(run, [realkube, "kind", "up"])
+    if code == CANNOT:
+        return Lane(name="kind", ran=False, failed=int(run.must_all_run), note=reason)
+    if code:
+        return Lane(name="kind", ran=False, failed=1, note=reason or f"exit code {code}")
+    there = json.loads(answer)
+    try:
+        code, _, reason = prepared(run, [str(ROOT / "bin/kubectl-ctrl"), "version"])
+        if code:
+            return Lane(name="kind", ran=False, failed=1, note=reason or f"exit code {code}")
+        path = os.pathsep.join([*there["path"], str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
+        run = replace(run, pytest_words=("-v", *run.pytest_words))
+        files = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob(KIND_FILES))
+        return run.pytest("kind", *files, PATH=path, **there["env"])
+    finally:
+        if there["started"]:
+            prepared(run, [realkube, "kind", "stop"])
 
 
 def prepared(run: Run, command: Sequence[str]) -> tuple[int, str, str]:
@@ -144,8 +169,14 @@ def prepared(run: Run, command: Sequence[str]) -> tuple[int, str, str]:
     return process.returncode, answer, reason
 
 
-LANES: Mapping[str, Callable[[Run], Lane]] = {"check": check, "tests": tests, "browser": browser, "kwok": kwok}
-LATER = {"sandbox": "not yet in this version", "kind": "not yet in this version"}
+LANES: Mapping[str, Callable[[Run], Lane]] = {
+    "check": check,
+    "tests": tests,
+    "browser": browser,
+    "kwok": kwok,
+    "kind": kind,
+}
+LATER = {"sandbox": "not yet in this version"}
 
 
 def main() -> int:
@@ -163,6 +194,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # Whatever ends this ends what it has started.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())
     except KeyboardInterrupt:
