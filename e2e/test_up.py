@@ -1,0 +1,325 @@
+"""`up` and `down` on real clusters of kwok's: from nothing to running and back, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from e2e.ctrl import PROGRAM, Ctrl, Started
+from e2e.kube import CHECKOUT, Kubectl, Ran, run, wait_until
+from e2e.terminal import at_terminal
+
+_USERS_OWN = """\
+# My own: comments stay.
+apiVersion: v1
+kind: Config
+current-context: prod-eu
+clusters: [{name: prod-eu, cluster: {server: "https://prod-eu.invalid:6443"}}]
+contexts: [{name: prod-eu, context: {cluster: prod-eu, user: prod-eu, namespace: payments}}]
+users: [{name: prod-eu, user: {token: not-a-token}}]
+"""
+# What stays by design: what was recorded, and the lock that no run can do without.
+_STAYS = re.compile(r"history\.db.*|runners/gate")
+_EVERYTHING = ("memcached", "--example", "--detach", "--use")
+
+
+class User:
+    """Somebody with a kubeconfig, a state folder and programs of their own; knows what is left of clusters."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        self.kubeconfig = folder / "kubeconfig"
+        self.kubeconfig.write_text(_USERS_OWN)
+        self.state = folder / "state" / "kubectl-ctrl"
+        folders = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
+        self.env = {**env, **folders, "KUBECONFIG": str(self.kubeconfig)}
+        self.ctrl = Ctrl(self.env, folder)
+
+    def up(self, *words: str) -> Ran:
+        return self.ctrl("up", *words)
+
+    def down(self, *words: str) -> Ran:
+        return self.ctrl("down", *words)
+
+    def processes(self) -> list[str]:
+        """All whose command line has the state folder anywhere, as those of a cluster and of its controllers have."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes().decode(errors="replace") if entry.name.isdecimal() else ""
+                if f"{self.state}/" in words:
+                    found.append(f"{entry.name} {' '.join(words.split(chr(0)))[:120]}")
+        return found
+
+    def files(self) -> list[str]:
+        paths = [path for path in self.state.rglob("*") if not path.is_dir()]
+        names = [path.relative_to(self.state).as_posix() for path in paths]
+        return [name for name in names if not _STAYS.fullmatch(name)]
+
+    def assert_nothing_is_left(self, told: Ran) -> None:
+        said = told.checked().err
+        assert not self.processes(), said
+        assert not self.files(), said
+        assert not list((self.state / "clusters").glob("*")), said
+        assert self.kubeconfig.read_text() == _USERS_OWN, said
+        assert [path.name for path in self.kubeconfig.parent.glob("kubeconfig*")] == ["kubeconfig"], said
+
+    def kubectl(self, programs: Path) -> Kubectl:
+        """kubectl, meaning the cluster."""
+        path = self.ctrl("cluster", "kubeconfig", "--path").checked().out.strip()
+        return Kubectl(programs / "kubectl", {**self.env, "KUBECONFIG": path})
+
+    def killed_at(self, verb: str, step: str, *words: str) -> bool:
+        """Start it, and kill -9 as it begins that step; whether it came so far."""
+        started = self.ctrl.started(verb, *words, "--progress=json")
+        wait_until(
+            lambda: started.process.poll() is not None or _is_at(started, step), every=0.005, what=f"{verb} at {step}"
+        )
+        came = _is_at(started, step)
+        started.kill()
+        return came
+
+    def clean(self) -> None:
+        """After a test that failed: nothing of it may run on."""
+        for started in self.ctrl.all_started:
+            started.kill()
+        self.ctrl("down", "--all")
+        for line in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(int(line.split()[0]), signal.SIGKILL)
+
+
+def _is_at(started: Started, step: str) -> bool:
+    told = [json.loads(line) for line in started.err if line.startswith("{") and line.endswith("}")]
+    return any(one.get("name") == step for one in told)
+
+
+@pytest.fixture
+def user(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> Iterator[User]:
+    """`kubectl` is on the PATH, and what kwok needs only where --bin-dir says."""
+    path = f"{CHECKOUT / 'bin'}:{plain_env['PATH']}"
+    env = {**plain_env, "PATH": path, "KUBECTL_CTRL_BIN_DIR": str(programs), "KUBECTL_CTRL_PROVIDER": "kwok"}
+    user = User(tmp_path, env)
+    yield user
+    user.clean()
+
+
+def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
+    made = user.up("memcached", "--example", "--until-idle").checked()
+    assert re.search(r"memcached-sample .* done$", made.out, re.MULTILINE), "stdout has what the controller did."
+    steps = [line.split()[1:3] for line in made.err.splitlines() if line.startswith(" ✓")]
+    assert steps == [["kwok", "v0.8.0"], ["cluster", "ctrl"], ["memcached", "installed:"], ["example", "of"]], made.err
+    for told in (
+        "context kwok-ctrl; your context prod-eu is unchanged",
+        'for this shell: eval "$(kubectl ctrl cluster env)"',
+        "cluster ctrl stays; to take it away: kubectl ctrl down",
+    ):
+        assert told in made.err.splitlines()
+    assert user.kubeconfig.read_text() == _USERS_OWN
+    kubectl = user.kubectl(programs)
+    assert len(kubectl("get", "pods", "--field-selector=status.phase=Running", "--output=name").split()) == 3
+
+    # Twice is a no-op.
+    before = _versions(kubectl)
+    again = user.up("memcached", "--example", "--until-idle").checked()
+    assert "nothing to change" in again.out
+    assert "there already" in again.err
+    assert _versions(kubectl) == before
+
+    # An example that was changed is the user's.
+    kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":1}}')
+    user.up("memcached", "--example", "--until-idle").checked()
+    assert kubectl.json("get", "memcached/memcached-sample")["spec"]["size"] == 1
+
+    # A shell means it, and what is shown on a terminal fits.
+    line = 'eval "$(kubectl ctrl cluster env)" && kubectl config current-context && kubectl ctrl list'
+    shell = run("bash", "-c", line, env={**user.env, "PATH": f"{programs}:{user.env['PATH']}"}).checked()
+    assert shell.out.startswith("kwok-ctrl\n")
+    code, shown = at_terminal(PROGRAM, "up", env={**user.env, "TERM": "xterm"}, columns=72)
+    assert code == 0
+    assert max(len(line.replace("\x1b[K", "")) for line in re.split(r"[\r\n]+", shown)) <= 72
+
+    user.assert_nothing_is_left(user.down())
+    twice = user.down().checked()
+    assert twice.err == "there is no cluster of ours\n"
+    traced = user.ctrl("trace", "memcached/memcached-sample").checked()
+    assert traced.out.startswith("cluster ctrl (kwok), deleted ")
+
+
+def _versions(kubectl: Kubectl) -> list[str]:
+    listed = kubectl.json(
+        "get", "memcacheds,deployments,crds,clusterroles,serviceaccounts,namespaces", "--all-namespaces"
+    )
+    return sorted(
+        f"{obj['kind']}/{obj['metadata']['name']} {obj['metadata']['resourceVersion']}" for obj in listed["items"]
+    )
+
+
+_MINE = """\
+from kubectl_ctrl import CONFIGMAPS, Context, Request, Result, controller
+
+
+async def reconcile(ctx: Context, request: Request) -> Result | None:
+    return None
+
+
+CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
+"""
+
+
+def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp_path: Path) -> None:
+    user.up(*_EVERYTHING).checked()
+    kubectl = user.kubectl(programs)
+
+    def pods() -> int:
+        return len(kubectl("get", "pods", "--field-selector=status.phase=Running", "--output=name").split())
+
+    wait_until(lambda: pods() == 3, what="three pods")
+    assert "current-context: kwok-ctrl" in user.kubeconfig.read_text(), "--use was asked for."
+
+    # Said, and nothing else happens, in both ways; with an ending of its own it is refused as run refuses it.
+    for words in (("memcached",), ("memcached", "--detach")):
+        told = user.up(*words).checked()
+        assert re.search(r"memcached already runs here: process \d+ on this machine", told.err)
+    assert user.up("memcached", "--until-idle").code == 6
+
+    # One of their own beside it, until Ctrl-C ends that one alone.
+    (tmp_path / "mine.py").write_text(dedent(_MINE))
+    mine = user.ctrl.started("up", str(tmp_path / "mine.py"))
+    mine.line(r"ConfigMap|kube-root-ca")
+    assert mine.stop() == 0
+    assert mine.err[-1] == "cluster ctrl stays; to take it away: kubectl ctrl down"
+    kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":4}}')
+    wait_until(lambda: pods() == 4, what="the one in the background still works")
+
+    # down is killed as it begins each step, and goes on each time.
+    came = [step for step in ("controllers", "use", "cluster", "recording", "files") if user.killed_at("down", step)]
+    assert came == ["controllers", "use", "cluster", "recording", "files"]
+    user.assert_nothing_is_left(user.down())
+
+
+def test_killed_at_each_step_up_goes_on_and_down_leaves_nothing(user: User, programs: Path) -> None:
+    steps = ("provider", "cluster", "use", "install", "example", "controllers")
+    for step in steps:
+        assert user.killed_at("up", step, *_EVERYTHING), f"It never came to {step}."
+        # Every second time by what is there, the others from nothing.
+        if steps.index(step) % 2:
+            user.assert_nothing_is_left(user.down("ctrl"))
+    user.up(*_EVERYTHING).checked()
+    kubectl = user.kubectl(programs)
+    wait_until(lambda: kubectl.json("get", "deployment/memcached-sample")["status"].get("readyReplicas") == 3)
+    assert sum("unattended" in line for line in user.processes()) == 1
+    user.assert_nothing_is_left(user.down())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_killed_at_any_moment_nothing_is_left(user: User, seed: int) -> None:
+    moments = random.Random(seed)
+    _killed_after(user.ctrl.started("up", *_EVERYTHING), moments.uniform(0.2, 6))
+    _killed_after(user.ctrl.started("down"), moments.uniform(0.2, 0.9))
+    user.assert_nothing_is_left(user.down("ctrl"))
+
+
+def _killed_after(started: Started, seconds: float) -> None:
+    with suppress(AssertionError):  # as nearly always: it did not end before
+        started.wait(deadline=seconds)
+    started.kill()
+
+
+def test_two_at_once_make_one(user: User) -> None:
+    first = user.ctrl.started("up", *_EVERYTHING)
+    first.line("cluster ctrl")
+    second = user.ctrl.started("up", *_EVERYTHING)
+    second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'")
+    assert (first.wait(deadline=60), second.wait(deadline=60)) == (0, 0)
+    assert any("there already" in line for line in second.err)
+    assert sum("unattended" in line for line in user.processes()) == 1
+    downs = [user.ctrl.started("down") for _ in range(2)]
+    assert [down.wait() for down in downs] == [0, 0]
+    user.assert_nothing_is_left(user.down())
+
+
+def test_what_the_user_keeps_read_only_is_not_written_to_and_nothing_is_made_for_it(user: User) -> None:
+    user.kubeconfig.chmod(0o400)
+    refused = user.up("--use")
+    assert refused.code == 3
+    assert f"{str(user.kubeconfig)!r} cannot be written" in refused.err
+    assert not user.files()
+    user.kubeconfig.chmod(0o600)
+    lock = user.kubeconfig.with_name("kubeconfig.lock")
+    lock.touch()
+    os.utime(lock, (0, 0))
+    refused = user.up("--use")
+    assert refused.code != 0
+    assert str(lock) in refused.err
+    assert not user.files()
+    lock.unlink()
+    user.assert_nothing_is_left(user.down())
+
+
+def test_a_lock_of_somebody_who_is_gone_is_none(user: User) -> None:
+    lock = user.state / "clusters" / "ctrl.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("1")
+    assert user.down("ctrl").checked().err == "there is no cluster ctrl of ours\n"
+    assert not lock.exists()
+    lock.write_text("1")
+    assert user.up("--bin-dir=/", "--wait=1s").code == 5, "It was not waited for."
+    user.assert_nothing_is_left(user.down())
+
+
+def test_a_port_that_is_taken_and_a_name_that_is_not_ours(user: User, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        config = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokctlConfiguration"}
+        file = tmp_path / "kwok.yaml"
+        file.write_text(json.dumps({**config, "options": {"kubeApiserverPort": port}}))
+        failed = user.up("--config", str(file))
+    assert failed.code == 1
+    assert str(port) in failed.err
+    user.assert_nothing_is_left(user.down())
+    home = tmp_path / "home"
+    (home / ".kwok" / "clusters" / "ctrl").mkdir(parents=True)
+    theirs = run(PROGRAM, "up", env={**user.env, "HOME": str(home)})
+    assert theirs.code == 6
+    assert "error[CTRL-REFUSED]: The name 'ctrl' is taken: kwokctl keeps a cluster of that name" in theirs.err
+    user.assert_nothing_is_left(user.down())
+
+
+@pytest.mark.parametrize("kilobytes", [0, 4_000])
+def test_a_full_disk_fails_clearly_and_leaves_nothing(user: User, kilobytes: int) -> None:
+    """Files that may not grow: the page of the cluster itself, or what its servers write."""
+    line = f'ulimit -f {kilobytes} && exec "$0" up --wait 20s 2>&1 | cat'
+    full = run("bash", "-o", "pipefail", "-c", line, str(PROGRAM), env=user.env)
+    assert full.code == 1
+    assert re.search(r"^error\[CTRL-\w+\]: ", full.out, re.MULTILINE), full.out
+    assert "next: " in full.out
+    user.assert_nothing_is_left(user.down("ctrl"))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_while_it_is_made_it_is_taken_away(user: User, number: signal.Signals, code: int) -> None:
+    started = user.ctrl.started("up", "memcached", "--use", "--progress=json")
+    started.line("starting the control plane|waiting")
+    started.signal(number)
+    assert started.wait() == code
+    assert json.loads(started.err[-1])["text"] == "nothing is left of cluster ctrl"
+    user.assert_nothing_is_left(user.down())
+
+
+def test_the_second_ctrl_c_ends_at_once_and_says_what_is_left(user: User) -> None:
+    started = user.ctrl.started("up", "--progress=json")
+    started.line("starting the control plane|waiting")
+    started.signal(signal.SIGINT)
+    started.signal(signal.SIGINT)
+    assert started.wait(deadline=5) == 130
+    user.assert_nothing_is_left(user.down("ctrl"))
