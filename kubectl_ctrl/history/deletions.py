@@ -44,4 +44,4 @@ def note_deleted(path: Path, deleted: Deleted) -> bool:
 
 def _is_at(run: dict[str, object], deleted: Deleted) -> bool:
     """Whether the run reached the cluster where TLS let nobody else answer."""
-    return bool(deleted.ca) and (run.get("server"), run.get("ca")) == (deleted.server, deleted.ca)
+    return bool(deleted.ca) and (run.get("server"), run.get("ca", "")) == (deleted.server, deleted.ca)

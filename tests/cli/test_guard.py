@@ -184,6 +184,7 @@ def test_s10_our_server_is_foreign_where_tls_would_prove_nothing(tmp_path: Path)
         {"server": SERVER, "certificate-authority-data": "b3RoZXI="},
         {"server": SERVER},
         {"server": SERVER, "insecure-skip-tls-verify": True},
+        {**cluster, "server": "https://10.89.0.2:7443"},
         {**cluster, "proxy-url": "http://10.1.1.1:3128"},
     ):
         content["clusters"][0]["cluster"] = changed

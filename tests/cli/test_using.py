@@ -335,8 +335,8 @@ def test_f58_killed_at_any_moment_it_can_be_undone(
         else:
             with pytest.raises(KeyboardInterrupt):
                 use(app, entry)
-    lock = mine.with_name("config.lock")
-    lock.write_text("kubectl-ctrl 4121")
+    mine.with_name("config.lock").write_text("kubectl-ctrl 4121")
+    mine.with_name(".config.kubectl-ctrl").write_text("half of it")
     found = app.book.find("ctrl")
     assert found is not None
     assert found.used["file"] == str(mine)

@@ -30,6 +30,9 @@ def test_the_cluster_is_known_by_its_uid_and_by_every_key_that_its_runs_had(tmp_
     path = recording(tmp_path)
     recording(tmp_path, run=replace(RUN, id="r2", cluster="hash-of-it"))  # of one who may not read kube-system
     recording(tmp_path, run=replace(RUN, id="r3", cluster="other", ca="ca2"))  # its server came after ours
+    tunnel = replace(GONE, server="https://localhost:7777", ca="")
+    assert note_deleted(recording(tmp_path / "tunnel"), tunnel)
+    assert ends(tmp_path / "tunnel" / "history.db") == {"c1": ("ctrl", "kind", LATER)}
     assert note_deleted(path, GONE)
     assert ends(path) == {
         "c1": ("ctrl", "kind", LATER),
