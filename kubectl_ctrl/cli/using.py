@@ -57,8 +57,8 @@ class _Parts:
     items: tuple[tuple[str, str, str, dict[str, Any]], ...]
 
     @property
-    def server(self) -> object:
-        return self.items[0][3].get("server")
+    def server(self) -> str:
+        return str(self.items[0][3].get("server"))
 
 
 def can_use(app: App, explicit: str = "") -> None:
@@ -213,7 +213,8 @@ def _put_in(app: App, entry: Entry, book: Book, parts: _Parts, explicit: str) ->
         content[plural] = [*others, {"name": name, kind: fields}]
     new = manifests.text([{**content, _CURRENT: parts.context}]).encode()
     _save(entry, raw)
-    left = {"context": parts.context, "was": "there" if there else "", "left": _digest(new)}
+    # The cluster may be made anew before this is undone: what it was then is what to look for.
+    left = {"context": parts.context, "server": parts.server, "was": "there" if there else "", "left": _digest(new)}
     entry = replace(entry, used={**entry.used, **left, "previous": previous, "before": "\n".join(before)})
     book.write(entry)
     replaced(file, new)
@@ -300,7 +301,7 @@ def _without_ours(content: dict[str, Any], entry: Entry) -> bool:
     named = _find(content, "contexts", context).get("context") or {}
     names = {"contexts": context, "clusters": named.get("cluster", context), "users": named.get("user", context)}
     cluster = _find(content, "clusters", names["clusters"]).get("cluster") or {}
-    if entry.server and cluster.get("server", entry.server).rstrip("/") != entry.server:
+    if cluster.get("server", entry.used["server"]) != entry.used["server"]:
         return False
     for plural, name in names.items():
         if plural in content:

@@ -153,6 +153,17 @@ def test_a_previous_context_that_is_gone_leaves_none(app: App, mine: Path, entry
     assert "current-context" not in read(mine)
 
 
+def test_of_a_cluster_that_was_made_anew_the_old_entries_go_out(app: App, mine: Path, entry: Entry) -> None:
+    used = use(app, entry).used
+    (entry.folder / "kubeconfig.before").unlink()
+    anew = replace(made(app.book, "ctrl", "https://127.0.0.1:4009"), used=used)
+    again = use(app, anew)
+    assert read(mine)["clusters"][-1]["cluster"]["server"] == "https://127.0.0.1:4009"
+    assert names(mine) == ["prod", "staging", "kind-ctrl"]
+    assert undo(app, again).endswith("current-context prod")
+    assert names(mine) == ["prod", "staging"]
+
+
 def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path, entry: Entry) -> None:
     used = use(app, entry)
     mine.write_text(mine.read_text().replace(SERVER, "https://127.0.0.1:5005"))
