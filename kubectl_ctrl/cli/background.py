@@ -66,13 +66,24 @@ def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced, extra:
     pids = starting(entry, name)
     said = 0
     if not pids:
-        entry.controllers.mkdir(mode=0o700, parents=True, exist_ok=True)
-        said = log.stat().st_size if log.exists() else 0
-        pages.forget(log)
+        said = _prepared(log)
         python, env = _python(app.environ)
         pids = (programs.detached([*python, "-m", _MODULE, str(log), *words], env=env, output=log),)
     command = ("kubectl", "ctrl", "run", words[1], *where)
     return Background(entry=entry, controller=name, pid=pids[0], command=command, said=said)
+
+
+def _prepared(log: Path) -> int:
+    """Make its folder, and forget how an earlier start ended; how long the log is."""
+    try:
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        pages.forget(log)
+        return log.stat().st_size if log.exists() else 0
+    except OSError as error:
+        raise CtrlError(
+            f"The folder {str(log.parent)!r} for controllers in the background cannot be used: {error.strerror}.",
+            next_step="make it writable and give its disk room, or set XDG_STATE_HOME to another place",
+        ) from error
 
 
 def starting(entry: Entry, controller: str = "") -> tuple[int, ...]:

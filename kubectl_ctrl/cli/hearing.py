@@ -91,7 +91,7 @@ class _Hearing:
         with ExitStack() as held:
             logs = {name: held.enter_context(Log(pages.log_of(self._entry, name))) for name in self._names}
             for name, log in logs.items():
-                lines = [*log.before(), *log.new()]
+                lines = [*log.before(), *(log.new() if follow else log.rest())]
                 self._print(name, lines[max(len(lines) - tail, 0) :] if tail >= 0 else lines)
             try:
                 while follow and logs:
@@ -107,8 +107,6 @@ class _Hearing:
                         self._app.narrate(_end(self._entry, name))
             except KeyboardInterrupt:
                 pass
-            for name, log in logs.items():
-                self._print(name, log.rest())
 
     def _print(self, name: str, lines: Sequence[str]) -> None:
         prefix = f"[{name}] " if self._together else ""

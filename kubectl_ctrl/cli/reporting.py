@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,8 +55,8 @@ def _found(app: App, given: Given) -> tuple[list[Attendance], str]:
         return every, "No controller runs here."
     found = attendance.of(app, place)
     others = len(every) - len(found)
-    more = f" {counted(others, 'controller')} on other clusters: -A shows them." if others else ""
-    return found, escaped(f"No controller runs here on {place.text}.{more}")
+    more = f"\n{counted(others, 'controller')} on other clusters: kubectl ctrl status -A" if others else ""
+    return found, escaped(f"No controller runs here on {place.text}.") + more
 
 
 def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence[str]:
@@ -78,9 +77,8 @@ def _hint(one: Attendance) -> str:
     """What to look at, where a controller in the background has ended by itself."""
     if one.state not in (State.DEAD, State.FAILED):
         return ""
-    name = shlex.join([one.controller, "--name", one.cluster])
-    how = "was killed, or the machine was" if one.state is State.DEAD else "has failed"
-    return f"{one.controller} {how}; what it said last: kubectl ctrl logs {name} --tail 20"
+    how = "is dead" if one.state is State.DEAD else "has failed"
+    return f"{one.controller} {how}; its last words: kubectl ctrl logs {one.controller} --name {one.cluster}"
 
 
 def _fields(one: Attendance) -> dict[str, Any]:

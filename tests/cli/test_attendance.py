@@ -1,0 +1,287 @@
+"""`status`, `stop` and `logs` on what was noted and locked, without any cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.cli import background, pages
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.hearing import Log
+from kubectl_ctrl.cli.holder import identity
+from kubectl_ctrl.cli.main import main
+from kubectl_ctrl.cli.pages import Page
+from kubectl_ctrl.cli.runlock import Runner, only_runner
+from kubectl_ctrl.clusters.book import Book, Entry
+from tests.cli.ours import kubeconfig, made
+from tests.history.made import NOON
+
+Captured = pytest.CaptureFixture[str]
+
+# Stands for a controller: says that it runs, and ends when it is asked to.
+_RUNNER = """
+import signal, sys
+from pathlib import Path
+from kubectl_ctrl.cli.holder import identity
+from kubectl_ctrl.cli.runlock import Runner, only_runner
+import json, os
+fields = json.loads(sys.argv[1])
+fields |= {"pid": os.getpid(), "holder": identity("r7f3"), "controllers": tuple(fields["controllers"])}
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+with only_runner(Path(sys.argv[2]), Runner(**fields)):
+    print("on", flush=True)
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Book:
+    """The user has two clusters of ours, and a current context that is neither."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    book = App.of_this_process().book
+    made(book, "ctrl", "https://127.0.0.1:1", provider="kwok")
+    made(book, "two", "https://127.0.0.1:2")
+    return book
+
+
+@pytest.fixture
+def ctrl(book: Book) -> Entry:
+    entry = book.find("ctrl")
+    assert entry is not None
+    entry.controllers.mkdir()
+    return entry
+
+
+def runner(entry: Entry, *controllers: str, scope: str = "default") -> Runner:
+    return Runner(
+        cluster=entry.uid,
+        controller=controllers[0],
+        scope=scope,
+        pid=os.getpid(),
+        run="r7f3",
+        controllers=controllers,
+        context=entry.context,
+        since=NOON,
+        holder=identity("r7f3"),
+    )
+
+
+@pytest.fixture
+def process(book: Book, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
+    """Runs foo and bar in the foreground of another terminal."""
+    fields = json.dumps(asdict(runner(ctrl, "foo", "bar")))
+    argv = [sys.executable, "-c", _RUNNER, fields, str(book.folder.parent)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def noted(entry: Entry, name: str, **fields: object) -> Path:
+    log = pages.log_of(entry, name)
+    log.touch()
+    page = Page(word=name, scope="default", pid=2**22 + 1, began=NOON)
+    pages.write(log, replace(page, **fields))  # type: ignore[arg-type]
+    return log
+
+
+def said(capsys: Captured, *words: str, code: int = 0) -> tuple[list[str], list[str]]:
+    assert main(list(words)) == code
+    shown = capsys.readouterr()
+    return shown.out.splitlines(), shown.err.splitlines()
+
+
+# status
+
+
+def test_status_tells_of_processes_and_of_those_that_are_gone(book: Book, ctrl: Entry, capsys: Captured) -> None:
+    noted(ctrl, "memcached")
+    noted(ctrl, "podcount", ended=NOON + 1, code=3)
+    noted(ctrl, "scaler", ended=NOON + 1, code=0)
+    with only_runner(book.folder.parent, runner(ctrl, "foo", scope="")):
+        rows, told = said(capsys, "status", "--name", "ctrl")
+    assert [line.split() for line in rows] == [
+        ["CONTROLLER", "CLUSTER", "SCOPE", "PID", "SINCE", "STATE", "RUN"],
+        ["foo", "ctrl", "(all)", str(os.getpid()), "2026-01-01T12:00:00.000+00:00", "running", "r7f3"],
+        ["memcached", "ctrl", "default", "4194305", "2026-01-01T12:00:00.000+00:00", "dead"],
+        ["podcount", "ctrl", "default", "4194305", "2026-01-01T12:00:01.000+00:00", "failed", "(3)"],
+        ["scaler", "ctrl", "default", "4194305", "2026-01-01T12:00:01.000+00:00", "ended", "(0)"][:-1],
+    ]
+    assert told == [
+        "memcached is dead; its last words: kubectl ctrl logs memcached --name ctrl",
+        "podcount has failed; its last words: kubectl ctrl logs podcount --name ctrl",
+    ]
+
+
+def test_status_knows_what_is_asked_to_stop_and_what_is_in_the_background(
+    book: Book, ctrl: Entry, capsys: Captured
+) -> None:
+    log = noted(ctrl, "foo", pid=os.getpid(), asked=NOON)
+    with only_runner(book.folder.parent, runner(ctrl, "foo")):
+        rows, _ = said(capsys, "status", "-A", "-o", "json")
+    (found,) = json.loads("\n".join(rows))["controllers"]
+    assert found == {
+        "name": "foo",
+        "cluster": "ctrl",
+        "context": "kwok-ctrl",
+        "namespace": "default",
+        "pid": os.getpid(),
+        "since": "2026-01-01T12:00:00Z",
+        "state": "draining",
+        "run": "r7f3",
+        "background": True,
+        "word": "foo",
+        "log": str(log),
+        "exitCode": None,
+    }
+
+
+def test_status_is_about_the_cluster_that_is_meant(book: Book, ctrl: Entry, capsys: Captured) -> None:
+    noted(ctrl, "foo")
+    assert said(capsys, "status", "--context", "kind-two") == (
+        [],
+        ["No controller runs here on cluster two.", "1 controller on other clusters: kubectl ctrl status -A"],
+    )
+    # Two clusters of ours and no current context: none is meant, so all are.
+    assert [line.split()[0] for line in said(capsys, "status")[0]] == ["CONTROLLER", "foo"]
+    assert said(capsys, "status", "-A", "-o", "name")[0] == ["foo"]
+
+
+def test_status_of_nothing(book: Book, capsys: Captured) -> None:
+    assert said(capsys, "status") == ([], ["No controller runs here."])
+    assert said(capsys, "status", "foo", code=2)[1][0] == "error[CTRL-USAGE]: status takes no arguments."
+    assert said(capsys, "status", "--name", "three", code=4)[1][0].startswith("error[CTRL-NO-CLUSTER]: ")
+
+
+def test_status_needs_no_cluster_and_little(book: Book) -> None:
+    code = (
+        "import sys; from kubectl_ctrl.cli.main import main; main(['status', '-A']); "
+        "print({'aiohttp', 'kubectl_ctrl.client.client', 'kubectl_ctrl.runtime.manager'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
+
+
+# stop
+
+
+def test_stop_ends_a_process_wherever_it_was_started(
+    ctrl: Entry, process: subprocess.Popen[str], capsys: Captured
+) -> None:
+    both = ("stop", "foo", "bar", "--name", "ctrl")
+    refused = said(capsys, "stop", "foo", "--name", "ctrl", code=6)[1]
+    assert refused[1] == "next: kubectl ctrl stop foo bar ends all of them"
+    assert process.poll() is None
+    assert said(capsys, *both)[0] == ["foo stopped", "bar stopped"]
+    assert process.wait(10) == 0
+    assert said(capsys, *both) == (
+        [],
+        ["foo does not run here on cluster ctrl.", "bar does not run here on cluster ctrl."],
+    )
+
+
+def test_stop_forgets_what_is_dead(ctrl: Entry, capsys: Captured) -> None:
+    noted(ctrl, "foo")
+    assert said(capsys, "stop", "foo", "--name", "ctrl") == ([], ["foo had ended already on cluster ctrl."])
+    assert said(capsys, "status", "--name", "ctrl")[1] == ["No controller runs here on cluster ctrl."]
+
+
+def test_stop_says_where_it_runs_instead(ctrl: Entry, process: subprocess.Popen[str], capsys: Captured) -> None:
+    assert said(capsys, "stop", "foo", "--name", "two")[1] == [
+        "foo does not run here on cluster two. Next: --name ctrl has it"
+    ]
+    assert process.poll() is None
+
+
+def test_stop_alone_lists_what_can_be_stopped(ctrl: Entry, process: subprocess.Popen[str], capsys: Captured) -> None:
+    assert said(capsys, "stop", "--name", "two", code=2)[1][1] == "next: no controller runs here on cluster two"
+    assert said(capsys, "stop", "--name", "ctrl", code=2)[1][1] == "next: foo can be stopped"
+
+
+# logs
+
+
+def test_logs_shows_the_last_lines_and_nothing_that_drives_a_terminal(ctrl: Entry, capsys: Captured) -> None:
+    log = noted(ctrl, "foo")
+    pages.older(log).write_bytes(b"one\ntwo\n")
+    log.write_bytes(b"thr\xffee\n\x1b[31mfo\tur\nunfinished")
+    whole = ["one", "two", "thr�ee", "\\x1b[31mfo\tur", "unfinished"]
+    assert said(capsys, "logs", "foo", "--name", "ctrl") == (whole, [])
+    assert said(capsys, "logs", "foo", "--name=ctrl", "--tail", "2")[0] == whole[-2:]
+    assert said(capsys, "logs", "foo", "--name=ctrl", "--tail", "0")[0] == []
+    # It does not run any more, so there is nothing to wait for.
+    assert said(capsys, "logs", "foo", "--name=ctrl", "-f", "--tail=1") == (whole[-2:], ["foo has ended."])
+
+
+def test_logs_of_all_say_whose_each_line_is(ctrl: Entry, capsys: Captured) -> None:
+    for name in ("foo", "bar"):
+        noted(ctrl, name).write_text("".join(f"{number}\n" for number in range(20)))
+    rows, _ = said(capsys, "logs", "--context", "kwok-ctrl")
+    assert rows == [f"[{name}] {number}" for name in ("bar", "foo") for number in range(10, 20)]
+
+
+def test_logs_that_are_not_there(ctrl: Entry, process: subprocess.Popen[str], capsys: Captured) -> None:
+    nothing = "error[CTRL-NOT-RECORDED]: No controller was ever in the background on cluster ctrl."
+    assert said(capsys, "logs", "--name=ctrl", code=4)[1][0] == nothing
+    assert said(capsys, "logs", "foo", "--name=ctrl", code=4)[1] == [
+        "error[CTRL-NOT-RECORDED]: foo was never in the background on cluster ctrl.",
+        f"tried: it runs in the foreground, as process {process.pid}, and speaks there",
+        "next: kubectl ctrl status shows what runs here",
+    ]
+
+
+def test_logs_mean_the_only_cluster_of_ours_where_the_context_is_none(
+    book: Book, ctrl: Entry, tmp_path: Path, capsys: Captured
+) -> None:
+    noted(ctrl, "foo").write_text("here\n")
+    (tmp_path / "theirs").write_text(kubeconfig("prod", prod="https://prod.invalid"))
+    only = "and only those have controllers in the background."
+    theirs = ("logs", "foo", "--kubeconfig", str(tmp_path / "theirs"))
+    assert said(capsys, *theirs, code=4)[1] == [
+        f"error[CTRL-NO-CLUSTER]: The cluster of context prod is none of ours, {only}",
+        "next: name one with --name: ctrl, two",
+    ]
+    book.remove("two")
+    assert said(capsys, *theirs) == (["here"], ["cluster ctrl, the only one of ours"])
+
+
+def test_a_log_is_followed_over_a_change_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "foo.log"
+    path.write_text("one\ntw")
+    with Log(path) as log:
+        assert log.new() == ["one"]
+        with path.open("a") as more:
+            more.write("o\nthree\n")
+        path.rename(pages.older(path))
+        assert log.new() == ["two", "three"]
+        path.write_text("four\nfi")
+        assert log.new() == ["four"]
+        assert log.rest() == ["fi"]
+        assert log.new() == []
+
+
+def test_a_log_that_is_to_come_is_waited_for(tmp_path: Path) -> None:
+    with Log(tmp_path / "foo.log") as log:
+        assert log.new() == []
+        (tmp_path / "foo.log").write_text("one\n")
+        assert log.new() == ["one"]
+
+
+def test_processes_of_another_cluster_are_not_ended(book: Book, ctrl: Entry) -> None:
+    two = book.find("two")
+    assert two is not None
+    with only_runner(book.folder.parent, runner(ctrl, "foo")):
+        app = App.of_this_process()
+        assert [live.pid for live in background.processes(app, ctrl)] == [os.getpid()]
+        assert background.processes(app, two) == []

@@ -1,0 +1,218 @@
+"""Controllers in the background, as real processes against servers that are not there: found, ended, judged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.cli import background, pages
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.background import Background
+from kubectl_ctrl.cli.pages import Page
+from kubectl_ctrl.cli.pointed import pointed_at
+from kubectl_ctrl.cli.sources import resolve
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.book import Book, Entry
+from kubectl_ctrl.errors import CtrlError, ProgramFailed, TimedOut
+from tests.cli.ours import made
+from tests.cli.own import Write
+
+NOBODY = "http://127.0.0.1:1"
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    return App.of_this_process()
+
+
+@pytest.fixture
+def entry(app: App) -> Iterator[Entry]:
+    """A cluster of ours that does not answer; whatever was started for it is gone afterwards."""
+    entry = made(app.book, "ctrl", NOBODY)
+    yield entry
+    for pid in background.starting(entry):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def started(app: App, entry: Entry, word: str = "foo") -> Background:
+    (sourced,) = resolve([word])
+    return background.started(app, entry, pointed_at(app, entry), sourced)
+
+
+def settled(app: App, one: Background, patience: float = 60.0) -> list[str]:
+    notes: list[str] = []
+    asyncio.run(background.settled(app, one, SystemClock(), notes.append, patience))
+    return notes
+
+
+def ended(app: App, entry: Entry, drain: float = 30.0) -> list[str]:
+    return asyncio.run(background.ended(app, entry, drain, SystemClock(), lambda _: None))
+
+
+def until_said(one: Background, text: str) -> str:
+    clock = SystemClock()
+    end = clock.elapsed() + 60
+    while clock.elapsed() < end:
+        if one.log.exists() and text in one.log.read_text():
+            return one.log.read_text()
+    raise AssertionError(f"{text!r} was not said: {one.log.read_text()}")
+
+
+def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, entry: Entry) -> None:
+    one = started(app, entry)
+    assert str(one) == f"foo runs in the background (process {one.pid})"
+    assert background.starting(entry) == background.starting(entry, "foo") == (one.pid,)
+    assert background.starting(entry, "bar") == ()
+    assert started(app, entry).pid == one.pid
+    with pytest.raises(TimedOut, match=rf"foo does not work within 1s: it starts. Process {one.pid} goes on."):
+        settled(app, one, patience=1.0)
+    said = until_said(one, "No cluster answers yet")
+    assert said.startswith("run r")
+    assert "SIGTERM ends it" in said
+    assert one.log.stat().st_mode & 0o777 == 0o600
+    page = pages.read(one.log)
+    assert page is not None
+    assert (page.word, page.scope, page.pid, page.ended) == ("foo", "default", one.pid, None)
+    assert ended(app, entry) == ["foo"]
+    os.waitpid(one.pid, 0)
+    page = pages.read(one.log)
+    assert page is not None
+    assert (page.code, page.ended is not None) == (0, True)
+    assert (background.starting(entry), ended(app, entry)) == ((), [])
+
+
+def test_one_that_dies_says_why_and_what_to_do(app: App) -> None:
+    entry = made(app.book, "ctrl", "https://127.0.0.1:1")  # its authority is none
+    one = started(app, entry)
+    with pytest.raises(ProgramFailed) as caught:
+        settled(app, one)
+    error = caught.value
+    assert error.message.startswith("foo ended with exit code 3 as soon as it was in the background: ")
+    assert "error[" not in error.message
+    assert error.tried == "kubectl ctrl run foo --context=kind-ctrl --namespace=default"
+    assert error.next_step.endswith("all that it said: kubectl ctrl logs foo --name ctrl")
+    page = pages.read(one.log)
+    assert page is not None
+    assert page.code == 3
+
+
+def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) -> None:
+    log = pages.log_of(entry, "foo")
+    log.parent.mkdir()
+    log.write_text("error[CTRL-OLD]: long ago\n")
+    one = started(app, entry)
+    os.kill(one.pid, signal.SIGKILL)
+    with pytest.raises(ProgramFailed, match=r"foo was ended by signal 9 as soon as it was in the background\.$"):
+        settled(app, one)
+
+
+def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: Entry, write: Write) -> None:
+    path = write(
+        "mine.py",
+        """
+        from kubectl_ctrl import Resource, controller
+
+        async def reconcile(ctx, request):
+            pass
+
+        CONTROLLER = controller("mine", reconcile).for_(Resource("g", "v1", "mines", "Mine"))
+        """,
+    )
+    one = started(app, entry, "./mine.py")
+    assert one.command[:4] == ("kubectl", "ctrl", "run", str(path))
+    assert one.log.name == "mine.log"
+
+
+def test_variables_that_would_end_it_or_lead_it_elsewhere_are_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"KUBECTL_CTRL_SERVER": "https://prod", "KUBECTL_CTRL_UNTIL_IDLE": "true", "KUBECTL_CTRL_RECORD": "off"}
+    monkeypatch.setattr(sys, "path", ["/elsewhere", *sys.path])
+    python, env = background._python({**given, "PATH": "/bin"})
+    assert (python, env) == ([sys.executable, "-P"], {"KUBECTL_CTRL_RECORD": "off", "PATH": "/bin"})
+
+
+def asked(*way: str) -> tuple[list[str], dict[str, str]]:
+    """How a Python that was started so would start ours again."""
+    root = str(Path(background.__file__).parents[2])
+    code = (
+        f"import json, sys; sys.path.insert(0, {root!r}); from kubectl_ctrl.cli import background; "
+        "print(json.dumps(background._python({'PYTHONPATH': '/theirs'})))"
+    )
+    said = subprocess.run([sys.executable, *way, "-c", code], capture_output=True, text=True, check=True).stdout
+    python, env = json.loads(said)
+    return python, env
+
+
+def test_the_same_package_is_found_again_and_nothing_beside_it(tmp_path: Path) -> None:
+    # As `python -m kubectl_ctrl` in a checkout does it: the package is in the first folder of the path.
+    python, env = asked()
+    (tmp_path / "queue.py").write_text("raise SystemExit('not this one')")
+    again = [*python, "-c", "import queue, kubectl_ctrl; print(kubectl_ctrl.__file__)"]
+    ran = subprocess.run(again, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{Path(background.__file__).parents[1] / '__init__.py'}\n"
+    assert env["PYTHONPATH"].endswith(":/theirs")
+
+
+def test_a_python_apart_from_its_environment_stays_so() -> None:
+    # As bin/kubectl-ctrl does it, whose environment has the package.
+    assert asked("-I") == ([sys.executable, "-I"], {"PYTHONPATH": "/theirs"})
+
+
+def test_a_python_that_leaves_out_the_folder_does_so_again() -> None:
+    assert asked("-P") == ([sys.executable, "-P"], {"PYTHONPATH": "/theirs"})
+
+
+# Logs.
+
+
+def test_a_log_that_became_too_long_is_gone_on_with_in_a_new_file(tmp_path: Path) -> None:
+    log = tmp_path / "foo.log"
+    code = (
+        "import sys; from pathlib import Path; from kubectl_ctrl.cli.unattended import keep_small\n"
+        "log = Path(sys.argv[1])\n"
+        "print('x' * 100, flush=True); print(keep_small(log, 200), flush=True)\n"
+        "print('y' * 100, flush=True); print(keep_small(log, 200), flush=True); print('z', file=sys.stderr)"
+    )
+    handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    subprocess.run([sys.executable, "-c", code, str(log)], stdout=handle, stderr=handle, check=True)
+    os.close(handle)
+    assert pages.older(log).read_text() == "x" * 100 + "\nFalse\n" + "y" * 100 + "\n"
+    assert log.read_text() == "True\nz\n"
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_pages_that_cannot_be_read_say_nothing(app: App, tmp_path: Path) -> None:
+    entry = made(Book(tmp_path / "book"), "ctrl", NOBODY)
+    entry.controllers.mkdir()
+    log = pages.log_of(entry, "foo")
+    assert (pages.logged(entry), pages.read(log)) == ([], None)
+    log.touch()
+    page = Page(word="foo", scope="default", pid=1, began=2.0)
+    pages.write(log, page)
+    assert list(pages.pages(entry)) == [("foo", page)]
+    pages.write(log, replace(page, code=1))
+    assert pages.read(log) == replace(page, code=1)
+    for garbage in (b"", b"[]", b'{"word": 1}', b"\xff"):
+        (log.parent / "foo.json").write_bytes(garbage)
+        assert list(pages.pages(entry)) == []
+    pages.forget(log)
+    pages.forget(log)
+    assert pages.logged(entry) == ["foo"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(app: App, entry: Entry) -> None:
+    entry.controllers.write_text("no folder")
+    with pytest.raises(CtrlError, match=r"clusters/ctrl/controllers' for controllers .* cannot be used: "):
+        started(app, entry)
