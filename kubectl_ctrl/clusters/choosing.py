@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubectl_ctrl.clusters.book import Book
+from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.kwok import Kwok
 from kubectl_ctrl.clusters.provider import Fitness, Machine, Provider, Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
@@ -12,7 +13,7 @@ from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, Usag
 AUTO = "auto"
 
 # In the order in which `auto` would have them.
-_MAKERS: Mapping[str, Callable[[Machine], Provider]] = {"kwok": Kwok}
+_MAKERS: Mapping[str, Callable[[Machine], Provider]] = {"kind": Kind, "kwok": Kwok}
 
 PROVIDERS = tuple(_MAKERS)
 

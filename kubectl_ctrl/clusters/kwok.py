@@ -6,6 +6,7 @@ a cluster is found and taken away by its folder alone: kwokctl is needed to make
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +23,6 @@ from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 
 _NODES = 1
 _TRIES = 3  # to find ports that stay free until the servers have them
-_GRACE = 10.0  # for kwokctl to notice that its time is over
 _START = 60.0  # seconds for servers that were there before
 
 
@@ -84,11 +84,9 @@ class Kwok:
     ) -> Made:
         kwokctl = Kwokctl(entry, self._machine)
         try:
-            for name, program in needs.links.items():
-                programs.linked(entry, name, program)
-            kwokctl.root.mkdir(exist_ok=True, mode=0o700)
+            options = _options(kwokctl, needs)
             chosen = await ports.reserved(kwokctl.folder, kwokconfig.PORTS, self._machine.clock)
-            kwokctl.config.write_text(configuration.completed({**chosen, **needs.options}))
+            kwokctl.config.write_text(configuration.completed({**chosen, **options}))
             await kwokctl.while_alive(self._brought_up(kwokctl, entry, wish, needs, note))
             content = kwokconfig.self_contained(kwokctl.kubeconfig)
         except OSError as error:
@@ -101,11 +99,11 @@ class Kwok:
     async def _brought_up(self, kwokctl: Kwokctl, entry: Entry, wish: Wish, needs: Needs, note: Note) -> None:
         clock, nodes = self._machine.clock, _NODES if wish.nodes is None else wish.nodes
         # How long a download takes is no matter of the cluster's.
-        patience = 0.0 if needs.downloads else wish.wait
+        patience = None if needs.downloads else wish.wait
         begun = clock.elapsed()
         note("starting the control plane")
         words = ("create", "cluster", "--config", str(kwokctl.config), "--kubeconfig", "")
-        await kwokctl.run(*words, "--timeout", f"{patience:g}s", note=note, timeout=patience + _GRACE or None)
+        await kwokctl.run(*words, note=note, timeout=patience)
         left = wish.wait if needs.downloads else max(wish.wait - (clock.elapsed() - begun), 1.0)
         named = replace(entry, context=_context(entry))
         await answering(named, self._machine, left, note, file=kwokctl.kubeconfig)
@@ -133,19 +131,18 @@ class Kwok:
         await kwokctl.while_alive(self._woken(kwokctl, entry, note))
 
     async def _woken(self, kwokctl: Kwokctl, entry: Entry, note: Note) -> None:
-        await kwokctl.run("start", "cluster", "--timeout", f"{_START:g}s", note=note, timeout=_START + _GRACE)
+        await kwokctl.run("start", "cluster", note=note, timeout=_START)
         await answering(entry, self._machine, _START, note)
 
     def _check_programs(self, kwokctl: Kwokctl, parts: Sequence[Mapping[str, Any]]) -> None:
         """They are where they were. kwokctl and kubectl may have moved: any others do as well."""
+        kwokctl.prepare()
         links = kwokctl.folder / "bin"
         for name in ("kwokctl", "kubectl"):
             if not (links / name).exists() and (program := programs.found(name, self._machine.environ)):
-                programs.link(links / name, program)
+                kwokctl.linked(name, program)
         needed = [links / "kwokctl", *(Path(part["binary"]) for part in parts)]
-        gone = [
-            f"{path.name} ({path.readlink() if path.is_symlink() else path})" for path in needed if not path.exists()
-        ]
+        gone = [f"{path.name} ({os.path.realpath(path)})" for path in needed if not path.exists()]
         if gone:
             raise PrerequisiteMissing(
                 f"Programs that cluster {kwokctl.name!r} was made with are gone: {', '.join(gone)}.",
@@ -167,12 +164,9 @@ class Kwok:
 
     async def delete(self, entry: Entry, note: Note) -> None:
         kwokctl = Kwokctl(entry, self._machine)
-        await processes.ended(kwokctl.folder, self._machine.clock)
+        await kwokctl.end()
         try:
-            for path in (kwokctl.root, kwokctl.folder / "bin"):
-                if path.is_dir():
-                    shutil.rmtree(path)
-            (kwokctl.folder / ports.FILE).unlink(missing_ok=True)
+            kwokctl.clear()
         except OSError as error:
             raise ClusterError(
                 f"Of cluster {entry.name!r}, {str(error.filename)!r} cannot be removed: {error.strerror}.",
@@ -185,6 +179,17 @@ def _own_place(environ: Mapping[str, str], name: str) -> Path | None:
     home = environ.get("HOME")
     root = environ.get("KWOK_WORKDIR") or (f"{home}/.kwok" if home else "")
     return Path(root, "clusters", name) if root else None
+
+
+def _options(kwokctl: Kwokctl, needs: Needs) -> dict[str, str]:
+    """kwokctl's options for programs and downloads, all of them paths that it can take."""
+    kwokctl.prepare()
+    links = {name: kwokctl.linked(name, program) for name, program in needs.links.items()}
+    kwokctl.root.mkdir(exist_ok=True, mode=0o700)
+    options = {option: str(links[name]) for name, option in kwokconfig.OPTIONS.items() if name in links}
+    if needs.downloads:
+        needs.cache.mkdir(parents=True, exist_ok=True)
+    return {**options, "cacheDir": str(kwokctl.linked("cache", needs.cache))}
 
 
 def _context(entry: Entry) -> str:

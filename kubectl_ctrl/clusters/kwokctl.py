@@ -7,17 +7,22 @@ which it reports success. So they are watched here, and the log of the one that 
 from __future__ import annotations
 
 import asyncio
+import errno
+import hashlib
 import json
+import os
 import re
+import shutil
+import stat
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from kubectl_ctrl.clusters import processes
+from kubectl_ctrl.clusters import ports, processes, programs
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Machine, Note
-from kubectl_ctrl.errors import ClusterError, ProgramFailed
+from kubectl_ctrl.errors import ClusterError, CtrlError, ProgramFailed, TimedOut
 from kubectl_ctrl.exec import run
 
 T = TypeVar("T")
@@ -27,6 +32,7 @@ T = TypeVar("T")
 _NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _PACE = 0.3
 _TAIL = 40  # lines of a log that an error keeps
+_PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 # In the order in which they need each other: the first one that ended is to blame.
 _ORDER = ("etcd", "kube-apiserver")
 _FULL = "no space left on device"
@@ -54,9 +60,17 @@ class Kwokctl:
         return f"Kwokctl({str(self.folder)!r})"
 
     @property
+    def way(self) -> Path:
+        """The folder by a path that kwokctl can take: it cuts or rewrites one with blanks and other characters."""
+        if _PLAIN.fullmatch(str(self.folder)):
+            return self.folder
+        name = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]
+        return Path(f"/tmp/kubectl-ctrl-{os.getuid()}", name)  # noqa: S108  # checked where it is made
+
+    @property
     def root(self) -> Path:
         """KWOK_WORKDIR."""
-        return self.folder / "kwok"
+        return self.way / "kwok"
 
     @property
     def work(self) -> Path:
@@ -76,9 +90,37 @@ class Kwokctl:
     def kubeconfig(self) -> Path:
         return self.work / "kubeconfig.yaml"
 
+    def prepare(self) -> None:
+        """Have the way to the folder; a restart of the machine takes it away. OSError where that cannot be."""
+        if self.way != self.folder:
+            _private(self.way.parent)
+            programs.link(self.way, self.folder)
+
+    def linked(self, name: str, target: Path) -> Path:
+        """`bin/NAME` in the folder, as kwokctl can take it."""
+        programs.link(self.folder / "bin" / name, target)
+        return self.way / "bin" / name
+
+    async def end(self) -> None:
+        """End all processes; whether the way is still there does not matter to what was started through it."""
+        for place in {self.folder, self.way}:
+            await processes.ended(place, self._machine.clock)
+
+    def clear(self) -> None:
+        """Remove all that was made here, and nothing that links lead to. OSError where that cannot be."""
+        for path in (self.folder / "kwok", self.folder / "bin"):
+            if path.is_dir():
+                shutil.rmtree(path)
+        (self.folder / ports.FILE).unlink(missing_ok=True)
+        if self.way != self.folder:
+            self.way.unlink(missing_ok=True)
+            # Another cluster may still need it.
+            with suppress(OSError):
+                self.way.parent.rmdir()
+
     async def run(self, *words: str, note: Note, timeout: float | None) -> None:
-        argv = [str(self.folder / "bin" / "kwokctl"), *words, "--name", self.name]
-        env = environ(self.root, self._machine.environ, path=self.folder / "bin")
+        argv = [str(self.way / "bin" / "kwokctl"), *words, "--name", self.name]
+        env = environ(self.root, self._machine.environ, path=self.way / "bin")
         try:
             await run(argv, timeout=timeout, env=env, heard=lambda line: _tell(line, note))
         except ProgramFailed as error:
@@ -114,6 +156,14 @@ class Kwokctl:
         return ended(part, self.name, text)
 
 
+def _private(folder: Path) -> None:
+    """A folder that nobody else can put anything into, in one that is everybody's."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(errno.EPERM, "it is not a folder of yours alone", str(folder))
+
+
 def environ(root: Path, given: Mapping[str, str], *, path: Path) -> dict[str, str]:
     """kwokctl's environment; on PATH it looks for a kubectl before it downloads one."""
     network = {key: value for key, value in given.items() if key.upper() in _NETWORK}
@@ -134,8 +184,10 @@ def _fields(line: str) -> Mapping[str, object]:
     return {}
 
 
-def failed(error: ProgramFailed, name: str) -> ClusterError:
+def failed(error: ProgramFailed, name: str) -> CtrlError:
     """What kwokctl complained of; it writes a JSON object per line, and its last error is why it ended."""
+    if error.outcome.startswith("did not end"):
+        return TimedOut(f"The control plane of cluster {name!r} does not serve: kwokctl {error.outcome}.")
     told = [_fields(line) for line in error.stderr.splitlines()]
     why = next((str(fields["err"]) for fields in reversed(told) if fields.get("err")), "")
     last = error.stderr.strip().splitlines()[-1:]

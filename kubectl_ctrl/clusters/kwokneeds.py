@@ -34,18 +34,16 @@ class Needs:
 
     fitness: Fitness
     version: str = ""  # of kwokctl
-    links: Mapping[str, Path] = field(default_factory=dict)  # programs that are started here
-    options: Mapping[str, str] = field(default_factory=dict)  # what kwokctl is told of the others
+    links: Mapping[str, Path] = field(default_factory=dict)  # programs that are there already
+    cache: Path = Path()
     downloads: Mapping[str, str] = field(default_factory=dict)  # program -> where from
 
     @property
     def announcement(self) -> str:
         size = sum(_SIZES[name] for name in self.downloads)
-        hosts = sorted({urlsplit(url).hostname or "" for url in self.downloads.values()})
-        kept = self.options["cacheDir"]
-        return (
-            f"kwokctl downloads about {size} MB from {' and '.join(hosts)}, kept in {kept!r}: {_list(self.downloads)}"
-        )
+        hosts = " and ".join(sorted({urlsplit(url).hostname or "" for url in self.downloads.values()}))
+        names = _list(self.downloads)
+        return f"kwokctl downloads about {size} MB from {hosts}, kept in {str(self.cache)!r}: {names}"
 
 
 async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> Needs:
@@ -62,18 +60,18 @@ async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> 
     links = {"kwokctl": program, **({"kubectl": kubectl} if kubectl else {})}
     folder = wish.bin_dir or program.parent
     lacking = _lacking(folder, configuration)
-    cache = str(configuration.options.get("cacheDir") or machine.cache / "kwok")
+    cache = Path(configuration.options.get("cacheDir") or machine.cache / "kwok")
     if wish.bin_dir is None and lacking:
         found = Needs(fitness=Fitness(usable=True, text=f"kwok {version}"), version=version, links=links)
-        return await _fetched(wish, replace(found, options={"cacheDir": cache}), machine)
+        return await _fetched(wish, replace(found, cache=cache), machine)
     if kubectl is None:
         lacking["kubectl"] = "is neither there nor in PATH"
     if lacking:
         text = ", ".join(f"{name} {clause}" for name, clause in lacking.items())
         return _unusable(f"in --bin-dir {str(folder)!r}: {text}", "put them there, or leave out --bin-dir", lacking)
-    options = {option: str(folder.absolute() / name) for name, option in OPTIONS.items() if name != "kubectl"}
+    links |= {name: folder.absolute() / name for name in OPTIONS if name != "kubectl"}
     fitness = Fitness(usable=True, text=f"kwok {version} with the programs in {str(folder)!r}")
-    return Needs(fitness=fitness, version=version, links=links, options={**options, "cacheDir": cache})
+    return Needs(fitness=fitness, version=version, links=links, cache=cache)
 
 
 async def _version(program: Path) -> tuple[str, str]:
@@ -103,18 +101,17 @@ async def _fetched(wish: Wish, needs: Needs, machine: Machine) -> Needs:
     """kwokctl knows where the programs are; those that it has in its cache it does not fetch again."""
     words = ["get", "artifacts", "--runtime", "binary", "--filter", "binary"]
     config = ["--config", str(wish.config)] if wish.config else []
-    env = kwokctl.environ(machine.cache / "kwok", machine.environ, path=Path("/nonexistent"))
+    env = kwokctl.environ(Path("/nonexistent"), machine.environ, path=Path("/nonexistent"))
     try:
         output = await run([str(needs.links["kwokctl"]), *words, *config], timeout=10, env=env)
     except CtrlError as error:
         return _unusable(f"kwokctl does not say what it needs: {error.message.rstrip('.')}", _FOLDER)
-    cache = needs.options["cacheDir"]
     wanted = {name: url for name, url in _named(output.stdout.split()) if name not in needs.links}
-    missing = {name: url for name, url in wanted.items() if not _cached(url, Path(cache)).exists()}
+    missing = {name: url for name, url in wanted.items() if not _cached(url, needs.cache).exists()}
     if not missing:
         return needs
     if wish.offline:
-        clauses = dict.fromkeys(missing, f"is not in {cache!r}")
+        clauses = dict.fromkeys(missing, f"is not in {str(needs.cache)!r}")
         text = f"kwokctl would have to download {_list(missing)}, and --offline forbids it"
         return _unusable(text, f"{_FOLDER}, or leave out --offline once", clauses)
     size = sum(_SIZES[name] for name in missing)

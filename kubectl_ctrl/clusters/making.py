@@ -107,8 +107,8 @@ class _Making:
             folder=self.book.place(name),
             used=used,
         )
-        self.book.write(entry)
         try:
+            self.book.write(entry)
             return await self._completed(entry)
         except BaseException as error:
             if self.wish.keep_on_failure:

@@ -34,15 +34,17 @@ class Process:
 
 
 async def running(folder: Path) -> tuple[Process, ...]:
-    """This user's, by name."""
+    """This user's, by name; the folder counts by the path that is given, and by the one that links in it lead to."""
     return _inside(folder)
 
 
 def _inside(folder: Path) -> tuple[Process, ...]:
-    inside = f"{folder.resolve()}{os.sep}"
-    # `ps` puts blanks between the arguments; the names of programs that we link have none.
-    rest = [(pid, re.split("[\0 ]", line.removeprefix(inside))[0]) for pid, line in _all() if line.startswith(inside)]
-    return tuple(sorted((Process(pid, Path(path).name) for pid, path in rest), key=lambda each: each.program))
+    inside = (f"{folder}{os.sep}", f"{folder.resolve()}{os.sep}")
+    found = [(pid, line) for pid, line in _all() if line.startswith(inside)]
+    # `ps` puts blanks between the arguments, and a path may have some: the names of programs that we link have none.
+    rest = [(pid, line.removeprefix(inside[0]).removeprefix(inside[1])) for pid, line in found]
+    named = [Process(pid, Path(re.split("[\0 ]", path)[0]).name) for pid, path in rest]
+    return tuple(sorted(named, key=lambda process: process.program))
 
 
 def called_with(*texts: str) -> tuple[int, ...]:

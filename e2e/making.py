@@ -1,0 +1,76 @@
+"""The room `clusters` as a program, so that tests can interrupt and kill it: `python -m e2e.making VERB ... < JSON`.
+
+It makes, finds, starts, looks at and takes away one cluster with one provider, in a book below a folder. Each line on
+stdout is a JSON object: `note` for what is being done, then `entry`, `life`, `removed` or `error`, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters import making
+from kubectl_ctrl.clusters.book import Book
+from kubectl_ctrl.clusters.choosing import providers
+from kubectl_ctrl.clusters.provider import Machine, Wish
+from kubectl_ctrl.errors import CtrlError
+
+
+def say(**fields: Any) -> None:
+    sys.stdout.write(json.dumps(fields, default=str) + "\n")
+    sys.stdout.flush()
+
+
+def note(line: str) -> None:
+    say(note=line)
+
+
+async def main(verb: str, maker: str, name: str, root: Path, wish: Mapping[str, Any]) -> None:
+    machine = Machine(clock=SystemClock(), environ=os.environ, cache=root / "cache")
+    book, known = Book(root / "clusters"), providers(machine)
+    provider = known[maker]
+    paths = {key: Path(wish[key]) for key in ("bin_dir", "config") if wish.get(key)}
+    wanted = Wish(**{**wish, **paths})
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _cancel, asyncio.current_task())
+    async with making.held(book, name, machine.clock, note):
+        if verb == "up":
+            say(entry=asdict(await making.raised(book, provider, name, wanted, machine=machine, note=note)))
+        elif verb == "down":
+            say(removed=await making.removed(book, known, name, machine=machine, note=note))
+            book.remove(name)
+        else:
+            entry = book.find(name)
+            assert entry is not None
+            if verb == "life":
+                say(life=await provider.life(entry))
+            elif verb == "logs":
+                await provider.logs(entry, root / "logs")
+            elif verb == "load":
+                await provider.load(entry, ["an-image:v1"])
+            else:
+                raise SystemExit(f"There is no verb {verb!r}.")
+
+
+def _cancel(task: asyncio.Task[None] | None) -> None:
+    assert task is not None
+    task.cancel()
+
+
+if __name__ == "__main__":
+    try:
+        verb, maker, name, root = sys.argv[1:]
+        asyncio.run(main(verb, maker, name, Path(root), json.load(sys.stdin)))
+    except CtrlError as error:
+        told = {key: getattr(error, key, "") for key in ("id", "exit_code", "message", "tried", "next_step", "output")}
+        say(error=told)
+        sys.exit(error.exit_code)
+    except asyncio.CancelledError:
+        sys.exit(130)
