@@ -21,7 +21,7 @@ from kubectl_ctrl.clusters.choosing import providers
 from kubectl_ctrl.clusters.making import held
 from kubectl_ctrl.clusters.provider import Provider
 from kubectl_ctrl.errors import ClusterError, CtrlError, NoCluster, UsageError
-from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.render.text import counted, escaped
 
 _OWN: Mapping[str, tuple[str, ...]] = {
     **{flag.long: ("create",) for flag in MAKING},
@@ -100,7 +100,7 @@ def _list(asked: _Asked) -> int:
     elif rows:
         columns = ["name", "provider", "state", "version", "context"]
         columns += ["server", "folder"] if form.form == "wide" else []
-        cells = [[row[column] or "-" for column in columns] for row in rows]
+        cells = [[escaped(row[column] or "-") for column in columns] for row in rows]
         asked.app.answer(form.table(cells, [column.upper() for column in columns]))
     else:
         asked.app.narrate("there is no cluster of ours")
