@@ -252,7 +252,7 @@ def test_what_the_user_keeps_read_only_is_not_written_to_and_nothing_is_made_for
     user.kubeconfig.chmod(0o400)
     refused = user.up("--use")
     assert refused.code == 3
-    assert f"{str(user.kubeconfig)!r} cannot be written" in refused.err
+    assert "is read-only" in refused.err
     assert not user.files()
     user.kubeconfig.chmod(0o600)
     lock = user.kubeconfig.with_name("kubeconfig.lock")

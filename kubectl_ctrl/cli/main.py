@@ -10,11 +10,13 @@ from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
 from kubectl_ctrl.cli.grammar import before_verb
-from kubectl_ctrl.errors import CtrlError, UsageError
+from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
 from kubectl_ctrl.render.errors import error_lines
 from kubectl_ctrl.render.text import escaped
 
 TRACEBACK_FROM = 6
+# What a program said that made or removed a cluster, and failed.
+_OUTPUT_FROM = 1
 
 _HEAD = """\
 kubectl ctrl runs Kubernetes controllers from your laptop and tells what they
@@ -106,6 +108,8 @@ def _failed(app: App, error: Exception) -> int:
         error = error.exceptions[0]
     told = error if isinstance(error, CtrlError) else _bug(error)
     told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, told.next_step))
+    if isinstance(told, ClusterError) and told.output and app.verbosity >= _OUTPUT_FROM:
+        app.narrate("\n".join(f"  {escaped(line)}" for line in app.hide(told.output).strip().split("\n")))
     if app.machine:
         from kubectl_ctrl.cli.narration import error_line
 

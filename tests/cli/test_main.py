@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given, Verb
 from kubectl_ctrl.cli.grammar import Flag
 from kubectl_ctrl.cli.table import VERBS, Effect, Entry
-from kubectl_ctrl.errors import CtrlError, TimedOut
+from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut
 
 OVERVIEW = """\
 kubectl ctrl runs Kubernetes controllers from your laptop and tells what they
@@ -142,6 +142,7 @@ TIMED_OUT = TimedOut("It took too long.", next_step="wait")
 ERRORS: dict[str, BaseException] = {
     "plain": CtrlError("It failed."),
     "timeout": TIMED_OUT,
+    "cluster": ClusterError("It was not made.", output="first\n\x1bsecond\n"),
     "bug": ValueError("a\x1bb"),
     "interrupt": KeyboardInterrupt(),
     "grouped": ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("inner", [TIMED_OUT])]),
@@ -182,6 +183,14 @@ def test_from_v_6_on_the_traceback_is_shown_too(capsys: Captured, words: list[st
     assert told.endswith("error[CTRL-ERROR]: It failed.\n")
     cli.main(["fail", "plain", "-v=5"])
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_verb")
+def test_what_the_program_behind_a_cluster_said_is_shown_when_asked_for(capsys: Captured) -> None:
+    assert cli.main(["fail", "cluster"]) == 1
+    assert capsys.readouterr().err == "error[CTRL-CLUSTER]: It was not made.\n"
+    assert cli.main(["fail", "cluster", "-v=1"]) == 1
+    assert capsys.readouterr().err == "  first\n  \\x1bsecond\nerror[CTRL-CLUSTER]: It was not made.\n"
 
 
 @pytest.mark.usefixtures("_verb")
