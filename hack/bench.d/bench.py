@@ -24,6 +24,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
     import recording
     import starts
     import traces
+    import ups
 
     return {
         "queue": queues.figures,
@@ -34,6 +35,7 @@ def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
         "foos": foos.figures,
         "trace": traces.figures,
         "recording": recording.figures,
+        "up": ups.figures,
     }
 
 
