@@ -104,7 +104,8 @@ def _account_lacks(name: str, parts: Iterable[_Part]) -> list[Line]:
     if not lacking:
         return []
     text = f"the ServiceAccount of {name} lacks rights: {_listed(map(str, lacking))}"
-    return [fail(name, text, code=7, command=f"kubectl ctrl install {name}")]
+    advice = "somebody changed its roles; this takes them back:"
+    return [fail(name, text, code=7, advice=advice, command=f"kubectl ctrl install {name} --force-conflicts")]
 
 
 def _lacking(wanted: Iterable[Right], granted: Iterable[Right]) -> list[Right]:

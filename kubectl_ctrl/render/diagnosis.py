@@ -70,9 +70,9 @@ def _block(head: str, size: int, what: Line | Repair, style: Style) -> list[str]
     first, *more = _wrapped(escaped(what.text), style.width, size)
     lines = [head + first, *(indent + one for one in more)]
     inner = size + len(_NEXT)
-    todo = _wrapped(escaped(what.advice), style.width, inner) if what.advice else []
-    todo += _copied(escaped(what.command), style.width, inner) if what.command else []
-    return lines + [indent + (" " * len(_NEXT) if at else _NEXT) + one for at, one in enumerate(todo)]
+    below = _wrapped(escaped(what.advice), style.width, inner) if what.advice else []
+    below += _copied(escaped(what.command), style.width, inner) if what.command else []
+    return lines + [indent + (" " * len(_NEXT) if at else _NEXT) + one for at, one in enumerate(below)]
 
 
 def _wrapped(text: str, width: int | None, indent: int) -> list[str]:

@@ -134,7 +134,7 @@ def test_rights_that_its_account_lost_are_named(tmp_path: Path) -> None:
                 obj["rules"] = [rule for rule in obj["rules"] if "deployments" not in rule["resources"]]
             at.stage.install(obj)
         line = (await at.see(needed.controllers))[0]
-        assert (line.code, line.command) == (7, "kubectl ctrl install foo")
+        assert (line.code, line.command) == (7, "kubectl ctrl install foo --force-conflicts")
         assert line.text.startswith("the ServiceAccount of foo lacks rights: ")
         assert "deployments.apps" in line.text
 
