@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kubectl_ctrl.cli import background, ours, recordings, using
 from kubectl_ctrl.cli.app import App
@@ -15,7 +16,7 @@ from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.choosing import providers
 from kubectl_ctrl.clusters.making import held, removed
-from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.errors import CtrlError, Refused, UsageError
 from kubectl_ctrl.render.text import counted
 
 STEPS = ("controllers", "use", "cluster", "recording", "files")
@@ -56,6 +57,7 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
     async def work() -> None:
         for name in names:
             if not await taken_down(app, name, progress, clock):
+                await _refuse_anothers(app, name, clock)
                 progress.say(f"there is no cluster {name} of ours")
 
     def stopping() -> None:
@@ -71,6 +73,16 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
     if code:
         left()
     return code
+
+
+async def _refuse_anothers(app: App, name: str, clock: Clock) -> None:
+    """Who wants a cluster gone that somebody else made is told that it stays."""
+    for provider in providers(ours.machine(app, clock)).values():
+        owner = ""
+        with suppress(CtrlError):  # what cannot be asked knows of none
+            owner = await provider.foreign(name)
+        if owner:
+            raise Refused(f"Cluster {name!r} is not ours: {owner}.", next_step="take it away with what made it")
 
 
 async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> bool:

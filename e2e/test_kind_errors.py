@@ -1,0 +1,158 @@
+"""What the real kind and docker say when something goes wrong, and what a user of `up` is told; nothing is left.
+
+tests/clusters/test_kindsays.py holds every row of it word for word, on any machine.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from e2e.ctrl import Ctrl
+from e2e.docker import Docker
+from e2e.kube import KindLane, Ran, run
+
+NODES = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: control-plane%s}]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """A user who wants a cluster and does not get one."""
+
+    env: Mapping[str, str]
+    folder: Path
+    image: str
+
+    @property
+    def name(self) -> str:
+        return f"err{os.getpid()}"
+
+    @property
+    def docker(self) -> Docker:
+        return Docker(self.env)
+
+    def up(self, *words: str, env: Mapping[str, str] | None = None) -> Ran:
+        ctrl = Ctrl(env or self.env, self.folder)
+        return ctrl("up", "--name", self.name, "--provider=kind", "--progress=none", *words, timeout=240)
+
+    def config(self, text: str) -> str:
+        file = self.folder / "kind.yaml"
+        file.write_text(text)
+        return f"--config={file}"
+
+    def clusters(self) -> list[str]:
+        return [path.name for path in (self.folder / "state" / "kubectl-ctrl" / "clusters").glob("*")]
+
+
+@pytest.fixture
+def user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) -> Iterator[Errors]:
+    user = Errors(kind_env, tmp_path, kind_lane.image)
+    before = user.docker.forgotten_volumes()
+    yield user
+    left = user.docker.nodes(user.name)
+    user.docker.remove(user.name)
+    assert left == []
+    assert user.docker.forgotten_volumes() <= before
+
+
+def says(ran: Ran, code: int, id: str, message: str, next_step: str) -> None:  # noqa: A002 - it is called that
+    lines = [line for line in ran.err.splitlines() if line.startswith(("error[", "tried:", "next:"))]
+    assert (ran.code, ran.out) == (code, ""), ran.err
+    assert lines[0].startswith(f"error[{id}]: "), ran.err
+    assert message in lines[0], ran.err
+    assert next_step in lines[-1], ran.err
+
+
+def test_f58_the_daemon_is_down(user: Errors) -> None:
+    ran = user.up(env={**user.env, "DOCKER_HOST": "unix:///nowhere/docker.sock"})
+    says(
+        ran,
+        5,
+        "CTRL-PREREQUISITE",
+        "docker does not answer: nothing listens at unix:///nowhere/docker.sock",
+        "start docker",
+    )
+    assert user.clusters() == []
+
+
+def test_f58_there_is_no_docker_program(user: Errors) -> None:
+    bare = user.folder / "bin"
+    bare.mkdir()
+    for program in ("kind", "sh", "python3", "dirname", "readlink", "env", "sed", "uname", "cksum", "sha256sum", "cat"):
+        if found := run("which", program, env=user.env).out.strip():
+            (bare / program).symlink_to(found)
+    ran = user.up(env={**user.env, "PATH": str(bare)})
+    says(ran, 5, "CTRL-PREREQUISITE", "no docker, podman or nerdctl is installed", "install one of them")
+
+
+def test_f58_the_image_is_not_here_and_there_is_no_registry(user: Errors) -> None:
+    ran = user.up("--image=registry.invalid/x:1")
+    says(ran, 5, "CTRL-PREREQUISITE", "'registry.invalid/x:1' is not here and could not be pulled", "--image")
+    assert user.clusters() == []
+
+
+def test_f58_the_name_is_somebody_elses(user: Errors) -> None:
+    user.docker.pretend(user.name, user.image)
+    ran = user.up(f"--image={user.image}")
+    says(ran, 6, "CTRL-REFUSED", f"docker has a container {user.name}-control-plane", "choose another --name")
+    down = Ctrl(user.env, user.folder)("down", user.name)
+    assert (down.code, user.docker.nodes(user.name)) == (6, [f"{user.name}-control-plane"]), down.err
+    user.docker.remove(user.name)
+    assert user.clusters() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (NODES % "" + "nodez: []\n", "field nodez not found"),
+        (NODES % "" + "  \n- {", "did not find expected"),
+        (NODES.replace("control-plane", "boss") % "", '"boss" is not a valid node role'),
+        (NODES.replace("v1alpha4", "v9") % "", "unknown apiVersion: kind.x-k8s.io/v9"),
+    ],
+)
+def test_f58_the_configuration_is_none(content: str, why: str, user: Errors) -> None:
+    ran = user.up(f"--image={user.image}", user.config(content))
+    says(ran, 2, "CTRL-USAGE", why, "correct the file")
+    assert user.clusters() == []
+
+
+def test_f58_a_port_is_taken(user: Errors) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        mapping = f", extraPortMappings: [{{containerPort: 80, hostPort: {port}, listenAddress: 127.0.0.1}}]"
+        ran = user.up(f"--image={user.image}", user.config(NODES % mapping))
+    says(ran, 1, "CTRL-CLUSTER", f"port 127.0.0.1:{port} of this machine is taken", "end what listens there")
+    assert user.clusters() == []
+
+
+def test_f58_the_image_is_none_for_nodes(user: Errors) -> None:
+    """One that is there and ends at once; kind would wait 30 s for one that does not."""
+    source = f"{user.name}-source"
+    user.docker("create", "--name", source, user.image)
+    try:
+        user.docker("commit", "--change", 'ENTRYPOINT ["/bin/true"]', source, f"{user.name}/none:1")
+        ran = user.up(f"--image={user.name}/none:1")
+    finally:
+        user.docker("rm", "-f", "-v", source)
+        user.docker.try_("rmi", f"{user.name}/none:1")
+    says(ran, 1, "CTRL-CLUSTER", "the container does not come up as a node", "kind build node-image")
+    assert user.clusters() == []
+
+
+def test_f58_kubeadm_fails(user: Errors) -> None:
+    patch = ', kubeadmConfigPatches: ["{kind: ClusterConfiguration, networking: {podSubnet: nonsense}}"]'
+    ran = user.up(f"--image={user.image}", user.config(NODES % patch))
+    says(ran, 1, "CTRL-CLUSTER", "its control plane did not start (kubeadm init failed)", "--keep-on-failure")
+    assert user.clusters() == []
+
+
+def test_f58_the_wait_runs_out_although_kind_ends_with_0(user: Errors) -> None:
+    ran = user.up(f"--image={user.image}", "--wait=1s")
+    says(ran, 124, "CTRL-TIMEOUT", f"was not Ready after 1 s: {user.name}-control-plane (", "give it a longer --wait")
+    assert user.clusters() == []
