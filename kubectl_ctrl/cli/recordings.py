@@ -134,7 +134,7 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
             return meaning(cluster)
     # A context that is gone and was named still says which is meant.
     if given["context"] and (named := [one for one in clusters if given["context"] in one.contexts]):
-        return meaning(named[0], "" if named[0].ended else f"{cluster_text(named[0])}: as recorded; {context.why}")
+        return meaning(named[0], _as_recorded(named[0], context))
     if context.gone and (lived := [one for one in clusters if one.name == context.gone]):
         known = _that_know(recording, lived[:1], words, given["namespace"], "")
         return meaning(lived[0], namespace=known[0][1] if known else "")
@@ -144,6 +144,13 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
         cluster, namespace = max(found, key=lambda one: one[0].seen)
         return meaning(cluster, _only(cluster, len(found)), namespace)
     raise _unclear([one for one, _ in found] or list(clusters), context)
+
+
+def _as_recorded(cluster: Cluster, context: _Context) -> str:
+    if cluster.ended is None:
+        return f"{cluster_text(cluster)}: as recorded; {context.why}"
+    # Of one that is gone there is no more to say, except where another has its name by now.
+    return context.why if context.server else ""
 
 
 def _only(cluster: Cluster, count: int) -> str:

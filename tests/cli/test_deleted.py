@@ -101,8 +101,12 @@ def test_another_shell_finds_it_as_the_only_one_that_knows_the_object(
     (tmp_path / "mine").write_text(kubeconfig("prod", prod="https://10.0.0.1:6443"))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))
     assert told("trace", "foo/web", "--utc")[0].splitlines()[0] == only
+    plain = only.partition(";")[0]
     for words in (("--context=kind-ctrl",), ("--recorded-cluster=kind-ctrl",)):
-        assert told("trace", "foo/web", "--utc", *words)[0].splitlines()[0] == only.partition(";")[0]
+        assert told("trace", "foo/web", "--utc", *words)[0].splitlines()[0] == plain
+    (tmp_path / "mine").write_text(kubeconfig(**{"kind-ctrl": "https://127.0.0.1:5005"}))
+    first = told("trace", "foo/web", "--utc", "--context=kind-ctrl")[0].splitlines()[0]
+    assert first == f"{plain}; of the cluster of context 'kind-ctrl' nothing is recorded"
 
 
 def test_of_several_lives_under_one_name_the_last_is_meant(
