@@ -46,6 +46,12 @@ class Asked:
     run_words: tuple[str, ...] = field(default=())  # what `run` is to be told beside the context
 
     @property
+    def shape(self) -> tuple[str, ...]:
+        """The flags that say what a cluster is to be like, which one that is there will not become."""
+        given = {"--image": self.wish.image, "--config": self.wish.config, "--nodes": self.wish.nodes is not None}
+        return tuple(flag for flag, asked in given.items() if asked)
+
+    @property
     def steps(self) -> tuple[str, ...]:
         wanted = {
             "provider": True,
@@ -166,11 +172,14 @@ class _Work:
         machine = ours.machine(app, self._clock)
         with self._progress.step("cluster", f"cluster {asked.name} ({provider.name})") as step:
             entry = await raised(app.book, provider, asked.name, asked.wish, machine=machine, note=step.note)
-            there = ", there already" if before is not None and before.began == entry.began else ""
-            step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{there})"
-        if before is not None and before.used and before.began != entry.began and not asked.use:
+            found = before is not None and before.began == entry.began
+            step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{', there already' if found else ''})"
+        if found and asked.shape:
+            self._progress.say(f"{', '.join(asked.shape)}: for a new cluster only, so this one stays as it is")
+        if before is not None and before.used and not found and not asked.use:
             # The user's kubeconfig names the cluster that is gone.
             self._progress.say(await using.undo(app, entry, app.book))
+            entry = app.book.find(asked.name) or entry
         return entry
 
     async def _adapt(self, entry: Entry, provider: Provider) -> Entry:
@@ -206,9 +215,7 @@ class _Work:
         there = _running(app, entry, resolved)
         with self._progress.step("controllers", f"{_names(asked)} in the background") as step:
             begun = [
-                background.started(app, entry, resolved, one, asked.run_words)
-                for one in asked.sourced
-                if one.spec.name not in there
+                background.started(app, entry, resolved, one) for one in asked.sourced if one.spec.name not in there
             ]
             for one in begun:
                 await background.settled(app, one, self._clock, step.note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from kubectl_ctrl.cli import background, ours, recordings, using
@@ -16,7 +16,7 @@ from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.choosing import providers
 from kubectl_ctrl.clusters.making import held, removed
-from kubectl_ctrl.errors import CtrlError, Refused, UsageError
+from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, UsageError
 from kubectl_ctrl.render.text import counted
 
 STEPS = ("controllers", "use", "cluster", "recording", "files")
@@ -55,10 +55,16 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
     """Take these away, one after the other; the exit code."""
 
     async def work() -> None:
+        problems: dict[str, CtrlError] = {}
         for name in names:
-            if not await taken_down(app, name, progress, clock):
-                await _refuse_anothers(app, name, clock)
-                progress.say(f"there is no cluster {name} of ours")
+            try:
+                if not await taken_down(app, name, progress, clock):
+                    await _refuse_anothers(app, name, clock)
+                    progress.say(f"there is no cluster {name} of ours")
+            except CtrlError as problem:
+                problems[name] = problem
+        if problems:
+            raise _summed(problems, len(names))
 
     def stopping() -> None:
         progress.say("stopping; Ctrl-C again ends at once")
@@ -83,6 +89,18 @@ async def _refuse_anothers(app: App, name: str, clock: Clock) -> None:
             owner = await provider.foreign(name)
         if owner:
             raise Refused(f"Cluster {name!r} is not ours: {owner}.", next_step="take it away with what made it")
+
+
+def _summed(problems: Mapping[str, CtrlError], count: int) -> CtrlError:
+    """One error for all that could not be taken away."""
+    first = next(iter(problems.values()))
+    if count == 1:
+        return first
+    return ClusterError(
+        f"{len(problems)} of {count} clusters are not taken away: {', '.join(problems)}.",
+        tried="; ".join(problem.message for problem in problems.values()),
+        next_step="; ".join(dict.fromkeys(problem.next_step for problem in problems.values() if problem.next_step)),
+    )
 
 
 async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> bool:
@@ -122,6 +140,6 @@ async def _left(app: App, entry: Entry, progress: Progress, clock: Clock) -> Non
 
 def _tell(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:
     """The recording is told; one that cannot be written is no reason to keep a cluster."""
-    with progress.step("recording", "recording") as step:
+    with progress.step("recording", "its end in the recording") as step:
         trouble = recordings.cluster_deleted(app, entry, clock.now())
-        step.text = trouble or "recording told"
+        step.text = trouble or "its end noted in the recording"

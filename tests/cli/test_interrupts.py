@@ -1,0 +1,54 @@
+"""What the first signal does to work that has an end of its own; the second is proved with real programs in e2e."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from kubectl_ctrl.cli.interrupts import cancellable
+
+
+def never() -> None:
+    raise AssertionError("It was not asked for.")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_cancels_and_waits_for_what_is_put_in_order(number: signal.Signals) -> None:
+    seen = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            seen.append("in order")
+
+    before = signal.getsignal(number)
+    code = asyncio.run(cancellable(work(), stopping=lambda: seen.append("stopping"), forced=never))
+    assert code == 128 + number
+    assert seen == ["stopping", "in order"]
+    assert signal.getsignal(number) is before
+
+
+def test_what_ends_by_itself_or_fails_does_so() -> None:
+    async def nothing() -> None:
+        pass
+
+    async def broken() -> None:
+        raise ValueError("broken")
+
+    assert asyncio.run(cancellable(nothing(), stopping=never, forced=never)) == 0
+    with pytest.raises(ValueError, match="broken"):
+        asyncio.run(cancellable(broken(), stopping=never, forced=never))
+
+
+def test_a_cancellation_of_its_own_is_no_signal() -> None:
+    async def cancels() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancellable(cancels(), stopping=never, forced=never))
