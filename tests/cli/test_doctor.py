@@ -315,8 +315,11 @@ def test_a_way_that_fails_says_what_it_said(machine: Path, capsys: pytest.Captur
     assert "no network" in capsys.readouterr().err
 
 
-def test_a_way_that_brings_nothing_is_no_success(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    program(machine, "go", "exit 0")
+@pytest.mark.parametrize("script", ["exit 0", 'if [ "$1" = env ]; then echo "$HOME"; fi'])
+def test_a_way_that_brings_nothing_is_no_success(
+    machine: Path, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program(machine, "go", script)
     assert main(["doctor", "--fix", "kind", "--yes"]) == 5
     assert "kind is still not there" in capsys.readouterr().err
 
