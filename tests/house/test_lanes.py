@@ -72,6 +72,33 @@ def test_broken_build_is_a_failure_everywhere(without_go: Path) -> None:
     assert lanes.kwok(Run({})) == Lane(name="kwok", ran=False, failed=1, note="undefined: main")
 
 
+# Says that it has started a daemon, or not, and writes down what it is asked.
+KIND_UP = """\
+#!/bin/sh
+echo "$2" >> {calls}
+[ "$2" = stop ] || echo '{{"path": ["/kind"], "env": {{"DOCKER_HOST": "unix:///d"}}, "started": {started}}}'
+"""
+
+
+@pytest.mark.parametrize(("started", "asked"), [("true", "up stop"), ("false", "up")])
+def test_kind_lane_stops_the_daemon_that_it_started(without_go: Path, started: str, asked: str) -> None:
+    calls = without_go / "calls"
+    (without_go / "hack/realkube").write_text(KIND_UP.format(calls=calls, started=started))
+    broken = without_go / "bin/kubectl-ctrl"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho 'No environment.' >&2\nexit 5\n")
+    broken.chmod(0o755)
+    assert lanes.kind(Run({})) == Lane(name="kind", ran=False, failed=1, note="No environment.")
+    assert calls.read_text().split() == asked.split()
+
+
+@pytest.mark.parametrize(("environ", "failed"), [({}, 0), ({"CI": "true"}, 1)])
+def test_machine_without_kind_skips_its_lane_except_in_ci(
+    without_go: Path, environ: Mapping[str, str], failed: int
+) -> None:
+    assert lanes.kind(Run(environ)) == Lane(name="kind", ran=False, failed=failed, note="Go 1.26 is needed.")
+
+
 @pytest.mark.parametrize(
     ("lane", "text"),
     [

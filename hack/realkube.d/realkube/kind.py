@@ -42,6 +42,7 @@ _RECIPES = ("archive", "appimages", "nodeimage", "rootfs")
 _ARCHIVES = ("base.tar", "server.tar.gz", *(f"{name}.tar" for name in appimages.NAMES))
 # kind's builder asks for its base image with `docker pull` first: nobody but this machine is to be asked.
 _BASE_IMAGE = "localhost:1/kubectl-ctrl/base"
+_NODE_IMAGE = "kubectl-ctrl/node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ class _Making:
             if not (self.docker.has(given) or self.docker.pulls(given)):
                 raise Failed(f"{IMAGE_VARIABLE} names {given!r}, which is neither here nor can be pulled.")
             return given
-        ours = f"kubectl-ctrl/node:v{KUBERNETES}-{self._digest()}"
+        ours = f"{_NODE_IMAGE}:v{KUBERNETES}-{self._digest()}"
         if self.docker.has(ours):
             return ours
         if self.pulls and (self.docker.has(default := self._default_image()) or self.docker.pulls(default)):
@@ -193,5 +194,11 @@ class _Making:
         base = f"{_BASE_IMAGE}:{self._digest()}"
         command = [str(self.tools / "kind"), "build", "node-image", "--type=file", f"--base-image={base}"]
         command += [f"--image={name}", str(archives / "server.tar.gz")]
-        followed(command, Path("/"), self.base / "kind-node.log", self.docker.env, self.lock)
-        self.docker("rmi", base)
+        # kind leaves what it unpacks.
+        scratch = rootfs.emptied(self.base / "kind-scratch")
+        env = {**self.docker.env, "TMPDIR": str(scratch)}
+        followed(command, Path("/"), self.base / "kind-node.log", env, self.lock)
+        shutil.rmtree(scratch)
+        older = self.docker("image", "ls", "--format={{.Repository}}:{{.Tag}}", _NODE_IMAGE).split()
+        for image in (base, *(one for one in older if one != name)):
+            self.docker.try_("rmi", image)  # what a container needs stays

@@ -68,9 +68,10 @@ def make(folder: Path, log: Path, lock: int) -> None:
     emptied(folder / "var/cache/apt/archives")
 
 
-def emptied(folder: Path) -> None:
+def emptied(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    return folder
 
 
 def inside(root: Path, *command: str) -> str:
