@@ -42,6 +42,9 @@ _LABEL_LIMIT = 63
 # The names of its ReplicaSets add a dash and a hash of ten characters.
 _NAME_LIMIT = 253 - 11
 _BY_DEPLOYMENT = "deploymentName"
+# As the original's, but for the policy: of a `latest` it is Always unless it is said, and an image that was loaded into
+# the nodes of a local cluster would be asked of a registry all the same.
+_CONTAINER = {"name": "nginx", "image": "nginx:latest", "imagePullPolicy": "IfNotPresent"}
 # Seconds; an admission rule that is lifted tells nobody.
 _LOOK_AGAIN = 30.0
 # Of a status: what is told in the Deployment's place.
@@ -113,7 +116,7 @@ def _deployment(foo: Obj, live: Obj | None) -> Obj:
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "nginx", "image": "nginx:latest"}]},
+                "spec": {"containers": [_CONTAINER]},
             },
         },
     }
