@@ -23,6 +23,7 @@ import yaml
 
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, KindLane, Kubectl, run
+from e2e.user import User
 
 # Ours among all clusters: this checkout's, then the pid of the session or worker, which tells whether it still runs.
 _PREFIX = f"e2e-{hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]}-"
@@ -205,6 +206,16 @@ def ctrl(env: Mapping[str, str], tmp_path: Path, request: pytest.FixtureRequest)
     for started in program.all_started:
         started.kill()
         request.node.add_report_section("teardown", "kubectl-ctrl", started.output())
+
+
+@pytest.fixture
+def user(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> Iterator[User]:
+    """`kubectl` is on the PATH, and what kwok needs only where --bin-dir says."""
+    path = f"{CHECKOUT / 'bin'}:{plain_env['PATH']}"
+    env = {**plain_env, "PATH": path, "KUBECTL_CTRL_BIN_DIR": str(programs), "KUBECTL_CTRL_PROVIDER": "kwok"}
+    user = User(tmp_path, env)
+    yield user
+    user.clean()
 
 
 @pytest.fixture

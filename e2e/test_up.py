@@ -8,109 +8,18 @@ import random
 import re
 import signal
 import socket
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from e2e.ctrl import PROGRAM, Ctrl, Started
-from e2e.kube import CHECKOUT, Kubectl, Ran, run, wait_until
+from e2e.ctrl import PROGRAM, Started
+from e2e.kube import Kubectl, run, wait_until
 from e2e.terminal import at_terminal
+from e2e.user import USERS_OWN, User
 
-_USERS_OWN = """\
-# My own: comments stay.
-apiVersion: v1
-kind: Config
-current-context: prod-eu
-clusters: [{name: prod-eu, cluster: {server: "https://prod-eu.invalid:6443"}}]
-contexts: [{name: prod-eu, context: {cluster: prod-eu, user: prod-eu, namespace: payments}}]
-users: [{name: prod-eu, user: {token: not-a-token}}]
-"""
-# What stays by design: what was recorded, and the lock that no run can do without.
-_STAYS = re.compile(r"history\.db.*|runners/gate")
 _EVERYTHING = ("memcached", "--example", "--detach", "--use")
-
-
-class User:
-    """Somebody with a kubeconfig, a state folder and programs of their own; knows what is left of clusters."""
-
-    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
-        self.kubeconfig = folder / "kubeconfig"
-        self.kubeconfig.write_text(_USERS_OWN)
-        self.state = folder / "state" / "kubectl-ctrl"
-        folders = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
-        self.env = {**env, **folders, "KUBECONFIG": str(self.kubeconfig)}
-        self.ctrl = Ctrl(self.env, folder)
-
-    def up(self, *words: str) -> Ran:
-        return self.ctrl("up", *words)
-
-    def down(self, *words: str) -> Ran:
-        return self.ctrl("down", *words)
-
-    def processes(self) -> list[str]:
-        """All whose command line has the state folder anywhere, as those of a cluster and of its controllers have."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            with suppress(OSError):
-                words = (entry / "cmdline").read_bytes().decode(errors="replace") if entry.name.isdecimal() else ""
-                if f"{self.state}/" in words:
-                    found.append(f"{entry.name} {' '.join(words.split(chr(0)))[:120]}")
-        return found
-
-    def files(self) -> list[str]:
-        paths = [path for path in self.state.rglob("*") if not path.is_dir()]
-        names = [path.relative_to(self.state).as_posix() for path in paths]
-        return [name for name in names if not _STAYS.fullmatch(name)]
-
-    def assert_nothing_is_left(self, told: Ran) -> None:
-        said = told.checked().err
-        assert not self.processes(), said
-        assert not self.files(), said
-        assert not list((self.state / "clusters").glob("*")), said
-        assert self.kubeconfig.read_text() == _USERS_OWN, said
-        assert [path.name for path in self.kubeconfig.parent.glob("kubeconfig*")] == ["kubeconfig"], said
-
-    def kubectl(self, programs: Path) -> Kubectl:
-        """kubectl, meaning the cluster."""
-        path = self.ctrl("cluster", "kubeconfig", "--path").checked().out.strip()
-        return Kubectl(programs / "kubectl", {**self.env, "KUBECONFIG": path})
-
-    def killed_at(self, verb: str, step: str, *words: str) -> bool:
-        """Start it, and kill -9 as it begins that step; whether it came so far."""
-        started = self.ctrl.started(verb, *words, "--progress=json")
-        wait_until(
-            lambda: started.process.poll() is not None or _is_at(started, step), every=0.005, what=f"{verb} at {step}"
-        )
-        came = _is_at(started, step)
-        started.kill()
-        return came
-
-    def clean(self) -> None:
-        """After a test that failed: nothing of it may run on."""
-        for started in self.ctrl.all_started:
-            started.kill()
-        self.ctrl("down", "--all")
-        for line in self.processes():
-            with suppress(ProcessLookupError):
-                os.kill(int(line.split()[0]), signal.SIGKILL)
-
-
-def _is_at(started: Started, step: str) -> bool:
-    told = [json.loads(line) for line in started.err if line.startswith("{") and line.endswith("}")]
-    return any(one.get("name") == step for one in told)
-
-
-@pytest.fixture
-def user(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> Iterator[User]:
-    """`kubectl` is on the PATH, and what kwok needs only where --bin-dir says."""
-    path = f"{CHECKOUT / 'bin'}:{plain_env['PATH']}"
-    env = {**plain_env, "PATH": path, "KUBECTL_CTRL_BIN_DIR": str(programs), "KUBECTL_CTRL_PROVIDER": "kwok"}
-    user = User(tmp_path, env)
-    yield user
-    user.clean()
 
 
 def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
@@ -124,7 +33,7 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
         "cluster ctrl stays; to take it away: kubectl ctrl down",
     ):
         assert told in made.err.splitlines()
-    assert user.kubeconfig.read_text() == _USERS_OWN
+    assert user.kubeconfig.read_text() == USERS_OWN
     kubectl = user.kubectl(programs)
     assert len(kubectl("get", "pods", "--field-selector=status.phase=Running", "--output=name").split()) == 3
 

@@ -62,7 +62,7 @@ def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced, extra:
     name = sourced.spec.name
     log = pages.log_of(entry, name)
     where = (f"--context={entry.context}", f"--namespace={resolved.namespace}", *extra)
-    words = ("run", _absolute(sourced.word), f"--kubeconfig={entry.kubeconfig}", *where)
+    words = ("run", pages.whole(sourced.word), f"--kubeconfig={entry.kubeconfig}", *where)
     pids = starting(entry, name)
     said = 0
     if not pids:
@@ -93,12 +93,6 @@ def starting(entry: Entry, controller: str = "") -> tuple[int, ...]:
     """
     log = str(pages.log_of(entry, controller)) if controller else f"{entry.controllers}{os.sep}"
     return called_with(_MODULE, log) if entry.controllers.is_dir() else ()
-
-
-def _absolute(word: str) -> str:
-    """A path that means the same from any folder; another word as it is."""
-    is_path = "/" in word or word.endswith(".py") or word in (".", "..")
-    return str(Path(word).expanduser().absolute()) if is_path else word
 
 
 def _python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

@@ -61,9 +61,8 @@ def _names(app: App, given: Given, place: Where, entry: Entry) -> list[str]:
             next_step="kubectl ctrl up CONTROLLER --detach starts one",
         )
     word = given.arguments[0]
-    path = str(Path(word).expanduser().absolute())
     for name, page in pages.pages(entry):
-        if page.word in (word, path):
+        if page.word == pages.whole(word):
             return [name]
     if word in logged:
         return [word]
@@ -116,7 +115,7 @@ class _Hearing:
 
 def _end(entry: Entry, name: str) -> str:
     page = pages.read(pages.log_of(entry, name))
-    code = "" if page is None or page.code is None else f", with exit code {page.code}"
+    code = f", with exit code {page.code}" if page is not None and page.code else ""
     return f"{name} has ended{code}."
 
 

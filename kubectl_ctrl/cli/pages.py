@@ -22,13 +22,19 @@ _LOG, _PAGE = ".log", ".json"
 class Page:
     """One start of a controller in the background."""
 
-    word: str  # what was typed for it; a path is absolute
+    word: str  # what was typed for it, as `whole` has it
     scope: str  # the namespace that it works in
     pid: int
     began: float  # wall time
     asked: float | None = None  # when it was asked to end
     ended: float | None = None  # None also after a kill
     code: int | None = None  # with which it ended
+
+
+def whole(word: str) -> str:
+    """What was typed for a controller: a path so that it means the same from any folder, another word as it is."""
+    is_path = "/" in word or word.endswith(".py") or word in (".", "..")
+    return str(Path(word).expanduser().resolve()) if is_path else word
 
 
 def log_of(entry: Entry, controller: str) -> Path:

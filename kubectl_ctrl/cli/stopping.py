@@ -6,7 +6,6 @@ import asyncio
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from kubectl_ctrl.cli import attendance, pages
 from kubectl_ctrl.cli.app import App
@@ -38,8 +37,7 @@ def _what_runs(found: Sequence[Attendance], place: Where) -> str:
 
 def _name(word: str, found: Sequence[Attendance]) -> str:
     """The controller that a word means: its name, or the file that was started."""
-    path = str(Path(word).expanduser().absolute())
-    return next((one.controller for one in found if one.word and one.word in (word, path)), word)
+    return next((one.controller for one in found if one.word == pages.whole(word)), word)
 
 
 def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:

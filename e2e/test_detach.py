@@ -1,0 +1,148 @@
+"""Controllers in the background of a cluster of ours: what terminals, kills and a restart of the machine do to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from e2e.ctrl import PROGRAM, Ctrl
+from e2e.kube import CHECKOUT, run, wait_until
+from e2e.terminal import at_terminal
+from e2e.user import User
+
+_NO_GOOD = """\
+import sys
+
+if not {when}:
+    raise RuntimeError("no good today")
+
+from kubectl_ctrl import CONFIGMAPS, Context, Request, controller
+
+
+async def reconcile(ctx: Context, request: Request) -> None:
+    print("\\033[31mhello", request.name)
+
+
+CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
+"""
+
+
+def running(ctrl: Ctrl) -> Mapping[str, Mapping[str, Any]]:
+    """What `status` tells, by controller."""
+    told = json.loads(ctrl("status", "--name=ctrl", "--output=json").checked().out)
+    return {one["name"]: one for one in told["controllers"]}
+
+
+def words_of(pid: int) -> list[str]:
+    return Path("/proc", str(pid), "cmdline").read_text().split("\0")[:-1]
+
+
+def test_it_goes_on_until_it_is_stopped(user: User, programs: Path) -> None:
+    ctrl = user.ctrl
+    # The terminal from which it was started is closed at once.
+    code, shown = at_terminal(PROGRAM, "up", "foo", "--example", "--detach", env={**user.env, "TERM": "xterm"})
+    assert code == 0, shown
+    foo = running(ctrl)["foo"]
+    assert f"foo runs in the background (process {foo['pid']})" in shown
+    assert (foo["state"], foo["background"], foo["cluster"], foo["namespace"]) == ("running", True, "ctrl", "default")
+    assert Path(foo["log"]).stat().st_mode & 0o777 == 0o600
+
+    # A second one beside it, and neither is started twice.
+    user.up("memcached", "--example", "--detach").checked()
+    again = user.up("memcached", "foo", "--detach").checked()
+    assert again.err.count(" already runs here: process ") == 2
+    both = running(ctrl)
+    assert {name: one["pid"] for name, one in both.items()}.keys() == {"foo", "memcached"}
+    assert both["foo"] == foo
+    table = ctrl("status", "--name=ctrl").checked().out.splitlines()
+    assert [line.split()[0] for line in table] == ["CONTROLLER", "foo", "memcached"]
+
+    # What it does is in its log, and comes as it does it.
+    heard = ctrl.started("logs", "memcached", "--follow", "--tail=1", "--name=ctrl")
+    heard.line(r"memcached-sample")
+    assert len(heard.out) == 1
+    kubectl = user.kubectl(programs)
+    kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":5}}')
+    heard.line(r"spec\.size 3→5 by kubectl-patch")
+    assert ctrl("logs", "foo", "--name=ctrl").checked().out.startswith(f"run {foo['run']}: foo on context kwok-ctrl ")
+    assert re.search(r"^\[foo\] .*\n(.*\n)*\[memcached\] ", ctrl("logs", "--name=ctrl").checked().out, re.MULTILINE)
+
+    # stop waits for its end, which ends its log, too.
+    stopped = ctrl("stop", "memcached", "--name=ctrl").checked()
+    assert stopped.out == "memcached stopped\n"
+    assert not [line for line in user.processes() if line.startswith(f"{both['memcached']['pid']} ")]
+    assert heard.wait() == 0
+    assert heard.err[-1] == "memcached has ended."
+    assert running(ctrl).keys() == {"foo"}
+    assert ctrl("stop", "memcached", "--name=ctrl").checked().err == "memcached does not run here on cluster ctrl.\n"
+    assert "spec.size 3→5" in ctrl("logs", "memcached", "--name=ctrl").checked().out
+    user.assert_nothing_is_left(user.down())
+
+
+def test_killed_and_started_again_in_every_way(user: User) -> None:
+    ctrl = user.ctrl
+    user.up("foo", "--detach").checked()
+    first = running(ctrl)["foo"]
+    os.kill(first["pid"], signal.SIGKILL)
+    wait_until(lambda: running(ctrl)["foo"]["state"] == "dead")
+    told = ctrl("status", "--name=ctrl").checked()
+    assert told.err == "foo is dead; its last words: kubectl ctrl logs foo --name ctrl\n"
+
+    # A restart of the machine: nothing runs any more.
+    user.up("foo", "--detach").checked()
+    for line in user.processes():
+        os.kill(int(line.split()[0]), signal.SIGKILL)
+    wait_until(lambda: not user.processes())
+    assert running(ctrl)["foo"]["state"] == "dead"
+    user.up("foo", "--detach").checked()
+    second = running(ctrl)["foo"]
+    assert (second["state"], second["pid"] == first["pid"]) == ("running", False)
+    assert ctrl("logs", "foo", "--name=ctrl").checked().out.count("\nrecorded in ") == 3
+
+    # As it was started, it is started again: here by bin/kubectl-ctrl; as a module; as an installed script.
+    python, apart, *rest = words_of(second["pid"])
+    assert (apart, rest[:2]) == ("-I", ["-m", "kubectl_ctrl.cli.unattended"])
+    script = str(Path(python).parent / "kubectl-ctrl")
+    for way in ([python, "-m", "kubectl_ctrl"], [python, script]):
+        ctrl("stop", "foo", "--name=ctrl").checked()
+        assert Path.cwd() == CHECKOUT, "The package is found as a module from there."
+        run(*way, "up", "foo", "--detach", env=user.env, timeout=120).checked()
+        third = running(ctrl)["foo"]
+        assert (third["state"], words_of(third["pid"])[:2]) == ("running", [python, "-P"])
+
+    # Killed while it was being killed: down finds all of it.
+    os.kill(third["pid"], signal.SIGSTOP)
+    assert running(ctrl)["foo"]["state"] == "stopped"
+    user.assert_nothing_is_left(user.down())
+
+
+def test_one_that_dies_as_it_starts_says_why(user: User, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(_NO_GOOD.format(when="False"))
+    told = user.up(str(mine), "--detach")
+    assert told.code == 1
+    assert "no good today" in told.err
+    assert not list(user.state.glob("clusters/*")), "It was seen before anything was made."
+
+    mine.write_text(_NO_GOOD.format(when="'up' in sys.argv"))
+    told = user.up(str(mine), "--detach")
+    assert told.code == 1
+    error = re.search(r"^error\[CTRL-PROGRAM\]: (.*)\ntried: (.*)\nnext: (.*)$", told.err, re.MULTILINE)
+    assert error, told.err
+    assert error[1].startswith("mine ended with exit code 1 as soon as it was in the background: ")
+    assert "RuntimeError: no good today" in error[1]
+    assert error[2].startswith(f"kubectl ctrl run {mine} --context=kwok-ctrl ")
+    assert error[3].endswith("all that it said: kubectl ctrl logs mine --name ctrl")
+    assert running(user.ctrl)["mine"]["state"] == "failed"
+    assert "no good today" in user.ctrl("logs", str(mine), "--name=ctrl").checked().out
+
+    # Mended, it is started from another folder all the same; what it prints does not drive a terminal.
+    mine.write_text(_NO_GOOD.format(when="True"))
+    user.up(os.path.relpath(mine, CHECKOUT), "--detach").checked()
+    wait_until(lambda: "\\x1b[31mhello" in user.ctrl("logs", str(mine), "--name=ctrl").checked().out)
+    user.assert_nothing_is_left(user.down())

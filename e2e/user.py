@@ -1,0 +1,96 @@
+"""Somebody who makes clusters with `up`, with a kubeconfig and state folder of their own; and what is left of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from e2e.ctrl import Ctrl, Started
+from e2e.kube import Kubectl, Ran, wait_until
+
+USERS_OWN = """\
+# My own: comments stay.
+apiVersion: v1
+kind: Config
+current-context: prod-eu
+clusters: [{name: prod-eu, cluster: {server: "https://prod-eu.invalid:6443"}}]
+contexts: [{name: prod-eu, context: {cluster: prod-eu, user: prod-eu, namespace: payments}}]
+users: [{name: prod-eu, user: {token: not-a-token}}]
+"""
+# What stays by design: what was recorded, and the lock that no run can do without.
+_STAYS = re.compile(r"history\.db.*|runners/gate")
+
+
+class User:
+    """Somebody with a kubeconfig, a state folder and programs of their own; knows what is left of clusters."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
+        self.kubeconfig = folder / "kubeconfig"
+        self.kubeconfig.write_text(USERS_OWN)
+        self.state = folder / "state" / "kubectl-ctrl"
+        folders = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
+        self.env = {**env, **folders, "KUBECONFIG": str(self.kubeconfig)}
+        self.ctrl = Ctrl(self.env, folder)
+
+    def up(self, *words: str) -> Ran:
+        return self.ctrl("up", *words)
+
+    def down(self, *words: str) -> Ran:
+        return self.ctrl("down", *words)
+
+    def processes(self) -> list[str]:
+        """All whose command line has the state folder anywhere, as those of a cluster and of its controllers have."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes().decode(errors="replace") if entry.name.isdecimal() else ""
+                if f"{self.state}/" in words:
+                    found.append(f"{entry.name} {' '.join(words.split(chr(0)))[:120]}")
+        return found
+
+    def files(self) -> list[str]:
+        paths = [path for path in self.state.rglob("*") if not path.is_dir()]
+        names = [path.relative_to(self.state).as_posix() for path in paths]
+        return [name for name in names if not _STAYS.fullmatch(name)]
+
+    def assert_nothing_is_left(self, told: Ran) -> None:
+        said = told.checked().err
+        assert not self.processes(), said
+        assert not self.files(), said
+        assert not list((self.state / "clusters").glob("*")), said
+        assert self.kubeconfig.read_text() == USERS_OWN, said
+        assert [path.name for path in self.kubeconfig.parent.glob("kubeconfig*")] == ["kubeconfig"], said
+
+    def kubectl(self, programs: Path) -> Kubectl:
+        """kubectl, meaning the cluster."""
+        path = self.ctrl("cluster", "kubeconfig", "--path").checked().out.strip()
+        return Kubectl(programs / "kubectl", {**self.env, "KUBECONFIG": path})
+
+    def killed_at(self, verb: str, step: str, *words: str) -> bool:
+        """Start it, and kill -9 as it begins that step; whether it came so far."""
+        started = self.ctrl.started(verb, *words, "--progress=json")
+        wait_until(
+            lambda: started.process.poll() is not None or _is_at(started, step), every=0.005, what=f"{verb} at {step}"
+        )
+        came = _is_at(started, step)
+        started.kill()
+        return came
+
+    def clean(self) -> None:
+        """After a test that failed: nothing of it may run on."""
+        for started in self.ctrl.all_started:
+            started.kill()
+        self.ctrl("down", "--all")
+        for line in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(int(line.split()[0]), signal.SIGKILL)
+
+
+def _is_at(started: Started, step: str) -> bool:
+    told = [json.loads(line) for line in started.err if line.startswith("{") and line.endswith("}")]
+    return any(one.get("name") == step for one in told)
