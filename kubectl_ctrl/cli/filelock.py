@@ -19,6 +19,7 @@ from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.model.durations import format_duration
 
 _OURS = b"kubectl-ctrl "
+_NEW = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 # Whoever holds such a lock writes one small file.
 _PATIENCE = 3.0
 _LOOK_EVERY = 0.05
@@ -74,11 +75,35 @@ def _taken(lock: Path) -> int | None:
         lock.unlink()
         os.close(left)
     try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        return _linked(lock) or _signed(os.open(lock, _NEW | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         return None
     except OSError as error:
         raise unwritable(lock, error) from error
+
+
+def _linked(lock: Path) -> int | None:
+    """The lock, ours from the moment that it is there; None where the system cannot make a file before it has a name.
+
+    Whoever is killed between the making and the signing of a file leaves a lock that could be anybody's.
+    """
+    try:
+        handle = os.open(lock.parent, _NEW | os.O_TMPFILE, 0o600)
+    except (AttributeError, OSError):
+        return None
+    try:
+        # With a folder given, though the path needs none, the link is followed to the file.
+        os.link(f"/proc/self/fd/{_signed(handle)}", lock, src_dir_fd=handle)
+    except FileExistsError:
+        os.close(handle)
+        raise
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _signed(handle: int) -> int:
     fcntl.flock(handle, fcntl.LOCK_EX)
     os.write(handle, _OURS + str(os.getpid()).encode())
     return handle

@@ -323,6 +323,18 @@ def test_a_lock_that_one_of_us_left_when_it_was_killed_is_taken_over(app: App, m
     assert beside(mine) == ["config"]
 
 
+def test_a_lock_is_taken_also_where_a_file_cannot_be_made_before_it_has_a_name(
+    app: App, mine: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "O_TMPFILE")
+    used = use(app, entry)
+    undo(app, used)
+    assert mine.read_text() == MINE
+    mine.with_name("config.lock").touch()
+    with pytest.raises(ConfigError, match="has been locked"):
+        use(app, entry)
+
+
 @pytest.mark.parametrize("moment", ["locked", "noted", "drafted", "replaced"])
 def test_f58_killed_at_any_moment_it_can_be_undone(
     app: App, mine: Path, entry: Entry, moment: str, monkeypatch: pytest.MonkeyPatch
