@@ -62,6 +62,14 @@ def ended(app: App, entry: Entry, drain: float = 30.0) -> list[str]:
     return asyncio.run(background.ended(app, entry, drain, SystemClock(), lambda _: None))
 
 
+def until_listed(entry: Entry) -> None:
+    """The kernel shows the words of a process a moment after it has begun."""
+    clock = SystemClock()
+    end = clock.elapsed() + 60
+    while not background.starting(entry):
+        assert clock.elapsed() < end, "no process was listed"
+
+
 def until_said(one: Background, text: str) -> str:
     clock = SystemClock()
     end = clock.elapsed() + 60
@@ -74,6 +82,7 @@ def until_said(one: Background, text: str) -> str:
 def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, entry: Entry) -> None:
     one = started(app, entry)
     assert str(one) == f"foo runs in the background (process {one.pid})"
+    until_listed(entry)
     assert background.starting(entry) == background.starting(entry, "foo") == (one.pid,)
     assert background.starting(entry, "bar") == ()
     assert started(app, entry).pid == one.pid
