@@ -16,6 +16,23 @@ ACTIONS = (
     ("logs", "Write what a cluster's parts logged to a folder."),
 )
 
+_FLAGS = (
+    Flag("--all", help="delete: all clusters that are ours."),
+    *LISTED,
+    *MAKING,
+    Flag("--name", value="NAME", default="", help="load: the cluster."),
+    Flag("--path", help="kubeconfig: where the file lies, instead of what is in it."),
+    *PROGRESS,
+    Flag(
+        "--shell",
+        value="SHELL",
+        default="sh",
+        choices=("sh", "fish", "pwsh"),
+        help="env: sh, which bash and zsh take too, fish or pwsh.",
+    ),
+    Flag("--to", value="DIR", default="", help="logs: a folder that is new or empty; NAME-logs when not given."),
+)
+
 VERB = Verb(
     name="cluster",
     usage="cluster ACTION [NAME | IMAGE...] [flags]",
@@ -39,22 +56,7 @@ VERB = Verb(
         ("Use an image that was built here", "cluster load mine:dev"),
         ("Look into what went wrong in it", "cluster logs ctrl --to ./logs"),
     ),
-    flags=(
-        Flag("--all", help="delete: all clusters that are ours."),
-        *LISTED,
-        *MAKING,
-        Flag("--name", value="NAME", default="", help="load: the cluster."),
-        Flag("--path", help="kubeconfig: where the file lies, instead of what is in it."),
-        *PROGRESS,
-        Flag(
-            "--shell",
-            value="SHELL",
-            default="sh",
-            choices=("sh", "fish", "pwsh"),
-            help="env: sh, which bash and zsh take too, fish or pwsh.",
-        ),
-        Flag("--to", value="DIR", default="", help="logs: a folder that is new or empty; NAME-logs when not given."),
-    ),
+    flags=tuple(sorted(_FLAGS, key=lambda flag: flag.long)),
     body=later("kubectl_ctrl.cli.clustering:run"),
     cluster=False,
     completes=lambda: ACTIONS,

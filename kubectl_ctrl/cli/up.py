@@ -7,6 +7,28 @@ from kubectl_ctrl.cli.command import Verb, later
 from kubectl_ctrl.cli.flags import MAKING, PROGRESS
 from kubectl_ctrl.cli.grammar import DURATION, Flag
 
+_FLAGS = (
+    *MAKING,
+    Flag("--detach", help="Run the controllers in the background, and return once they have begun."),
+    Flag("--example", help="Create the controllers' example objects, where they are not there yet."),
+    Flag(
+        "--load",
+        value="IMAGE",
+        multiple=True,
+        help="Give the nodes this image of the local container runtime; may be given several times.",
+    ),
+    Flag("--name", value="NAME", default="ctrl", help="The name of the cluster."),
+    *PROGRESS,
+    Flag(
+        "--timeout",
+        value="DURATION",
+        type=DURATION,
+        default=None,
+        help="End with code 124 when the controllers run longer than this; 5m with --until-idle, never otherwise.",
+    ),
+    Flag("--until-idle", help="End the controllers when nothing is left to do; the cluster stays."),
+)
+
 VERB = Verb(
     name="up",
     usage="up [CONTROLLER...] [flags]",
@@ -30,27 +52,7 @@ VERB = Verb(
         ("One of your own, without a container runtime", "up ./mine.py --provider kwok"),
         ("A second cluster, and this shell means it", 'up --name two && eval "$(kubectl ctrl cluster env two)"'),
     ),
-    flags=(
-        *MAKING,
-        Flag("--detach", help="Run the controllers in the background, and return once they have begun."),
-        Flag("--example", help="Create the controllers' example objects, where they are not there yet."),
-        Flag(
-            "--load",
-            value="IMAGE",
-            multiple=True,
-            help="Give the nodes this image of the local container runtime; may be given several times.",
-        ),
-        Flag("--name", value="NAME", default="ctrl", help="The name of the cluster."),
-        *PROGRESS,
-        Flag(
-            "--timeout",
-            value="DURATION",
-            type=DURATION,
-            default=None,
-            help="End with code 124 when the controllers run longer than this; 5m with --until-idle, never otherwise.",
-        ),
-        Flag("--until-idle", help="End the controllers when nothing is left to do; the cluster stays."),
-    ),
+    flags=tuple(sorted(_FLAGS, key=lambda flag: flag.long)),
     body=later("kubectl_ctrl.cli.bringingup:run"),
     cluster=False,
     completes=bundled.candidates,
