@@ -110,7 +110,6 @@ async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> b
     async with held(app.book, name, clock, progress.say):
         if not app.book.place(name).is_dir():
             return False  # whom we waited for took it away, or there was a lock alone
-        app.book.check(name)
         entry = app.book.find(name)
         if entry is not None:
             await _left(app, entry, progress, clock)

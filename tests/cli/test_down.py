@@ -57,6 +57,14 @@ def test_what_was_begun_before_there_was_a_page_goes_too(book: Book) -> None:
     assert not list(book.folder.iterdir())
 
 
+@pytest.mark.parametrize("words", [["down"], ["down", "ctrl"], ["down", "--all"]])
+def test_a_lock_that_a_killed_process_left_goes(book: Book, words: list[str]) -> None:
+    book.folder.mkdir(parents=True)
+    (book.folder / "ctrl.lock").write_text("1")
+    assert cli.main(words) == 0
+    assert not list(book.folder.iterdir())
+
+
 def test_only_the_one_that_is_named_goes(book: Book) -> None:
     for name in ("one", "two", "three"):
         add(book, name)
