@@ -59,17 +59,20 @@ async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> 
     kubectl = programs.found("kubectl", machine.environ, wish.bin_dir) or programs.found("kubectl", machine.environ)
     links = {"kwokctl": program, **({"kubectl": kubectl} if kubectl else {})}
     folder = wish.bin_dir or program.parent
-    lacking = _lacking(folder, configuration)
+    wanted = [name for name in OPTIONS if name != "kubectl"]
+    lacking = {name: clause for name in wanted if (clause := programs.wrong(folder / name))}
+    if kubectl is None:
+        lacking["kubectl"] = "is neither there nor in PATH"
     cache = Path(configuration.options.get("cacheDir") or machine.cache / "kwok")
     if wish.bin_dir is None and lacking:
         found = Needs(fitness=Fitness(usable=True, text=f"kwok {version}"), version=version, links=links)
         return await _fetched(wish, replace(found, cache=cache), machine)
-    if kubectl is None:
-        lacking["kubectl"] = "is neither there nor in PATH"
-    if lacking:
-        text = ", ".join(f"{name} {clause}" for name, clause in lacking.items())
-        return _unusable(f"in --bin-dir {str(folder)!r}: {text}", "put them there, or leave out --bin-dir", lacking)
-    links |= {name: folder.absolute() / name for name in OPTIONS if name != "kubectl"}
+    # What the user's own file names is the user's choice.
+    missing = {name: clause for name, clause in lacking.items() if OPTIONS[name] not in configuration.options}
+    if missing:
+        text = ", ".join(f"{name} {clause}" for name, clause in missing.items())
+        return _unusable(f"in --bin-dir {str(folder)!r}: {text}", "put them there, or leave out --bin-dir", missing)
+    links |= {name: folder.absolute() / name for name in wanted if name not in lacking}
     fitness = Fitness(usable=True, text=f"kwok {version} with the programs in {str(folder)!r}")
     return Needs(fitness=fitness, version=version, links=links, cache=cache)
 
@@ -88,13 +91,6 @@ async def _version(program: Path) -> tuple[str, str]:
     if (int(found[1]), int(found[2])) < OLDEST:
         return "", f"is {found[0]}, and v{OLDEST[0]}.{OLDEST[1]} or newer is needed"
     return found[0], ""
-
-
-def _lacking(folder: Path, configuration: Configuration) -> dict[str, str]:
-    """Of the servers; what the user's file names is the user's choice."""
-    given = configuration.options
-    names = (name for name, option in OPTIONS.items() if name != "kubectl" and option not in given)
-    return {name: clause for name in names if (clause := programs.wrong(folder / name))}
 
 
 async def _fetched(wish: Wish, needs: Needs, machine: Machine) -> Needs:
