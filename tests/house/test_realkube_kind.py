@@ -88,6 +88,8 @@ def realkube(tmp_path: Path) -> Realkube:
         "PATH": str(tmp_path / "bin"),
         "HOME": str(tmp_path / "home"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        # Should a test ever come so far as to fetch packages, it ends there.
+        "http_proxy": "http://127.0.0.1:9",
         "KIND_SOURCE": str(tmp_path / "source"),
         "DOCKER_CALLS": str(tmp_path / "calls"),
         "DOCKER_IMAGES": str(tmp_path / "images"),

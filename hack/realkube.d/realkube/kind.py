@@ -72,6 +72,7 @@ def up(environ: Mapping[str, str]) -> Lane:
         started = False
         if not found:
             rootfs.provide(rootfs.DAEMON_NEEDS, base / "apt.log", lock)
+            # Ours also where the package has started one: nobody has said that it can run nodes.
             started = daemon.start(tools / "runc-caps")
         docker = theirs if found else daemon.docker
         making = _Making(
