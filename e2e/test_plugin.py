@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
 
-from e2e.kube import Kubectl
+from e2e.ctrl import PROGRAM
+from e2e.kube import Cluster, Kubectl, wait_until
 from kubectl_ctrl.cli.command import Given, Verb
 from kubectl_ctrl.cli.grammar import Flag
 from kubectl_ctrl.cli.table import VERBS
@@ -57,6 +59,29 @@ def test_tab_completes_verbs_controllers_and_flags(kubectl: Kubectl) -> None:
     assert completed(kubectl, "run", "foo", "") == [name for name in BUNDLED if name != "foo"]
     assert completed(kubectl, "run", "--until") == ["--until", "--until-idle"]
     assert completed(kubectl, "nonsense", "") == []
+
+
+def test_tab_completes_what_the_cluster_has(kubectl: Kubectl, cluster: Cluster, namespace: str) -> None:
+    """Where nothing is recorded; kubectl has 0.3 s for it, and no answer is one for ten."""
+    kubectl("create", "configmap", "settings")
+    wait_until(lambda: completed(kubectl, "trace", "configmap", "se") == ["settings"], deadline=120)
+    wait_until(lambda: namespace in completed(kubectl, "run", "--namespace", ""), deadline=120)
+    assert completed(kubectl, "run", "--context", "") == [cluster.context]
+    assert completed(kubectl, "run", "--color=al") == ["always"]
+
+
+def test_krews_users_get_the_helper(kubectl: Kubectl, tmp_path: Path) -> None:
+    """krew links one program into its folder; the helper has to come beside it."""
+    (tmp_path / "krew").mkdir()
+    (tmp_path / "krew" / "kubectl-ctrl").symlink_to(PROGRAM)
+    path = ":".join(
+        [str(tmp_path / "krew"), *(one for one in kubectl.env["PATH"].split(":") if one != str(PROGRAM.parent))]
+    )
+    user = Kubectl(kubectl.program, {**kubectl.env, "PATH": path})
+    assert "trace" not in user("__complete", "ctrl", "trac")
+    assert user("ctrl", "completion", "install") == f"{tmp_path}/krew/kubectl_complete-ctrl made\n"
+    assert completed(user, "trac") == ["trace"]
+    assert user("ctrl", "completion", "install", "--remove") == f"{tmp_path}/krew/kubectl_complete-ctrl removed\n"
 
 
 # The grammar: the flags of `kubectl config view`, declared as ours are.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,7 +117,7 @@ class Verb:
         examples = "\n\n".join(f"  # {what}\n  {typed(line)}" for what, line in self.examples)
         blocks.append(f"Examples:\n{examples}")
         if self.flags:
-            blocks.append("Flags:\n" + describe(self.flags))
+            blocks.append("Flags:\n" + describe(sorted(self.flags, key=lambda flag: flag.long)))
         blocks.append(f"Usage:\n  kubectl ctrl {self.usage}")
         also = " and kubectl's own" if self.cluster else ""
         blocks.append(f'Use "kubectl ctrl options" for the flags that all verbs take{also}.')
@@ -148,4 +149,5 @@ def _declaration(flag: Flag) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return click.formatting.wrap_text(text, width=78, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    # custom-columns= is one word: it is to be copied.
+    return textwrap.fill(text, 78, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False)
