@@ -30,6 +30,8 @@ from kubectl_ctrl.clusters.provider import Provider, Wish
 from kubectl_ctrl.errors import ConfigError, CtrlError, UsageError
 from kubectl_ctrl.render.text import counted
 
+_OF_CONTROLLERS = ("--detach", "--example", "--until-idle", "--timeout")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -79,13 +81,7 @@ def run(app: App, given: Given) -> int:
 def _asked(app: App, given: Given) -> Asked:
     """What is wrong with the words is said before anything is touched."""
     app.book.place(given["name"])
-    if given["detach"] and given["until_idle"]:
-        raise UsageError("--detach and --until-idle exclude each other.", next_step="kubectl ctrl up --help")
-    if given["detach"] and given["timeout"] is not None:
-        raise UsageError("--timeout is for controllers in the foreground.", next_step="leave it out, or --detach")
-    for flag in ("detach", "until_idle", "example", "timeout"):
-        if given[flag] and not given.arguments:
-            raise UsageError(f"--{flag.replace('_', '-')} needs a controller.", next_step="for instance: up foo")
+    _check_together(given)
     asked = Asked(
         name=given["name"],
         provider=given["provider"],
@@ -93,12 +89,23 @@ def _asked(app: App, given: Given) -> Asked:
         use=given["use"],
         images=given["load"],
         sourced=sources.resolve(given.arguments),
-        example=given["example"],
-        detach=given["detach"],
+        example=given["example"] and bool(given.arguments),
+        detach=given["detach"] and bool(given.arguments),
         run_words=_run_words(given),
     )
     options_of(_run_given(app, asked, ()))
     return asked
+
+
+def _check_together(given: Given) -> None:
+    """Only what was typed counts: a variable that is set for other calls must not fail this one."""
+    typed = [name for flag in given.typed if (name := flag.partition("=")[0]) in _OF_CONTROLLERS]
+    if given["detach"] and given["until_idle"]:
+        raise UsageError("--detach and --until-idle exclude each other.", next_step="kubectl ctrl up --help")
+    if given["detach"] and "--timeout" in typed:
+        raise UsageError("--timeout is for controllers in the foreground.", next_step="leave it out, or --detach")
+    if typed and not given.arguments:
+        raise UsageError(f"{typed[0]} needs a controller.", next_step=f"for instance: kubectl ctrl up foo {typed[0]}")
 
 
 def _run_words(given: Given) -> tuple[str, ...]:

@@ -204,3 +204,21 @@ def test_wrong_words_end_before_anything_is_touched(
     assert cli.main(words) == 2
     assert told in capsys.readouterr().err
     assert not (tmp_path / "state").exists()
+
+
+def test_a_variable_that_is_set_for_other_calls_fails_none(
+    book: Book, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    add(book, "ctrl")
+    for name, value in (
+        ("TIMEOUT", "5m"),
+        ("UNTIL_IDLE", "true"),
+        ("EXAMPLE", "true"),
+        ("NODES", "3"),
+        ("PATH", "true"),
+    ):
+        monkeypatch.setenv(f"KUBECTL_CTRL_{name}", value)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert cli.main(["cluster", "env"]) == 0
+    assert cli.main(["up", "--name", "two", "--provider", "kwok"]) == 5, "It got so far as to look for programs."
+    assert "error[CTRL-PREREQUISITE]: kwok cannot work here" in capsys.readouterr().err
