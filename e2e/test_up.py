@@ -110,10 +110,13 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":4}}')
     wait_until(lambda: pods() == 4, what="the one in the background still works")
 
-    # down is killed as it begins each step, and goes on each time.
+    # down ends what is in the foreground somewhere as well; killed as it begins each step, it goes on each time.
+    mine = user.ctrl.started("up", str(tmp_path / "mine.py"))
+    mine.line(r"ConfigMap|kube-root-ca")
     came = [step for step in ("controllers", "use", "cluster", "recording", "files") if user.killed_at("down", step)]
     assert came == ["controllers", "use", "cluster", "recording", "files"]
     user.assert_nothing_is_left(user.down())
+    assert mine.wait() == 0
 
 
 def test_killed_at_each_step_up_goes_on_and_down_leaves_nothing(user: User, programs: Path) -> None:
