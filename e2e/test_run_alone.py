@@ -242,6 +242,7 @@ def test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes(
         running.signal(signal.SIGCONT)
         running.line("Leadership is lost|Another process holds the Lease")
         assert running.wait(deadline=30) == 6
+        # What its reconcile would have written ended in CTRL-NOT-LEADING, and was dropped.
         assert audit.writes(mark, namespace=namespace) == []
 
 

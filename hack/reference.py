@@ -60,11 +60,16 @@ def controllers() -> Iterator[str]:
 
 def endings() -> Iterator[str]:
     yield "## Exit codes\n"
+    yield "[errors.md](errors.md) says of each error what causes it and what to do.\n"
     yield "| code | error | meaning |\n|---|---|---|"
     rows = [(code, "", meaning) for code, meaning in PLAIN_ENDINGS]
-    rows += [(error.exit_code, f"`{error.id}`", first_line(error)) for error in tree(CtrlError) if "id" in vars(error)]
+    rows += [(error.exit_code, linked(error.id), first_line(error)) for error in tree(CtrlError) if "id" in vars(error)]
     yield from (f"| {code} | {name} | {meaning} |" for code, name, meaning in sorted(rows))
     yield ""
+
+
+def linked(id_: str) -> str:
+    return f"[`{id_}`](errors.md#{id_.lower()})"
 
 
 def tree(error: type[CtrlError]) -> Iterator[type[CtrlError]]:

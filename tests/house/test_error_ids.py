@@ -1,0 +1,98 @@
+"""docs/errors.md explains every error id, and for each there is a test in which somebody at a shell meets it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+from kubectl_ctrl.errors import CtrlError
+from tests.house.checkout import REPOSITORY
+
+PAGE = (REPOSITORY / "docs/errors.md").read_text()
+_PARTS = ("Usual causes: ", "What to do: ")
+
+_HERE = "tests/cli/test_error_ids.py"
+# id -> the test that provokes it; in it, or in what it is parametrized with, the id stands.
+PROVOKED = {
+    "CTRL-USAGE": f"{_HERE}::test_words_that_mean_nothing",
+    "CTRL-KUBECONFIG": f"{_HERE}::test_a_kubeconfig_that_names_no_such_context",
+    "CTRL-CREDENTIALS": f"{_HERE}::test_a_credential_plugin_that_gives_none",
+    "CTRL-UNREACHABLE": f"{_HERE}::test_nobody_who_listens",
+    "CTRL-TLS": f"{_HERE}::test_a_server_that_nobody_vouches_for",
+    "CTRL-DEADLINE": f"{_HERE}::test_a_server_that_does_not_answer_in_time",
+    "CTRL-UNAUTHORIZED": f"{_HERE}::test_a_server_that_refuses",
+    "CTRL-FORBIDDEN": f"{_HERE}::test_a_server_that_refuses",
+    "CTRL-NOT-FOUND": f"{_HERE}::test_a_namespace_that_is_not_there",
+    "CTRL-API": f"{_HERE}::test_a_server_that_refuses",
+    "CTRL-BAD-ANSWER": f"{_HERE}::test_a_server_that_refuses",
+    "CTRL-OUTCOME-UNKNOWN": f"{_HERE}::test_a_write_of_which_nobody_knows_what_became",
+    "CTRL-NOT-LEADING": "e2e/test_run_alone.py::test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes",
+    "CTRL-PREREQUISITE": f"{_HERE}::test_a_program_that_is_not_there",
+    "CTRL-PROGRAM": f"{_HERE}::test_a_program_that_fails",
+    "CTRL-CLUSTER": f"{_HERE}::test_a_cluster_whose_page_is_broken",
+    "CTRL-NO-CLUSTER": f"{_HERE}::test_a_cluster_that_is_none_of_ours",
+    "CTRL-REFUSED": f"{_HERE}::test_a_cluster_that_was_not_named_as_one_to_be_changed",
+    "CTRL-NOT-RECORDED": f"{_HERE}::test_nothing_that_is_recorded",
+    "CTRL-RECORDING": f"{_HERE}::test_a_recording_that_is_none",
+    "CTRL-NOT-INSTALLED": f"{_HERE}::test_a_controller_whose_crd_is_not_there",
+    "CTRL-TIMEOUT": f"{_HERE}::test_a_wait_that_ends_before_what_it_waits_for",
+    "CTRL-CONTROLLER": f"{_HERE}::test_a_controller_that_is_declared_wrongly",
+    "CTRL-TERMINAL": "e2e/test_errors.py::test_a_reconciler_that_says_that_trying_again_cannot_help",
+    "CTRL-ERROR": f"{_HERE}::test_a_folder_that_cannot_be_made",
+}
+
+
+def ids(error: type[CtrlError] = CtrlError) -> dict[str, int]:
+    """Every id of ours with its exit code."""
+    if not error.__module__.startswith("kubectl_ctrl."):
+        return {}
+    found = {error.id: error.exit_code}
+    for child in error.__subclasses__():
+        for id_, code in ids(child).items():
+            found.setdefault(id_, code)
+    return found
+
+
+@cache
+def sections() -> dict[str, str]:
+    heads = re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)[1:]
+    return dict(zip(heads[::2], heads[1::2], strict=True))
+
+
+def test_every_id_has_its_section_and_no_other_has_one() -> None:
+    assert set(sections()) == set(ids())
+    assert len(re.findall(r"^## ", PAGE, flags=re.MULTILINE)) == len(ids())
+
+
+@pytest.mark.parametrize("id_", sorted(ids()))
+def test_a_section_says_its_code_what_causes_it_and_what_to_do(id_: str) -> None:
+    paragraphs = sections()[id_].strip().split("\n\n")
+    assert paragraphs[0].startswith(f"Exit code {ids()[id_]}")
+    assert [part for part in _PARTS if not any(one.startswith(part) for one in paragraphs)] == []
+
+
+@cache
+def provoking(place: str) -> dict[str, str]:
+    """The tests of a file, each with its decorators as it is written."""
+    text = (REPOSITORY / place).read_text()
+    lines = text.splitlines()
+    return {
+        node.name: "\n".join(
+            lines[min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1 : node.end_lineno]
+        )
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+@pytest.mark.parametrize("id_", sorted(ids()))
+def test_somebody_at_a_shell_meets_it_in_a_test(id_: str) -> None:
+    place, _, name = PROVOKED[id_].partition("::")
+    assert f"{id_}" in provoking(place)[name]
+
+
+def test_no_test_is_named_for_an_id_that_is_none() -> None:
+    assert set(PROVOKED) == set(ids())
