@@ -1,0 +1,88 @@
+"""Clusters made with the real kind: what every provider keeps, and what only kind has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.contract_clusters import ClusterContract, Maker
+from e2e.docker import Docker
+from e2e.kube import KindLane, run
+
+
+class KindMaker(Maker):
+    """Of a cluster of kind's there are containers, and while it is made a kind that runs out of its folder."""
+
+    @property
+    def docker(self) -> Docker:
+        return Docker(self.env)
+
+    def left(self, name: str) -> list[str]:
+        return [*self.docker.nodes(name), *self.processes(name)]
+
+    def processes(self, name: str) -> list[str]:
+        """Whatever has the folder's path or the name of a node in its command line, outside of containers."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal() and entry.name != str(os.getpid()):
+                try:
+                    words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    inside = (entry / "ns" / "mnt").readlink() != Path("/proc/self/ns/mnt").readlink()
+                except OSError:
+                    continue
+                if not inside and any(
+                    f"{self.folder(name)}/" in word or word == f"{name}-control-plane" for word in words
+                ):
+                    found.append(" ".join(words))
+        return found
+
+    def stop(self, name: str) -> None:
+        self.docker.stop(name)
+
+    def lose_part(self, name: str) -> None:
+        self.docker.remove(name)
+
+    def take_name(self, name: str) -> None:
+        self.docker.pretend(name, self.wish["image"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_volume_is_forgotten(kind_lane: KindLane) -> Iterator[None]:
+    docker = Docker(kind_lane.env)
+    before = docker.forgotten_volumes()
+    yield
+    assert docker.forgotten_volumes() <= before
+
+
+@pytest.fixture
+def maker(kind_lane: KindLane, tmp_path: Path) -> Iterator[KindMaker]:
+    home = tmp_path / "home of mine"  # with blanks, as people have them
+    home.mkdir()
+    found = run("which", "kubectl", env=kind_lane.env).checked().out.strip()
+    made = KindMaker(
+        provider="kind",
+        kubectl=Path(found),
+        env={**kind_lane.env, "HOME": str(home)},
+        root=home / "state",
+        wish={"image": kind_lane.image},
+    )
+    yield made
+    for name in made.names:
+        made.docker.remove(name)
+
+
+class TestKind(ClusterContract):
+    """All of it but what test_kind_up.py does through the verbs: a node takes its time."""
+
+    begun = "starting the control plane"
+    kills = 3
+    longest = 9.0
+    test_it_comes_back_after_a_restart_of_the_machine = None  # type: ignore[assignment]
+    test_one_without_its_kubeconfig_is_made_anew = None  # type: ignore[assignment]
+    test_its_logs_are_copied = None  # type: ignore[assignment]
+    test_interrupted_in_the_middle_it_leaves_nothing = None  # type: ignore[assignment]
+    test_killed_in_the_middle_it_is_made_by_the_next_one = None  # type: ignore[assignment]
+    test_two_who_make_the_same_one_wait_for_each_other = None  # type: ignore[assignment]

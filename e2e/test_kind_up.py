@@ -1,0 +1,140 @@
+"""`up`, `down` and the pieces between them on real clusters of kind's, whose pods are processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from e2e.docker import Docker
+from e2e.kube import KindLane, Kubectl, run, wait_until
+from e2e.user import User
+
+MEMCACHED = "memcached:1.4.36-alpine"
+NGINX = "nginx:stable"
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+class KindUser(User):
+    """One who has docker, and whose clusters are known by this session's names."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str], image: str) -> None:
+        super().__init__(folder, {**env, "KUBECTL_CTRL_PROVIDER": "kind", "KUBECTL_CTRL_IMAGE": image})
+        self.docker = Docker(self.env)
+        self.name = f"up{os.getpid()}"
+        self.other = f"{self.name}-b"
+
+    def started_up(self) -> int:
+        """An `up` that is in the middle of making its nodes: the number of its process."""
+        started = self.ctrl.started("up", "--name", self.name, "--progress=json")
+        started.line("starting the control plane", deadline=120)
+        assert self.docker.nodes(self.name), "kind has made its node."
+        return started.process.pid
+
+    def of(self, name: str) -> Kubectl:
+        path = self.ctrl("cluster", "kubeconfig", name, "--path").checked().out.strip()
+        program = run("which", "kubectl", env=self.env).checked().out.strip()
+        return Kubectl(Path(program), {**self.env, "KUBECONFIG": path})
+
+    def assert_no_node_is_left(self) -> None:
+        assert self.docker.nodes(self.name) == self.docker.nodes(self.other) == []
+
+
+@pytest.fixture
+def user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) -> Iterator[KindUser]:
+    user = KindUser(tmp_path, kind_env, kind_lane.image)
+    volumes = user.docker.forgotten_volumes()
+    yield user
+    user.clean()
+    for name in (user.name, user.other):
+        user.docker.remove(name)
+    assert user.docker.forgotten_volumes() <= volumes
+
+
+def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
+    told = user.up(
+        "memcached", "--name", user.name, "--example", "--until-idle", "--load", MEMCACHED, "--timeout=2m"
+    ).checked()
+    for line in (
+        f"context kind-{user.name}; your context prod-eu is unchanged",
+        f"cluster {user.name} stays; to take it away: kubectl ctrl down {user.name}",
+    ):
+        assert line in told.err.splitlines(), told.err
+    kubectl = user.of(user.name)
+
+    # A real memcached answers, from an image that no registry gave.
+    pods = kubectl("get", "pods", "--output=name").split()
+    assert len(pods) == 3
+    stats = kubectl("exec", pods[0], "--", "sh", "-c", r"printf 'stats\r\nquit\r\n' | nc 127.0.0.1 11211")
+    assert "STAT uptime" in stats
+
+    # Twice is a no-op.
+    again = user.up("memcached", "--name", user.name, "--example", "--until-idle").checked()
+    assert "there already" in again.err
+    assert kubectl("get", "pods", "--output=name").split() == pods
+
+    # Another image, and one that is not here.
+    user.ctrl("cluster", "load", NGINX, "--name", user.name).checked()
+    kubectl("run", "web", f"--image={NGINX}", "--image-pull-policy=Never", "--restart=Never")
+    kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    absent = user.ctrl("cluster", "load", "no/such:1", "--name", user.name)
+    assert (absent.code, absent.err.splitlines()[-3]) == (
+        5,
+        "error[CTRL-PREREQUISITE]: docker has no image 'no/such:1'.",
+    )
+
+    # What its parts logged.
+    user.ctrl("cluster", "logs", user.name, "--to", str(user.state.parent / "logs")).checked()
+    kept = [path.name for path in (user.state.parent / "logs").rglob("*") if path.is_file() and path.stat().st_size]
+    assert {"kubelet.log", "containerd.log"} <= set(kept)
+
+    # One beside it goes alone.
+    user.up("--name", user.other).checked()
+    assert user.of(user.other)("get", "pods", "--namespace=default", "--output=name") == ""
+    user.down(user.other).checked()
+    assert user.docker.nodes(user.other) == []
+    assert set(pods) < set(kubectl("get", "pods", "--output=name").split())
+
+    # As after a restart of the machine: what was there is there.
+    user.docker.stop(user.name)
+    stopped = user.ctrl("cluster", "load", NGINX, "--name", user.name)
+    assert (stopped.code, f"Cluster {user.name!r} is stopped." in stopped.err) == (1, True), stopped.err
+    user.up("--name", user.name).checked()
+    assert len(kubectl("get", "memcached", "--output=name").split()) == 1
+
+    # Where groups are of version 1, a frozen process survives SIGKILL, and docker gives up after 12 s.
+    number = user.docker("inspect", "--format", "{{.Id}}", f"{user.name}-control-plane").strip()
+    for frozen in list(FREEZER.glob(f"docker/{number}/**/cri-containerd-*/freezer.state"))[:1]:
+        frozen.write_text("FROZEN")
+    user.assert_nothing_is_left(user.down(user.name))
+    user.assert_no_node_is_left()
+    assert user.down(user.name).checked().err == f"there is no cluster {user.name} of ours\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_it_is_made_it_leaves_nothing(number: signal.Signals, user: KindUser) -> None:
+    pid = user.started_up()
+    started = user.ctrl.all_started[-1]
+    os.kill(pid, number)
+    assert started.wait(deadline=60) == 128 + number
+    user.assert_no_node_is_left()
+    user.assert_nothing_is_left(user.down(user.name))
+
+
+def test_killed_while_it_is_made_up_goes_on_and_down_leaves_nothing(user: KindUser) -> None:
+    user.started_up()
+    user.ctrl.all_started[-1].kill()
+    wait_until(user.processes, what="the kind that goes on without us")
+    user.assert_nothing_is_left(user.down(user.name))
+    user.assert_no_node_is_left()
+
+    user.started_up()
+    user.ctrl.all_started[-1].kill()
+    told = user.up("--name", user.name, "--progress=json").checked()
+    assert "was not made to the end" in told.err
+    assert user.of(user.name)("get", "--raw=/readyz") == "ok"
+    user.assert_nothing_is_left(user.down(user.name))
+    user.assert_no_node_is_left()
