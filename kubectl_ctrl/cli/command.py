@@ -81,6 +81,7 @@ class Verb:
     cluster: bool = True  # takes kubectl's 21 flags
     completes: Callable[[], Sequence[tuple[str, str]]] = field(default=lambda: ())  # candidates for its arguments
     recalls: str = ""  # what else there is for them: a key of recalling.SORTS or offering.SORTS
+    takes_one: bool = False  # only its first argument has candidates of its own; so it is where it recalls
     takes_file: bool = False  # an argument may be a file
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from kubectl_ctrl.cli import table
+from kubectl_ctrl.cli import bundled, table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Verb
 from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
@@ -28,7 +28,7 @@ _RECALLED = {
     "id": "numbers",
     "recorded-cluster": "clusters",
     "run": "runs",
-    "until": "objects",
+    "until": "goals",
 }
 # And where it is found elsewhere: a key of offering.SORTS.
 _OFFERED = {
@@ -95,7 +95,7 @@ def directive(words: Sequence[str], offered: Sequence[tuple[str, str]] = ()) -> 
     except CtrlError:
         return _NO_FILES
     if place.awaited is not None:
-        file = place.awaited.metavar in ("FILE", "DIR")
+        file = place.awaited.metavar in ("FILE", "DIR", "CONTROLLER")
     else:
         file = place.verb.takes_file and not place.begins_flag
     open_ended = offered and all(value.endswith("=") for value, _ in offered)
@@ -116,16 +116,15 @@ def _offers(app: App, place: _Place) -> Pairs:
 def _values(app: App, place: _Place, flag: Flag) -> Pairs:
     if flag.choices:
         return ((word, "") for word in flag.choices)
-    if place.verb.recalls and flag.long in _RECALLED:
-        return _found(app, place, _RECALLED[flag.long])
-    return _found(app, place, _OFFERED.get(flag.long, ""))
+    if flag.metavar == "CONTROLLER":
+        return bundled.candidates()
+    return _found(app, place, _RECALLED.get(flag.long) or _OFFERED.get(flag.long, ""))
 
 
 def _arguments(app: App, place: _Place) -> Pairs:
     """What the verb has of its own, which has better words than what was recorded, and that."""
     verb = place.verb
-    # Of what recalls, only the first argument has candidates of its own.
-    own = () if verb.recalls and split(place.rest, verb.all_flags).arguments else verb.completes()
+    own = () if (verb.recalls or verb.takes_one) and split(place.rest, verb.all_flags).arguments else verb.completes()
     offers: dict[str, str] = {}
     for value, text in [*own, *_found(app, place, verb.recalls)]:
         offers.setdefault(value, text)

@@ -46,4 +46,5 @@ VERB = Verb(
     body=later("kubectl_ctrl.cli.completing:run"),
     cluster=False,
     completes=lambda: ACTIONS,
+    takes_one=True,
 )

@@ -39,9 +39,17 @@ VERB = Verb(
         ALLOW_CONTEXT,
         *(flag for flag in MAKING if flag.long in ("bin-dir", "offline")),  # what decides whether kwok could work
         Flag("--fix", help="Mend what can be mended; with a name, get that program."),
-        Flag("-o", "--output", value="FORMAT", default="text", help="text, json or yaml."),
+        Flag(
+            "-o",
+            "--output",
+            value="FORMAT",
+            default="text",
+            choices=("text", "json", "yaml"),
+            help="text, json or yaml.",
+        ),
         Flag("--yes", help="With --fix: destroy what was listed, or run the line that was printed."),
     ),
     body=later("kubectl_ctrl.cli.examining:run"),
     completes=lambda: PROGRAMS,
+    takes_one=True,
 )

@@ -32,4 +32,5 @@ VERB = Verb(
     body=_example,
     cluster=False,
     completes=bundled.candidates,
+    takes_one=True,
 )

@@ -193,6 +193,7 @@ SORTS: dict[str, Callable[[_Scene], Pairs]] = {
     "clusters": _clusters,
     "controllers": lambda scene: () if scene.arguments else _controllers(scene),
     "explained": _explained,
+    "goals": lambda scene: _objects(replace(scene, arguments=())),
     "kept": _kept,
     "looked at": _looked_at,
     "numbers": _numbers,
