@@ -10,7 +10,7 @@ from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
 from tests.render.samples import NOON
 
-LONG = "kubectl --context kind-a patch deployment foo --type=merge --patch '{\"spec\": {\"replicas\": 3}}' --namespace a"
+LONG = 'kubectl --context kind-a patch deployment foo --type=merge --patch \'{"spec": {"replicas": 3}}\' --namespace a'
 FOUND = Diagnosis(
     at=NOON,
     told=(
@@ -18,7 +18,9 @@ FOUND = Diagnosis(
             group=Group.MACHINE,
             lines=(
                 Line(check="python", mark=Mark.OK, text="kubectl-ctrl 0.1 from the checkout /home/me/kubectl-ctrl"),
-                Line(check="completion", mark=Mark.INFO, text="not installed", command="kubectl ctrl completion install"),
+                Line(
+                    check="completion", mark=Mark.INFO, text="not installed", command="kubectl ctrl completion install"
+                ),
             ),
         ),
         Told(group=Group.PROVIDERS, lines=()),
