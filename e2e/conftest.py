@@ -95,7 +95,11 @@ def kind_lane(plain_env: Mapping[str, str]) -> Iterator[KindLane]:
         pytest.skip(f"No kind here. {prepared.err}")
     facts = json.loads(prepared.checked().out)
     path = os.pathsep.join([*facts["path"], str(CHECKOUT / "bin"), plain_env["PATH"]])
-    yield KindLane(image=facts["image"], env={**plain_env, **facts["env"], "PATH": path})
+    lane = KindLane(image=facts["image"], env={**plain_env, **facts["env"], "PATH": path})
+    for name in run("kind", "get", "clusters", env=lane.env).checked().out.split():
+        if (session := re.match(rf"{_PREFIX}(\d+)", name)) and not _runs(session[1]):
+            run("kind", "delete", "cluster", "--name", name, env=lane.env).checked()
+    yield lane
     # Whoever prepared it before us (hack/lanes.py does) stops it.
     if facts["started"]:
         run(REALKUBE, "kind", "stop", env=os.environ, timeout=300).checked()
