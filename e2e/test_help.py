@@ -74,7 +74,7 @@ class Typist:
         right: tuple[int, ...]
         if self._goes_on(line):
             started = self.ctrl.started(*shlex.split(line)[2:])
-            started.line("Ctrl-C ends it" if " run " in line or " up " in line else ".", deadline=90)
+            started.line(r"Ctrl-C ends it|^\{" if " run " in line or " up " in line else ".", deadline=90)
             code, said, right = started.stop(deadline=60), started.output(), (0,)
         else:
             ran = self.bash(line)
