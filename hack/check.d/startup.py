@@ -17,6 +17,8 @@ WAYS = (
     (HELP, ("version",), HEAVY),
     (COMPLETION, ("",), HEAVY | {"asyncio", "rich"}),
     (COMPLETION, ("run", ""), HEAVY | {"asyncio", "rich"}),
+    (COMPLETION, ("run", "--context", ""), HEAVY | {"asyncio", "rich"}),
+    (COMPLETION, ("trace", "foo/"), (HEAVY | {"asyncio", "rich"}) - {"sqlite3"}),  # of what is recorded
 )
 
 

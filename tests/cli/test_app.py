@@ -1,0 +1,52 @@
+"""When there is colour, and which characters a stream takes: as kubectl decides it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from kubectl_ctrl.cli.app import App
+
+
+class _Stream(io.StringIO):
+    def __init__(self, encoding: str = "utf-8", *, terminal: bool = True) -> None:
+        super().__init__()
+        self._encoding, self._terminal = encoding, terminal
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def app(flag: str = "auto", *, terminal: bool = True, encoding: str = "utf-8", **environ: str) -> App:
+    stream = _Stream(encoding, terminal=terminal)
+    return App(out=stream, err=stream, environ={"TERM": "xterm", **environ}, color_flag=flag)
+
+
+@pytest.mark.parametrize(
+    ("made", "color"),
+    [
+        (app(), True),
+        (app(terminal=False), False),
+        (app(TERM="dumb"), False),
+        (app(TERM=""), False),
+        (app(NO_COLOR="1"), False),
+        (app(NO_COLOR=""), False),  # its presence counts
+        (app("always", NO_COLOR="", terminal=False), True),
+        (app("never"), False),
+    ],
+)
+def test_colour_is_where_kubectl_would_have_it(made: App, *, color: bool) -> None:
+    assert made.color is color
+
+
+@pytest.mark.parametrize(
+    ("made", "unicode"),
+    [(app(), True), (app(encoding="ascii"), False), (app(encoding="latin-1"), False), (app(TERM="dumb"), False)],
+)
+def test_only_what_the_stream_takes_is_drawn(made: App, *, unicode: bool) -> None:
+    assert made.unicode is unicode
