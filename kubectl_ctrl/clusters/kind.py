@@ -7,10 +7,10 @@ is written down before kind begins: which runtime, which daemon, and what was th
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,14 +22,7 @@ from kubectl_ctrl.clusters.book import Entry, Phase, checked_name
 from kubectl_ctrl.clusters.kindfiles import Page
 from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish
 from kubectl_ctrl.clusters.runtimes import CHOICE, Node, Runtime
-from kubectl_ctrl.errors import (
-    ClusterError,
-    CtrlError,
-    PrerequisiteMissing,
-    ProgramFailed,
-    Refused,
-    TimedOut,
-)
+from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, Refused, TimedOut
 from kubectl_ctrl.exec import Output, run
 from kubectl_ctrl.model.conditions import find, is_true
 from kubectl_ctrl.model.objects import Obj, name_of
@@ -45,10 +38,9 @@ _LOADING = 900.0
 _EXPORTING = 300.0
 # A daemon goes on with what it was asked by a client that was killed: so long it may take for a node to appear.
 _SETTLING = 2.0
+_REMOVING = 120.0
 _PACE = 0.25
 _MOST_NAMES = 3  # that a note has
-
-_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*")
 
 
 class Kind:
@@ -101,7 +93,7 @@ class Kind:
         runtime = await self._runtime(self._machine.environ)
         page = await self._begun(entry, runtime, file)
         try:
-            await self._created(entry, wish, page, note)
+            await self._created(entry, wish, page, runtime, note)
             return await self._made(entry, page, runtime)
         except Refused:
             # Somebody was quicker: none of what has that name is ours.
@@ -189,43 +181,56 @@ class Kind:
         kindfiles.write(entry, page)
         return page
 
-    async def _created(self, entry: Entry, wish: Wish, page: Page, note: Note) -> None:
-        shutil.rmtree(kindfiles.scratch(entry))  # with a kubeconfig of before, and a lock on it
-        own = kindfiles.scratch(entry) / "kubeconfig"
+    async def _created(self, entry: Entry, wish: Wish, page: Page, runtime: Runtime, note: Note) -> None:
+        kindfiles.emptied(entry)
+        own = kindfiles.scratch(entry) / kindfiles.own_kubeconfig(entry).name
         argv = ["create", "cluster", "--name", entry.name, "--kubeconfig", str(own)]
         argv += ["--wait", f"{max(wish.wait, 0):.0f}s"]
         argv += [f"--image={kindfiles.checked_image(wish.image)}"] if wish.image else []
         argv += [f"--config={config}"] if (config := kindfiles.config_for(entry, wish)) else []
         argv += ["--retain"] if wish.keep_on_failure else []
 
+        there = asyncio.Event()  # the nodes, all of them
+
         def heard(line: str) -> None:
             if told := kindsays.progress(line):
                 note(told)
+            if told == kindsays.AFTER_NODES:
+                there.set()
 
-        output = await self._kind(entry, page, argv, timeout=wish.wait + _PULLING, heard=heard)
+        noting = asyncio.create_task(self._noted(entry, page, runtime, there))
+        try:
+            output = await self._kind(entry, page, argv, timeout=wish.wait + _PULLING, heard=heard)
+        finally:
+            noting.cancel()
+            await asyncio.gather(noting, return_exceptions=True)
         if output.code != 0:
             what = f"could not make cluster {entry.name!r}"
             raise kindsays.failure(output, what, entry.name, page.runtime, wish.config)
         if kindsays.WAITED_IN_VAIN in output.stderr:
             raise await self._waited_in_vain(entry, wish, page)
 
+    async def _noted(self, entry: Entry, page: Page, runtime: Runtime, there: asyncio.Event) -> None:
+        """From then on they are known by their ids, whatever is made under that name after we are killed."""
+        await there.wait()
+        ours = await self._ours(entry, page, runtime)
+        kindfiles.write(entry, replace(page, nodes=tuple(node.id for node in ours)))
+
     async def _made(self, entry: Entry, page: Page, runtime: Runtime) -> Made:
         ours = await self._ours(entry, page, runtime)
         control = next((node for node in ours if node.role == "control-plane"), None)
         if control is None:
             raise ClusterError(f"kind made cluster {entry.name!r} without a control plane.", next_step="run it again")
-        if not page.network_before:
-            # From now on it is known by its id, which clusters of ours that come later can ask for.
-            kindfiles.write(entry, replace(page, network_before=await runtime.network(page.network)))
-        own = kindfiles.own_kubeconfig(entry)
-        made = Made(
+        ids = tuple(node.id for node in ours)
+        # The network is known by its id too, from now on, so that clusters of ours that come later can ask for it.
+        network = page.network_before or await runtime.network(page.network)
+        kindfiles.write(entry, replace(page, nodes=ids, network_before=network))
+        return Made(
             context=f"kind-{entry.name}",
-            kubeconfig=own.read_text(),
+            kubeconfig=kindfiles.taken_kubeconfig(entry),
             version=(await runtime.inside(control, "cat", "/kind/version")).strip(),
-            notes={_NODES: " ".join(node.id for node in ours), kindfiles.RUNTIME: runtime.name},
+            notes={_NODES: " ".join(ids), kindfiles.RUNTIME: runtime.name},
         )
-        own.unlink()
-        return made
 
     async def _waited_in_vain(self, entry: Entry, wish: Wish, page: Page) -> TimedOut:
         """kind ends with 0 then; which nodes were not Ready it does not say."""
@@ -247,13 +252,16 @@ class Kind:
     async def _taken_away(self, entry: Entry, page: Page, runtime: Runtime, note: Note, *, settle: bool = True) -> None:
         """Nodes with their volumes, and the network when it came with ours and nobody uses it."""
         clock = self._machine.clock
-        end = clock.elapsed() + (_SETTLING if settle else 0.0)
-        while True:
-            if ours := await self._ours(entry, page, runtime):
+        start = clock.elapsed()
+        while (ours := await self._ours(entry, page, runtime)) or clock.elapsed() < start + _SETTLING * settle:
+            if clock.elapsed() > start + _REMOVING:
+                raise ClusterError(
+                    f"{_names(ours)} cannot be removed.",
+                    next_step=f"see what {runtime.name} says of it, then repeat this",
+                )
+            if ours:
                 note(f"removing {_names(ours)}")
                 await self._removed(runtime, ours)
-            elif clock.elapsed() >= end:
-                break
             await clock.sleep(_PACE)
         network = await runtime.network(page.network) if page.network_ours else ""
         if network and page.network_before in ("", network) and await runtime.drop_network(network):
@@ -269,21 +277,20 @@ class Kind:
             await runtime.remove(nodes)
 
     async def _ours(self, entry: Entry, page: Page, runtime: Runtime) -> tuple[Node, ...]:
-        """Of the nodes of that name those that we made: by id once it is complete, by age until then."""
+        """Of the nodes of that name those that we made: by id as soon as there are ids, by age until then."""
         there = await runtime.nodes(entry.name)
-        known = entry.notes.get(_NODES, "").split()
+        known = entry.notes.get(_NODES, "").split() or page.nodes
         if known:
             return tuple(node for node in there if node.id in known)
-        return tuple(node for node in there if node.created >= page.since)
+        return tuple(node for node in there if page.since <= node.created <= page.since + _PULLING)
 
     # kind and its runtime.
 
     async def _program(self, wish: Wish) -> tuple[Path, str]:
         """kind's file and version."""
         environ = self._machine.environ
-        file = (programs.found("kind", environ, wish.bin_dir) if wish.bin_dir else None) or programs.found(
-            "kind", environ
-        )
+        beside = programs.found("kind", environ, wish.bin_dir) if wish.bin_dir else None
+        file = beside or programs.found("kind", environ)
         if file is None:
             raise PrerequisiteMissing(
                 "kind is not installed.", next_step="kubectl ctrl doctor --fix kind, or use --provider kwok"

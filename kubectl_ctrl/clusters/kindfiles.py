@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -30,6 +32,7 @@ class Page:
     runtime: str
     daemon: str = ""  # its id, where it has one
     since: int = 0  # its clock, in whole seconds: what is ours was made after
+    nodes: tuple[str, ...] = ()  # their ids, once kind has made them
     network: str = ""  # the name of the nodes' network
     network_before: str = ""  # its id, where it was there
     network_ours: bool = False  # it was not, or another cluster of ours made it
@@ -40,8 +43,15 @@ class Page:
 def scratch(entry: Entry) -> Path:
     """For files that nobody needs afterwards."""
     folder = entry.folder / "tmp"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _kept(folder):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
+
+
+def emptied(entry: Entry) -> None:
+    """A kubeconfig of before, and a lock on it, would be in kind's way."""
+    with _kept(folder := scratch(entry)):
+        shutil.rmtree(folder)
 
 
 def own_kubeconfig(entry: Entry) -> Path:
@@ -49,14 +59,28 @@ def own_kubeconfig(entry: Entry) -> Path:
     return entry.folder / "tmp" / "kubeconfig"
 
 
+def taken_kubeconfig(entry: Entry) -> str:
+    """What kind wrote, which is then the book's to keep."""
+    with _kept(file := own_kubeconfig(entry)):
+        content = file.read_text()
+        file.unlink()
+        return content
+
+
 def write(entry: Entry, page: Page) -> None:
     draft = scratch(entry) / NAME
-    try:
+    with _kept(draft):
         draft.write_text(json.dumps(asdict(page), indent=2))
         draft.replace(entry.folder / NAME)
+
+
+@contextmanager
+def _kept(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise ClusterError(
-            f"{str(entry.folder / NAME)!r} cannot be written: {error.strerror}.",
+            f"{str(path)!r} cannot be kept: {error.strerror}.",
             next_step="make the folder writable and give its disk room, or set XDG_STATE_HOME to another one",
         ) from error
 
@@ -71,8 +95,9 @@ def page_of(entry: Entry) -> Page | None:
 
 def _read(file: Path) -> Page | None:
     try:
-        return Page(**json.loads(file.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        told = json.loads(file.read_bytes())
+        return Page(**{**told, "nodes": tuple(told["nodes"])})
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
@@ -120,7 +145,8 @@ def config_for(entry: Entry, wish: Wish) -> Path | None:
     roles = ["control-plane", *["worker"] * ((wish.nodes or 1) - 1)]
     file = scratch(entry) / "config.json"  # which is YAML too
     head = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4"}
-    file.write_text(json.dumps({**head, "nodes": [{"role": role} for role in roles]}))
+    with _kept(file):
+        file.write_text(json.dumps({**head, "nodes": [{"role": role} for role in roles]}))
     return file
 
 

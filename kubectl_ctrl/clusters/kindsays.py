@@ -20,13 +20,16 @@ from kubectl_ctrl.exec import Output
 # It says so and ends with 0.
 WAITED_IN_VAIN = "WARNING: Timed out waiting for Ready"
 
+# The step that follows when all nodes are there.
+AFTER_NODES = "writing the configuration"
+
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Its steps, each by how its line begins; what is told of them, and whether its last words in parentheses are too.
 _STEPS = (
     ("Ensuring node image", "node image {}"),
     ("Preparing nodes", "making the nodes"),
     ("Configuring the external load balancer", "configuring the load balancer"),
-    ("Writing configuration", "writing the configuration"),
+    ("Writing configuration", AFTER_NODES),
     ("Starting control-plane", "starting the control plane"),
     ("Installing CNI", "installing the network"),
     ("Installing StorageClass", "installing the storage class"),
@@ -81,7 +84,7 @@ def _unexplained(case: _Case, code: int) -> CtrlError:
     why = f"it was ended by signal {-code}" if code < 0 else _sentence(case.said)
     return ClusterError(
         f"kind {case.what}: {why}.",
-        next_step="run it again with --keep-on-failure, and see `kubectl ctrl cluster logs`",
+        next_step="-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
         output=case.said,
     )
 
@@ -160,7 +163,7 @@ def _kubeadm(match: re.Match[str], case: _Case) -> CtrlError:
     role = "control plane did not start" if match[1] == "init" else "node did not join"
     return ClusterError(
         f"kind {case.what}: its {role} (kubeadm {match[1]} failed).",
-        next_step="run it again with --keep-on-failure, and see `kubectl ctrl cluster logs`; often memory is short",
+        next_step="-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
         output=case.said,
     )
 

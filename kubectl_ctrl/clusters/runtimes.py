@@ -47,6 +47,8 @@ _ORDER = tuple(_SAYS)
 _NERDCTLS = ("nerdctl", "finch", "nerdctl.lima")
 _CHOICES = ("docker", "podman", *_NERDCTLS)
 
+_GOING = re.compile(r"no such container|is already in progress", re.IGNORECASE)
+
 _QUICK = 10.0  # seconds for a question that a daemon answers at once
 _LONG = 120.0
 _FREEZER = Path("/sys/fs/cgroup/freezer")
@@ -122,13 +124,15 @@ class Runtime:
             await self._ask("start", *stopped)
 
     async def remove(self, nodes: Sequence[Node]) -> None:
-        """These containers with their volumes; those that are gone already are no error."""
+        """These containers with their volumes; those that are gone, or just going, are no error."""
         ids = [node.id for node in nodes]
         if self.name in _NERDCTLS:
             # It restarts what it kills, unless told not to.
             await self._run("update", "--restart=no", *ids)
             await self._run("stop", *ids)
-        await self._ask("rm", "-f", "-v", *ids)
+        output = await self._run("rm", "-f", "-v", *ids)
+        if output.code != 0 and not _GOING.search(output.stderr):
+            raise self._failure(output.stderr, ("rm",))
         if self.name == "podman":
             # kind makes them by name there, so they are not taken for parts of their container.
             for name in [volume for node in nodes for volume in node.volumes]:

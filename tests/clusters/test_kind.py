@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kubectl_ctrl.clock import rfc3339
 from kubectl_ctrl.clusters import runtimes
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.clusters.kind import Kind
@@ -181,6 +183,11 @@ def test_f58_with_a_daemon_that_is_down(there: Programs) -> None:
     assert found.next_step == "start docker, set DOCKER_HOST to where it listens, or use --provider kwok"
 
 
+def test_f58_with_a_docker_that_talks_nonsense(there: Programs) -> None:
+    there.says("docker.info", "WARNING: No blkio throttle support\n")
+    assert fitness(there).startswith("no: docker does not answer: what it says is no JSON (")
+
+
 def test_docker_that_is_podman_is_podman(tmp_path: Path) -> None:
     there = programs(tmp_path / "machine", ["kind", "docker", "podman"])
     there.says("docker.version", "podman version 5.2.1\n")
@@ -231,6 +238,58 @@ def test_somebody_who_is_quicker_keeps_the_name(there: Programs) -> None:
     assert there.nodes() == ["ours1"]
 
 
+def test_one_made_by_hand_after_we_were_killed_is_not_ours(there: Programs) -> None:
+    """kind had made its node, failed, and taken it away; then somebody made a cluster of that name."""
+    there.says("create.hangs", "")
+    entry, kind = there.entry(), there.kind()
+
+    async def killed() -> None:
+        making = asyncio.create_task(kind.create(entry, Wish(keep_on_failure=True), quiet))
+        while not _notes_nodes(entry):  # noqa: ASYNC110 - another process makes them
+            await asyncio.sleep(0)
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
+
+    asyncio.run(killed())
+    (there.home / "nodes" / "ctrl" / "ours1").unlink()
+    there.node("theirs", created="2026-11-22T00:10:00Z")
+    assert life(kind, entry) is Life.ABSENT
+    delete(kind, entry)
+    assert there.nodes() == ["theirs"]
+
+
+def _notes_nodes(entry: Entry) -> bool:
+    page = entry.folder / "kind.json"
+    return page.exists() and bool(json.loads(page.read_text())["nodes"])
+
+
+def test_one_made_long_after_we_were_killed_is_not_ours(there: Programs) -> None:
+    there.says("create.hangs", "")
+    (there.home / "create.says").unlink()
+    entry, kind = there.entry(), there.kind()
+
+    async def killed() -> None:
+        making = asyncio.create_task(kind.create(entry, Wish(keep_on_failure=True), quiet))
+        while not (there.home / "hanging").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0)
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
+
+    asyncio.run(killed())
+    (there.home / "nodes" / "ctrl" / "ours1").unlink()
+    there.node("theirs", created="2026-11-22T10:10:00Z")
+    delete(kind, entry)
+    assert there.nodes() == ["theirs"]
+
+
+def test_a_container_that_goes_by_itself_is_no_error(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    there.says("rm.says", "Error response from daemon: removal of container ours1 is already in progress\n")
+    delete(kind, entry)
+    assert there.nodes() == []
+
+
 def test_a_name_that_any_container_has_is_taken(there: Programs) -> None:
     (there.home / "others").mkdir()
     there.says("others/x1", node("x1", "ctrl-control-plane"))
@@ -258,6 +317,12 @@ def test_the_runtime_that_made_it_is_asked_whatever_the_environment_says_now(tmp
     delete(now, entry)
     assert there.nodes() == []
     assert there.calls("podman") == []
+
+
+def test_a_cluster_of_the_usual_daemon_is_not_looked_for_in_another_one(there: Programs) -> None:
+    entry = ready(there, there.kind())
+    assert life(there.kind(DOCKER_HOST="unix:///second.sock", DOCKER_CONTEXT="far"), entry) is Life.RUNNING
+    assert not {"DOCKER_HOST", "DOCKER_CONTEXT"} & set(there.environment("docker"))
 
 
 def test_another_daemon_is_not_asked_to_forget_a_cluster_that_it_never_had(there: Programs) -> None:
@@ -395,7 +460,7 @@ def test_podmans_volumes_are_removed_by_name(tmp_path: Path) -> None:
     there = programs(tmp_path / "machine", ["kind", "podman"])
     kind = there.kind(KIND_EXPERIMENTAL_PROVIDER="podman")
     # Its clock is ours, and the stand-in's node was made long ago.
-    there.says("create.makes", node("ours1", "ctrl-control-plane", created="2999-01-01T00:00:00Z"))
+    there.says("create.makes", node("ours1", "ctrl-control-plane", created=rfc3339(time.time() + 5)))
     entry = ready(there, kind)
     delete(kind, entry)
     assert there.calls("podman", "volume") == ["podman <volume> <rm> <--force> <volume-of-ours1>"]

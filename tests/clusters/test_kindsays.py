@@ -116,13 +116,13 @@ ROWS = (
         "kubeadm",
         ClusterError,
         "kind could not make cluster 'ctrl': its control plane did not start (kubeadm init failed).",
-        "run it again with --keep-on-failure, and see `kubectl ctrl cluster logs`; often memory is short",
+        "-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
     ),
     Row(
         "locked",
         ClusterError,
         "kind could not make cluster 'ctrl': failed to lock config file: open /home/u/kubeconfig.lock: file exists.",
-        "run it again with --keep-on-failure, and see `kubectl ctrl cluster logs`",
+        "-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
     ),
     Row(
         "stopped-load",
