@@ -149,7 +149,7 @@ def _killed_after(started: Started, seconds: float) -> None:
 
 def test_two_at_once_make_one(user: User) -> None:
     first = user.ctrl.started("up", *_EVERYTHING)
-    first.line("cluster ctrl")
+    first.line("kwok v")
     second = user.ctrl.started("up", *_EVERYTHING)
     second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'")
     assert (first.wait(deadline=60), second.wait(deadline=60)) == (0, 0)

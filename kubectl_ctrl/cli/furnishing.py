@@ -9,8 +9,8 @@ from kubectl_ctrl.cli.installing import Manner, put
 from kubectl_ctrl.cli.progress import Step
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.options import WriteOptions
-from kubectl_ctrl.errors import AlreadyExists, CallSite, ControllerError, NotServed
+from kubectl_ctrl.client.options import PatchKind, WriteOptions
+from kubectl_ctrl.errors import CallSite, Conflict, ControllerError, NotFound, NotServed
 from kubectl_ctrl.install import putting
 from kubectl_ctrl.install.kinds import shown
 from kubectl_ctrl.install.needs import needs
@@ -45,16 +45,32 @@ async def exemplify(client: Client, sourced: Sequence[Sourced], namespace: str, 
     for one in sourced:
         for obj in _example(one):
             ref = await _ref(client, obj, namespace)
-            try:
-                await client.create(ref.resource, _placed(obj, ref), WriteOptions(manager=_MANAGER))
-                made += 1
-                step.note(f"{shown(ref)} created")
-            except AlreadyExists:
-                found += 1
-                step.note(f"{shown(ref)} is there already")
+            created = await _created(client, ref, obj)
+            made, found = made + created, found + (not created)
+            step.note(f"{shown(ref)} {'created' if created else 'is there already'}")
     parts = [counted(made, "object") + " created"] if made or not found else []
     parts += [f"{found} there already"] if found else []
     step.text = f"example of {_names(sourced)}: {', '.join(parts)}"
+
+
+async def _created(client: Client, ref: ObjectRef, obj: Obj) -> bool:
+    """Whether it was not there, and is now.
+
+    By an apply, which takes no field from anybody who is quicker than us: an API server holds each POST back for two
+    seconds where the type is new, for the sake of other API servers beside it.
+    """
+    try:
+        await client.get(ref)
+    except NotFound:
+        pass
+    else:
+        return False
+    body = {**obj, "metadata": {**obj["metadata"], **({"namespace": ref.namespace} if ref.namespace else {})}}
+    try:
+        await client.patch(ref, body, PatchKind.APPLY, WriteOptions(manager=_MANAGER))
+    except Conflict:
+        return False
+    return True
 
 
 def _example(sourced: Sourced) -> tuple[Obj, ...]:
@@ -78,11 +94,6 @@ async def _ref(client: Client, obj: Obj, namespace: str) -> ObjectRef:
             next_step="put its CRD beside the code as crd.yaml, or leave out --example",
         )
     return api.resource.ref(name_of(obj), namespace_of(obj) or namespace)
-
-
-def _placed(obj: Obj, ref: ObjectRef) -> Obj:
-    place = {"namespace": ref.namespace} if ref.namespace else {}
-    return {**obj, "metadata": {**obj["metadata"], **place}}
 
 
 def _names(sourced: Sequence[Sourced]) -> str:

@@ -24,8 +24,6 @@ FORMS = ("auto", "plain", "json", "none")
 # Where the seconds stand, on a terminal that is wide enough.
 _COLUMNS = 76
 _PACE = 0.1
-# What takes long enough for a reader of a log to wonder.
-_LONG = ("cluster", "load")
 
 
 class Step:
@@ -171,15 +169,14 @@ class _Objects:
 
 
 class _Plain:
-    """A line when a step is over, with its seconds; one before it when it takes long."""
+    """A line when a step is over, with its seconds."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._unicode = _takes_unicode(app)
 
     def began(self, step: Step) -> None:
-        if step.name in _LONG:
-            self.say(f" {'…' if self._unicode else '..'} {step.text}")
+        pass
 
     def noted(self, step: Step, line: str) -> None:
         pass

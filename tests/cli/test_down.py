@@ -46,7 +46,7 @@ def told(capsys: Captured) -> list[str]:
 def test_whatever_its_page_says_nothing_is_left(book: Book, capsys: Captured, phase: Phase) -> None:
     add(book, "ctrl", phase)
     assert cli.main(["down"]) == 0
-    assert [line.split()[1] for line in told(capsys)] == ["no", "cluster", "cluster", "its", "files"]
+    assert [line.split()[1] for line in told(capsys)] == ["no", "cluster", "its", "files"]
     assert not list(book.folder.iterdir())
 
 
