@@ -143,6 +143,7 @@ def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: Entry, w
     one = started(app, entry, "./mine.py")
     assert one.command[:4] == ("kubectl", "ctrl", "run", str(path))
     assert one.log.name == "mine.log"
+    until_listed(entry)  # or it would not be ended
 
 
 def test_variables_that_would_end_it_or_lead_it_elsewhere_are_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
