@@ -105,7 +105,8 @@ async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
     life = await provider.life(entry) if provider else Life.RUNNING
     if life in (Life.ABSENT, Life.PARTIAL):
         state = "is gone, and files of it are left" if life is Life.ABSENT else "has lost parts of it"
-        return _cluster(bench, entry.name, f"{head} {state}")
+        used = f"; {entry.used['file']} still has it, by --use" if entry.used.get("file") else ""
+        return _cluster(bench, entry.name, f"{head} {state}{used}")
     if life is Life.STOPPED:
         command = f"kubectl ctrl {ours.up(entry.name)}"
         return Leftover(check="clusters", text=f"{head} is stopped; this starts it again", command=command)

@@ -17,6 +17,7 @@ from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.upkeep import too_open
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.model.diagnosis import Diagnosis, Outcome, Repair, worst
+from kubectl_ctrl.render.text import escaped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ async def _on_cluster(bench: Bench) -> Sequence[Leftover]:
         why = error.message
     except TimeoutError:
         why = f"it did not answer within {PATIENCE:g} s."
-    bench.app.narrate(f"What is left on a cluster is not known: {why}")
+    bench.app.narrate(escaped(bench.app.hide(f"What is left on a cluster is not known: {why}")))
     return ()
 
 

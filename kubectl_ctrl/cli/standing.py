@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.checks import Bench, Reached, fail, info, ok, split
+from kubectl_ctrl.cli.pointed import gone_cluster
 from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.clusters.book import Phase
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.model.diagnosis import Line
 
@@ -35,8 +37,8 @@ def _unreached(error: CtrlError) -> Line:
 
 
 def _means_nothing(bench: Bench) -> bool:
-    """Whether neither flags nor files name a cluster at all, rather than a wrong one."""
-    if any(bench.given[name] for name in _POINTERS):
+    """Whether neither flags nor files name a cluster at all, rather than a wrong one, or one that is gone."""
+    if any(bench.given[name] for name in _POINTERS) or gone_cluster(bench.app, bench.given):
         return False
     try:
         merged = kubefiles.read(bench.given["kubeconfig"], bench.app.environ, bench.app.home)
@@ -47,6 +49,9 @@ def _means_nothing(bench: Bench) -> bool:
 
 async def _nothing(bench: Bench) -> Line:
     text = "no cluster is meant: there is no current-context"
+    if made := [entry.name for entry in bench.app.book.entries() if entry.phase is Phase.READY]:
+        command = f'eval "$(kubectl ctrl cluster env {made[0]})"'
+        return info("context", f"{text}, and there are several of ours: {', '.join(made)}", command=command)
     if any(one.usable for one in (await bench.fitness()).values()):
         return info("context", text, command="kubectl ctrl up")
     return info("context", text, advice="point KUBECONFIG to a kubeconfig, or set a current-context in it")

@@ -10,6 +10,7 @@ import pytest
 
 from kubectl_ctrl.cli import bundled, needed, standing
 from kubectl_ctrl.cli.checks import met
+from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.install.needs import needs
 from kubectl_ctrl.install.parts import read_parts
@@ -65,7 +66,8 @@ def test_what_keeps_us_from_it_is_a_failure_with_code_3(tmp_path: Path) -> None:
     laid_out(play, tmp_path)
 
 
-def test_no_cluster_at_all_is_no_failure(tmp_path: Path) -> None:
+def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
 
     async def play(at: Layout) -> None:
@@ -78,6 +80,26 @@ def test_no_cluster_at_all_is_no_failure(tmp_path: Path) -> None:
         assert "KUBECONFIG" in line.advice
 
     laid_out(play, tmp_path)
+
+    async def several(at: Layout) -> None:
+        at.reachable = ConfigError("No cluster is configured.")
+        for name in ("one", "two"):
+            place = at.app.book.place(name)
+            at.app.book.write(Entry(name=name, provider="toy", phase=Phase.READY, began=1.0, folder=place))
+        (line,) = await at.see(standing.context)
+        assert line.text.endswith("there are several of ours: one, two")
+        assert line.command == 'eval "$(kubectl ctrl cluster env one)"'
+
+    laid_out(several, tmp_path)
+
+    async def gone(at: Layout) -> None:
+        lost = at.app.book.place("lost") / "kubeconfig"
+        at.app.environ = {**at.app.environ, "KUBECONFIG": str(lost)}
+        at.reachable = ConfigError("Cluster 'lost' is not there any more.")
+        (line,) = await at.see(standing.context)
+        assert (line.code, line.text) == (3, "Cluster 'lost' is not there any more")
+
+    laid_out(gone, tmp_path)
 
     async def wrong(at: Layout) -> None:
         at.reachable = ConfigError("The context 'prod' does not exist.")

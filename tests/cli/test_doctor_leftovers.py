@@ -89,6 +89,16 @@ def test_a_cluster_that_is_not_all_there(
     laid_out(play, tmp_path)
 
 
+def test_a_kubeconfig_that_still_has_a_cluster_that_is_gone_is_named(tmp_path: Path, book: Book) -> None:
+    book.write(replace(page(book, "a"), used={"file": "/home/me/.kube/config"}))
+
+    async def play(at: Layout) -> None:
+        (line,) = await at.see(leftovers.machine)
+        assert line.text.endswith("files of it are left; /home/me/.kube/config still has it, by --use")
+
+    laid_out(play, tmp_path)
+
+
 def test_a_cluster_that_a_process_is_changing_is_none(tmp_path: Path, book: Book) -> None:
     page(book, "a", Phase.CREATING)
 

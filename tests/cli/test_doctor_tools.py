@@ -101,7 +101,7 @@ def test_a_kubectl_that_does_not_work_is_a_failure(tmp_path: Path, script: str) 
         ("main", "v1.36.0", "info"),
     ],
 )
-def test_one_minor_version_either_way_fits(tmp_path: Path, ours: str, theirs: str, mark: str) -> None:
+def test_m39_one_minor_version_either_way_fits(tmp_path: Path, ours: str, theirs: str, mark: str) -> None:
     kubectl(tmp_path / "bin", ours)
 
     async def play(at: Layout) -> None:
