@@ -5,21 +5,23 @@ Gaps: nothing runs in their nodes, they know one cluster's words at a time, and 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.kind import Kind
-from kubectl_ctrl.clusters.provider import Machine
+from kubectl_ctrl.clusters.provider import Machine, Made, Wish
 
 SAID = Path(__file__).parent / "kindsaid"
 BEGAN = "2026-11-22T00:06:48.988511493Z"  # by the clock of the stand-in's daemon
 DURING = "2026-11-22T00:06:59.200637197Z"
 LONG_AGO = "2026-11-20T10:00:00.5Z"
+READY = {"nodes": "ours1", "runtime": "docker"}  # what the book notes of a cluster that was made
 
 # Every program first writes down its words and its environment.
 _HEAD = """#!/bin/sh
@@ -189,3 +191,20 @@ def programs(home: Path, names: Sequence[str] = ("kind", "docker")) -> Programs:
     made.says("images", "example/node:v1.36.3\nexample/app:1\n")
     made.kind_says("made", 0)
     return made
+
+
+def quiet(line: str) -> None:
+    pass
+
+
+def create(kind: Kind, entry: Entry, **wish: object) -> Made:
+    return asyncio.run(kind.create(entry, Wish(**wish), quiet))  # type: ignore[arg-type]
+
+
+def ready(there: Programs, kind: Kind, name: str = "ctrl") -> Entry:
+    """A cluster that was made to its end."""
+    entry = there.entry(name)
+    made = create(kind, entry)
+    entry = replace(entry, phase=Phase.READY, notes=made.notes, context=made.context)
+    there.book.write(entry)
+    return entry
