@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,11 +57,11 @@ class Background:
         return f"{self.controller} runs in the background (process {self.pid})"
 
 
-def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced, extra: Sequence[str] = ()) -> Background:
+def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced) -> Background:
     """Have it run there; one that was started before, and has not come so far that its lock shows it, is that one."""
     name = sourced.spec.name
     log = pages.log_of(entry, name)
-    where = (f"--context={entry.context}", f"--namespace={resolved.namespace}", *extra)
+    where = (f"--context={entry.context}", f"--namespace={resolved.namespace}")
     words = ("run", pages.whole(sourced.word), f"--kubeconfig={entry.kubeconfig}", *where)
     pids = starting(entry, name)
     said = 0
@@ -146,8 +146,8 @@ def _runner(app: App, one: Background) -> Runner | None:
 
 def _waits(app: App, one: Background, run: str, now: float) -> str:
     """What is still to come before that run works, as it tells; "" for nothing."""
-    if _records_elsewhere(app, one):
-        return ""
+    if app.environ.get("KUBECTL_CTRL_RECORD", "auto") != "auto":
+        return ""  # it records elsewhere, or not at all
     unheard = "it waits for its caches"
     try:
         with recordings.opened(recordings.path(app), now) as recording:
@@ -158,11 +158,6 @@ def _waits(app: App, one: Background, run: str, now: float) -> str:
     if state is not None and state.synced:
         return ""
     return state.message or unheard if state is not None else unheard
-
-
-def _records_elsewhere(app: App, one: Background) -> bool:
-    given = [word.partition("=")[2] for word in one.command if word.startswith("--record=")]
-    return (given or [app.environ.get("KUBECTL_CTRL_RECORD", "auto")])[-1] != "auto"
 
 
 def _code(one: Background) -> int | None:
