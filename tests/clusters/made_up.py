@@ -1,0 +1,74 @@
+"""A provider whose clusters are files, and which fails where a test wants it to: for what is above all providers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish
+from kubectl_ctrl.errors import ClusterError
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: made-up
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: made-up, context: {cluster: c, user: u}}]
+users: [{name: u, user: {token: t}}]
+"""
+
+
+@dataclass(kw_only=True)
+class MadeUp:
+    """What it did is in `did`; a word in `fails` makes that method fail, one in `hangs` makes it wait for ever."""
+
+    name: str = "made-up"
+    fitting: Fitness = field(default_factory=lambda: Fitness(usable=True, text="made-up v1"))
+    owner: str = ""
+    now: Life = Life.RUNNING
+    did: list[str] = field(default_factory=list)
+    fails: set[str] = field(default_factory=set)
+    hangs: set[str] = field(default_factory=set)
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def fitness(self, wish: Wish) -> Fitness:
+        return self.fitting
+
+    async def foreign(self, name: str) -> str:
+        return self.owner
+
+    async def life(self, entry: Entry) -> Life:
+        return self.now
+
+    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
+        await self._do("create")
+        return Made(context="made-up", kubeconfig=KUBECONFIG, version="", notes={"made": "up"})
+
+    async def start(self, entry: Entry, note: Note) -> None:
+        await self._do("start")
+
+    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+        await self._do("load")
+
+    async def logs(self, entry: Entry, folder: Path) -> None:
+        await self._do("logs")
+
+    async def delete(self, entry: Entry, note: Note) -> None:
+        await self._do(f"delete {entry.phase}")
+
+    async def _do(self, what: str) -> None:
+        self.did.append(what)
+        word = what.partition(" ")[0]
+        if word in self.hangs:
+            self.reached.set()
+            await asyncio.Event().wait()
+        if word in self.fails:
+            raise ClusterError(f"The {what} failed.", next_step="try it again", output="all that it said")
+
+
+def machine(folder: Path) -> Machine:
+    return Machine(clock=SystemClock(), environ={"HOME": str(folder)}, cache=folder / "cache")

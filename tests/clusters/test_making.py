@@ -1,0 +1,194 @@
+"""Making and taking away above any provider: what the book says before and after, and what a failure leaves.
+
+That it all holds with clusters that answer is for e2e/contract_clusters.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.making import raised, removed
+from kubectl_ctrl.clusters.provider import Life, Wish
+from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
+from tests.clusters.made_up import KUBECONFIG, MadeUp, machine
+
+HURRIED = Wish(wait=0.01)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Book:
+    return Book(tmp_path / "clusters")
+
+
+def written(book: Book, phase: Phase) -> Entry:
+    entry = Entry(name="one", provider="made-up", phase=phase, began=1.0, folder=book.place("one"))
+    entry = replace(entry, context="made-up", used={"file": "mine"})
+    book.write(entry)
+    book.write_kubeconfig(entry, KUBECONFIG)
+    return entry
+
+
+def up(book: Book, provider: MadeUp, wish: Wish = HURRIED) -> tuple[CtrlError, list[str]]:
+    """Nothing of it answers, so it ends with an error; and the notes."""
+    notes: list[str] = []
+    making = raised(book, provider, "one", wish, machine=machine(book.folder.parent), note=notes.append)
+    with pytest.raises(CtrlError) as caught:
+        asyncio.run(making)
+    return caught.value, notes
+
+
+def down(book: Book, provider: MadeUp) -> bool:
+    everything = {"made-up": provider}
+    return asyncio.run(removed(book, everything, "one", machine=machine(book.folder.parent), note=lambda line: None))
+
+
+def test_the_page_is_there_before_anything_is_made(book: Book) -> None:
+    class Looking(MadeUp):
+        async def _do(self, what: str) -> None:
+            found = book.find("one")
+            self.did.append(f"{what}, {found.phase if found else None}")
+
+    provider = Looking()
+    error, _ = up(book, provider)
+    assert isinstance(error, TimedOut)
+    assert provider.did == ["create, creating", "delete creating, creating"]
+    assert list(book.folder.iterdir()) == []
+
+
+def test_a_failure_leaves_nothing_and_keeps_what_the_program_said(book: Book) -> None:
+    provider = MadeUp(fails={"create"})
+    error, _ = up(book, provider)
+    assert isinstance(error, ClusterError)
+    assert (error.message, error.next_step, error.output) == (
+        "The create failed.",
+        "try it again",
+        "all that it said",
+    )
+    assert provider.did == ["create", "delete creating"]
+    assert book.entries() == ()
+
+
+def test_a_failure_that_cannot_be_cleared_away_says_both_and_is_found_again(book: Book) -> None:
+    provider = MadeUp(fails={"create", "delete"})
+    error, _ = up(book, provider)
+    assert error.message == "The create failed."
+    assert error.tried == "to take it away again: The delete creating failed."
+    assert error.next_step == "take away what is left of it: kubectl ctrl down one"
+    assert [entry.phase for entry in book.entries()] == [Phase.CREATING]
+    provider.fails = set()
+    assert down(book, provider)
+
+
+def test_what_is_to_be_kept_stays_and_the_error_says_where(book: Book) -> None:
+    provider = MadeUp(fails={"create"})
+    error, _ = up(book, provider, Wish(keep_on_failure=True))
+    assert provider.did == ["create"]
+    assert str(book.place("one")) in error.next_step
+    assert "kubectl ctrl down one" in error.next_step
+    assert [entry.phase for entry in book.entries()] == [Phase.CREATING]
+
+
+def test_one_that_is_cancelled_leaves_nothing(book: Book) -> None:
+    provider = MadeUp(hangs={"create"})
+
+    async def main() -> None:
+        provider.reached = asyncio.Event()
+        making = raised(book, provider, "one", HURRIED, machine=machine(book.folder.parent), note=lambda line: None)
+        task = asyncio.create_task(making)
+        await provider.reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert provider.did == ["create", "delete creating"]
+    assert book.entries() == ()
+
+
+@pytest.mark.parametrize(("phase", "text"), [(Phase.CREATING, "not made to the end"), (Phase.DELETING, "not taken")])
+def test_what_was_not_finished_is_taken_away_and_made_anew(book: Book, phase: Phase, text: str) -> None:
+    written(book, phase)
+    provider = MadeUp()
+    _, notes = up(book, provider)
+    assert provider.did == ["delete deleting", "create", "delete creating"]
+    assert text in notes[0]
+
+
+@pytest.mark.parametrize(("life", "text"), [(Life.ABSENT, "is gone"), (Life.PARTIAL, "is incomplete")])
+def test_what_is_not_whole_is_made_anew_with_its_changes_to_the_kubeconfig_known(
+    book: Book, life: Life, text: str
+) -> None:
+    written(book, Phase.READY)
+    provider = MadeUp(now=life, fails={"create"})
+    _, notes = up(book, provider, Wish(keep_on_failure=True))
+    assert provider.did == ["delete deleting", "create"]
+    assert text in notes[0]
+    assert [(entry.phase, entry.used) for entry in book.entries()] == [(Phase.CREATING, {"file": "mine"})]
+
+
+def test_one_that_is_stopped_is_started_and_never_made_anew(book: Book) -> None:
+    before = written(book, Phase.READY)
+    provider = MadeUp(now=Life.STOPPED, fails={"start"})
+    error, _ = up(book, provider)
+    assert (provider.did, error.message) == (["start"], "The start failed.")
+    assert book.entries() == (before,)
+
+
+def test_one_that_runs_and_does_not_answer_stays_and_is_told(book: Book) -> None:
+    before = written(book, Phase.READY)
+    provider = MadeUp()
+    error, _ = up(book, provider)
+    assert isinstance(error, TimedOut)
+    assert "Cluster 'one' is not ready after 0.01 s: " in error.message
+    assert "cluster logs one" in error.next_step
+    assert (provider.did, book.entries()) == ([], (before,))
+
+
+def test_a_name_that_is_somebody_elses_is_refused_before_anything_is_written(book: Book) -> None:
+    provider = MadeUp(owner="a cluster of that name is there, made by somebody else")
+    error, _ = up(book, provider)
+    assert isinstance(error, Refused)
+    assert provider.did == []
+    assert not book.place("one").exists()
+
+
+def test_one_of_another_provider_is_refused(book: Book) -> None:
+    written(book, Phase.READY)
+    error, _ = up(book, MadeUp(name="other"))
+    assert isinstance(error, Refused)
+    assert "made with made-up, not other" in error.message
+
+
+def test_a_page_that_cannot_be_read_stops_both(book: Book) -> None:
+    written(book, Phase.READY)
+    (book.place("one") / "cluster.json").write_text("{")
+    provider = MadeUp()
+    error, _ = up(book, provider)
+    assert "cannot be read" in error.message
+    with pytest.raises(ClusterError, match="cannot be read"):
+        down(book, provider)
+    assert provider.did == []
+
+
+def test_it_is_marked_before_it_is_taken_away_and_stays_marked_where_that_fails(book: Book) -> None:
+    written(book, Phase.READY)
+    provider = MadeUp(fails={"delete"})
+    with pytest.raises(ClusterError, match="The delete deleting failed"):
+        down(book, provider)
+    assert [entry.phase for entry in book.entries()] == [Phase.DELETING]
+    provider.fails = set()
+    assert down(book, provider)
+
+
+def test_nothing_is_taken_away_that_is_not_in_the_book(book: Book) -> None:
+    provider = MadeUp()
+    assert not down(book, provider)
+    assert provider.did == []
+    book.place("one").mkdir(parents=True)  # a kill before the first page
+    assert down(book, provider)
+    assert provider.did == []

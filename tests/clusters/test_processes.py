@@ -1,0 +1,86 @@
+"""The processes of a folder, with real ones: found by what started them alone, and ended with what they started."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters import processes
+
+SLEEP = Path("/bin/sleep")
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    every: list[subprocess.Popen[bytes]] = []
+    yield every
+    for process in every:
+        process.kill()
+        process.wait()
+
+
+def linked(folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / name
+    link.symlink_to(SLEEP)
+    return link
+
+
+def found(folder: Path) -> dict[int, str]:
+    return {process.pid: process.program for process in asyncio.run(processes.running(folder))}
+
+
+def test_they_are_found_by_the_path_that_started_them(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    mine, near = tmp_path / "with blanks" / "one", tmp_path / "with blanks" / "one2"
+    program = linked(mine / "bin", "etcd")
+    inside = subprocess.Popen([program, "1000"])
+    beside = subprocess.Popen([linked(near, "etcd"), "1000"])
+    editor = subprocess.Popen([SLEEP, "1000"], env={"FILE": str(program)}, cwd=mine)
+    started += [inside, beside, editor]
+    assert found(mine) == {inside.pid: "etcd"}
+    asyncio.run(processes.ended(mine, SystemClock()))
+    assert inside.wait(timeout=10) == -9
+    assert (beside.poll(), editor.poll()) == (None, None)
+    assert found(mine) == {}
+
+
+def test_a_folder_counts_by_every_path_to_it(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    linked(tmp_path / "real", "etcd")
+    (tmp_path / "way").symlink_to(tmp_path / "real")
+    through = subprocess.Popen([tmp_path / "way" / "etcd", "1000"])
+    direct = subprocess.Popen([tmp_path / "real" / "etcd", "1000"])
+    started += [through, direct]
+    assert found(tmp_path / "way") == {through.pid: "etcd", direct.pid: "etcd"}
+
+
+def test_one_that_leads_a_group_goes_with_its_helpers(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    shell = tmp_path / "bin" / "kind"
+    shell.parent.mkdir()
+    shell.symlink_to("/bin/sh")
+    code = "sleep 1000 & echo $!; wait"
+    leader = subprocess.Popen([shell, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    started.append(leader)
+    assert leader.stdout
+    helper = int(leader.stdout.readline())
+    asyncio.run(processes.ended(tmp_path, SystemClock()))
+    leader.stdout.read()  # ends when nobody has it open any more
+    leader.stdout.close()
+    assert leader.wait(timeout=10) == -9
+    assert helper not in processes.called_with("sleep", "1000")
+
+
+def test_without_proc_they_are_found_through_ps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
+) -> None:
+    if not Path("/bin/ps").exists():
+        pytest.skip("There is no ps here.")
+    program = linked(tmp_path / "with blanks", "kube-apiserver")
+    process = subprocess.Popen([program, "1000"])
+    started.append(process)
+    monkeypatch.setattr(processes, "PROC", tmp_path / "none")
+    assert found(tmp_path / "with blanks") == {process.pid: "kube-apiserver"}
