@@ -25,7 +25,7 @@ from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.processes import called_with
 from kubectl_ctrl.clusters.provider import Life
 from kubectl_ctrl.controllers import BUNDLED
-from kubectl_ctrl.errors import ClusterError, CtrlError, Forbidden, NotFound, UsageError
+from kubectl_ctrl.errors import ClusterError, CtrlError, Forbidden, NotFound, TimedOut, UsageError
 from kubectl_ctrl.install.ours import MANAGED_BY, NAME, US
 from kubectl_ctrl.model.diagnosis import Line
 from kubectl_ctrl.model.durations import format_duration
@@ -41,6 +41,8 @@ _WEBHOOKS = tuple(
 _LONG_PAST = 600.0
 # Seconds for a controller to finish what is under way, on a cluster that is gone.
 _DRAIN = 5.0
+# Seconds for a container runtime to say how a cluster stands; less than a check has.
+_ASKING = 3.0
 
 # Takes it away; gives what was done, as a clause.
 Mend = Callable[[], Awaitable[str]]
@@ -101,8 +103,11 @@ async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
         return _cluster(bench, entry.name, f"{head} was not made to the end")
     if entry.phase is Phase.DELETING:
         return _cluster(bench, entry.name, f"{head} was not taken away to the end")
-    provider = bench.providers.get(entry.provider)
-    life = await provider.life(entry) if provider else Life.RUNNING
+    try:
+        life = await _life(bench, entry)
+    except CtrlError as error:
+        text = f"{head}: how it stands is not known: {error.message.rstrip('.')}"
+        return Leftover(check="clusters", text=text, advice=error.next_step)
     if life in (Life.ABSENT, Life.PARTIAL):
         state = "is gone, and files of it are left" if life is Life.ABSENT else "has lost parts of it"
         used = f"; {entry.used['file']} still has it, by --use" if entry.used.get("file") else ""
@@ -111,6 +116,17 @@ async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
         command = f"kubectl ctrl {ours.up(entry.name)}"
         return Leftover(check="clusters", text=f"{head} is stopped; this starts it again", command=command)
     return None
+
+
+async def _life(bench: Bench, entry: Entry) -> Life:
+    provider = bench.providers.get(entry.provider)
+    if provider is None:
+        raise ClusterError(f"This version does not know {entry.provider!r}.", next_step="use the version that made it")
+    try:
+        async with bench.clock.timeout(_ASKING):
+            return await provider.life(entry)
+    except TimeoutError:
+        raise TimedOut(f"What {entry.provider} works with did not answer within {_ASKING:g} s.") from None
 
 
 def _cluster(bench: Bench, name: str, text: str) -> Leftover:

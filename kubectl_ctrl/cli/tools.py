@@ -29,7 +29,7 @@ _SKEW = 1  # minor versions that kubectl may be away from its server, either way
 async def python(bench: Bench) -> Sequence[Line]:
     """Which Python runs us; that it is new enough is what whoever starts us has seen to."""
     how = installation(_CODE, Path(sys.prefix))
-    return (ok("python", f"kubectl-ctrl {VERSION} {how}, with Python {platform.python_version()} ({sys.executable})"),)
+    return (ok("python", f"kubectl-ctrl {VERSION} {how}, with Python {platform.python_version()}"),)
 
 
 def installation(package: Path, prefix: Path) -> str:

@@ -19,6 +19,7 @@ from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Fitness, Life, Made, Note, Wish
+from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.diagnosis import Line
 from kubectl_ctrl.testing.answers import answer
 from kubectl_ctrl.testing.faults import Match
@@ -57,6 +58,8 @@ class Toy:
     def __init__(self, name: str, fitness: Fitness, lives: Mapping[str, Life] | None = None) -> None:
         self.name = name
         self.lives = dict(lives or {})
+        self.silent = False
+        self.error: CtrlError | None = None
         self._fitness = fitness
 
     async def fitness(self, wish: Wish) -> Fitness:
@@ -66,6 +69,10 @@ class Toy:
         return ""
 
     async def life(self, entry: Entry) -> Life:
+        if self.silent:
+            await asyncio.Event().wait()
+        if self.error is not None:
+            raise self.error
         return self.lives.get(entry.name, Life.ABSENT)
 
     async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:

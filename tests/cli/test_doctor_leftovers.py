@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.cli.takeover import ANNOTATION
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.provider import Life
-from kubectl_ctrl.errors import Refused
+from kubectl_ctrl.errors import PrerequisiteMissing, Refused
 from kubectl_ctrl.model.diagnosis import Line, Outcome
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES
 from kubectl_ctrl.testing.answers import answer
@@ -87,6 +87,25 @@ def test_a_cluster_that_is_not_all_there(
         assert line.command == command
 
     laid_out(play, tmp_path)
+
+
+def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, book: Book) -> None:
+    page(book, "a")
+    book.write(replace(page(book, "b"), provider="unheard-of"))
+
+    async def play(at: Layout) -> None:
+        toy = at.providers["toy"]
+        toy.error = PrerequisiteMissing("The box does not answer.", next_step="open it")
+        first, second = await at.see(leftovers.machine)
+        assert first.text == "cluster a (toy): how it stands is not known: The box does not answer"
+        assert (first.mark.value, first.advice) == ("warn", "open it")
+        assert "does not know 'unheard-of'" in second.text
+        toy.silent = True
+        (first, _) = await at.see(leftovers.machine)
+        assert first.text.endswith("What toy works with did not answer within 3 s")
+        assert [one.outcome for one in (await mended(await at.bench())).diagnosis.repairs] == [Outcome.BY_HAND] * 2
+
+    laid_out(play, tmp_path, "--fix", "--yes")
 
 
 def test_a_kubeconfig_that_still_has_a_cluster_that_is_gone_is_named(tmp_path: Path, book: Book) -> None:
