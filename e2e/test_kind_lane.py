@@ -64,7 +64,7 @@ def test_nodes_are_real_ones(kind_kubectl: Kubectl) -> None:
 
 def test_memcached_answers_stats(kind_kubectl: Kubectl) -> None:
     strict = {"runAsNonRoot": True, "runAsUser": 1001, "capabilities": {"drop": ["ALL"]}}
-    command = ["memcached", "-m=64", "-o", "modern", "-v"]
+    command = ["memcached", "-m", "64", "-o", "modern", "-v"]
     kind_kubectl.create(pod("cache", MEMCACHED, command=command, securityContext=strict))
     ready(kind_kubectl, "cache")
 

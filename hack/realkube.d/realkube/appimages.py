@@ -14,17 +14,6 @@ NAMES = {
     "nginx": ("nginx:latest", "nginx:stable"),
 }
 
-# Comes first on PATH. The memcached of that tag takes `-m=64`, which the tutorials write; Debian's newer one reads it
-# as zero megabytes and ends.
-_MEMCACHED = """\
-#!/bin/sh
-for word; do
-    shift
-    case $word in -m=*) set -- "$@" -m "${word#-m=}" ;; *) set -- "$@" "$word" ;; esac
-done
-exec /usr/bin/memcached "$@"
-"""
-
 _NGINX = """\
 user www-data;
 worker_processes 1;
@@ -49,7 +38,6 @@ LABEL = "kubectl-ctrl.recipe"
 def memcached(debian: Path, folder: Path, out: Path, recipe: str) -> None:
     rootfs.cut_out(debian, folder, "/usr/bin/memcached")
     with_shell(debian, folder)
-    rootfs.written(folder / "usr/local/bin/memcached", _MEMCACHED, 0o755)
     furnished(folder, "root:x:0:0:root:/:/bin/sh\nmemcache:x:11211:11211::/:/bin/sh\n")
     # A number, so that kubelet sees that it is not root.
     config = {"Cmd": ["memcached"], "User": "11211", "Labels": {LABEL: recipe}}

@@ -10,7 +10,8 @@ from kubectl_ctrl import Obj, condition_is_true, find_condition, generation_of, 
 CR_LABEL = "memcached_cr"
 
 _IMAGE = "memcached:1.4.36-alpine"
-_COMMAND = ("memcached", "-m=64", "-o", "modern", "-v")
+# The tutorial writes `-m=64`, which its image reads as 64 megabytes, and one of 1.6 as none, and ends.
+_COMMAND = ("memcached", "-m", "64", "-o", "modern", "-v")
 _PORT = 11211  # memcached's own, when it is told none
 
 

@@ -93,6 +93,6 @@ def test_m37_odd_words_in_an_image_stay_data() -> None:
         stage.server.create(memcached(image=odd))
         async with stage.controlled():
             assert stage.container()["image"] == odd
-            assert stage.container()["command"] == ["memcached", "-m=64", "-o", "modern", "-v"]
+            assert stage.container()["command"] == ["memcached", "-m", "64", "-o", "modern", "-v"]
 
     scenario(body)

@@ -40,7 +40,7 @@ def test_the_example_becomes_a_deployment_as_in_the_tutorial() -> None:
             (container,) = found["spec"]["template"]["spec"]["containers"]
             assert container["name"] == "memcached"
             assert container["image"] == "memcached:1.4.36-alpine"
-            assert container["command"] == ["memcached", "-m=64", "-o", "modern", "-v"]
+            assert container["command"] == ["memcached", "-m", "64", "-o", "modern", "-v"]
             assert container["ports"] == [{"name": "memcached", "containerPort": 11211, "protocol": "TCP"}]
             assert container["imagePullPolicy"] == "IfNotPresent"
             assert stage.status("memcached-sample")["nodes"] == stage.pods()
