@@ -35,6 +35,7 @@ _PACE = 0.1
 _PATIENCE = 60.0
 # What a run has not recorded so long after it took its place, it does not record.
 _UNRECORDED = 5.0
+_UNSYNCED = "it waits for its caches"
 # What is to go on in the background must not be ended, or led elsewhere, by a variable that was meant for other calls.
 _UNHEARD = ("once", "timeout", "until", "until-idle", *(flag.long for flag in KUBECTL_FLAGS))
 
@@ -125,8 +126,8 @@ async def settled(
         runner = _runner(app, one)
         if runner is not None and since is None:
             since = clock.elapsed()
-        unrecorded = since is not None and clock.elapsed() - since > _UNRECORDED
-        waits = "it starts" if runner is None else "" if unrecorded else _waits(app, one, runner.run, clock.now())
+        early = since is None or clock.elapsed() - since <= _UNRECORDED
+        waits = "it starts" if runner is None else _waits(app, one, runner.run, clock.now(), early=early)
         if not waits:
             return
         code = _code(one)
@@ -144,20 +145,19 @@ def _runner(app: App, one: Background) -> Runner | None:
     return next((runner for runner in found if runner.pid == one.pid), None)
 
 
-def _waits(app: App, one: Background, run: str, now: float) -> str:
-    """What is still to come before that run works, as it tells; "" for nothing."""
+def _waits(app: App, one: Background, run: str, now: float, *, early: bool) -> str:
+    """What is still to come before that run works, as it tells, "" for nothing; `early`: it may not have begun to."""
     if app.environ.get("KUBECTL_CTRL_RECORD", "auto") != "auto":
         return ""  # it records elsewhere, or not at all
-    unheard = "it waits for its caches"
     try:
         with recordings.opened(recordings.path(app), now) as recording:
             moments = recording.moments(run=run)
     except (NotRecorded, RecordingError):
-        return unheard
-    state = next((moment.state for moment in moments if moment.state.controller == one.controller), None)
-    if state is not None and state.synced:
-        return ""
-    return state.message or unheard if state is not None else unheard
+        moments = ()
+    for moment in moments:
+        if moment.state.controller == one.controller:
+            return "" if moment.state.synced else moment.state.message or _UNSYNCED
+    return _UNSYNCED if early else ""
 
 
 def _code(one: Background) -> int | None:

@@ -17,14 +17,18 @@ import pytest
 from kubectl_ctrl.cli import background, pages
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.background import Background
+from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.pages import Page
 from kubectl_ctrl.cli.pointed import pointed_at
+from kubectl_ctrl.cli.runlock import Runner, only_runner
 from kubectl_ctrl.cli.sources import resolve
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Book, Entry
 from kubectl_ctrl.errors import CtrlError, ProgramFailed, TimedOut
+from kubectl_ctrl.model.attempt import State
 from tests.cli.ours import made
 from tests.cli.own import Write
+from tests.history.made import NOON, RUN, recording
 
 NOBODY = "http://127.0.0.1:1"
 
@@ -182,6 +186,51 @@ def test_a_python_apart_from_its_environment_stays_so() -> None:
 
 def test_a_python_that_leaves_out_the_folder_does_so_again() -> None:
     assert asked("-P") == ([sys.executable, "-P"], {"PYTHONPATH": "/theirs"})
+
+
+# What it tells of itself.
+
+
+@pytest.fixture
+def placed(app: App, entry: Entry) -> Iterator[Background]:
+    """This process has the place of foo, as if it ran in the background."""
+    place = replace(RUN, pid=os.getpid(), holder=identity(RUN.id))
+    runner = Runner(
+        cluster=place.cluster,
+        controller="foo",
+        scope=place.namespace,
+        pid=place.pid,
+        run=place.id,
+        controllers=("foo",),
+        context=entry.context,
+        since=NOON,
+        holder=place.holder,
+    )
+    with only_runner(app.state_dir, runner):
+        yield Background(entry=entry, controller="foo", pid=place.pid, command=())
+
+
+def told(app: App, *, synced: bool, message: str = "") -> None:
+    state = State(controller="foo", at=NOON, leading=True, synced=synced, entries=(), message=message)
+    recording(app.state_dir, state, run=RUN)
+
+
+def test_it_works_once_its_recording_has_its_caches_synced(
+    app: App, placed: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_UNRECORDED", 0.2)  # what it tells counts also after that
+    told(app, synced=False, message="foos is not installed")
+    with pytest.raises(TimedOut, match="foo does not work within 1s: foos is not installed"):
+        settled(app, placed, patience=1.0)
+    told(app, synced=True)
+    assert settled(app, placed) == []
+
+
+def test_without_a_recording_its_place_is_enough(app: App, placed: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_UNRECORDED", 0.5)
+    assert settled(app, placed) == ["foo: it waits for its caches"]
+    off = App(out=sys.stdout, err=sys.stderr, environ={**os.environ, "KUBECTL_CTRL_RECORD": "off"})
+    assert settled(off, placed) == []
 
 
 # Logs.
