@@ -55,17 +55,21 @@ class Kind:
         return f"Kind({runtimes.pointers(self._machine.environ)})"
 
     async def fitness(self, wish: Wish) -> Fitness:
-        missing = await runtimes.lacks(self._machine.environ)
+        # Side by side: a daemon that hangs is waited for once.
+        found, missing = await asyncio.gather(self._fitness(wish), runtimes.lacks(self._machine.environ))
+        return replace(found, missing=missing)
+
+    async def _fitness(self, wish: Wish) -> Fitness:
         try:
-            version = (await self._program(wish))[1]
+            _, version = await self._program(wish)
             runtime = await self._runtime(self._machine.environ)
             daemon = await runtime.daemon()
         except CtrlError as error:
-            return Fitness(usable=False, text=_clause(error), next_step=error.next_step, missing=missing)
+            return Fitness(usable=False, text=_clause(error), next_step=error.next_step)
         lack = runtime.too_old(daemon.version) or await _offline_lack(runtime, wish)
         text = lack or f"kind v{version} with {runtime.name} {daemon.version}"
         next_step = f"name an image that is here with --image (see `{runtime.name} images`), or use --provider kwok"
-        return Fitness(usable=not lack, text=text, next_step=next_step if lack else "", missing=missing)
+        return Fitness(usable=not lack, text=text, next_step=next_step if lack else "")
 
     async def foreign(self, name: str) -> str:
         runtime = await runtimes.detected(self._machine.environ)

@@ -9,6 +9,7 @@ Nodes are known by the ids of their containers, never by name alone: a name can 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -243,12 +244,9 @@ async def detected(environ: Mapping[str, str]) -> Runtime | None:
 
 async def lacks(environ: Mapping[str, str]) -> dict[str, str]:
     """What is wrong with each runtime, by name; nothing for one that could be used."""
-    told = {}
-    for name in ("docker", "podman", "nerdctl"):
-        why = await _lack(name, environ)
-        if why:
-            told[name] = why
-    return told
+    names = ("docker", "podman", "nerdctl")
+    found = await asyncio.gather(*(_lack(name, environ) for name in names))
+    return {name: why for name, why in zip(names, found, strict=True) if why}
 
 
 async def _lack(name: str, environ: Mapping[str, str]) -> str:
