@@ -22,7 +22,7 @@ from typing import TypeVar
 from kubectl_ctrl.clusters import ports, processes, programs
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Machine, Note
-from kubectl_ctrl.errors import ClusterError, CtrlError, ProgramFailed, TimedOut
+from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, TimedOut
 from kubectl_ctrl.exec import run
 
 T = TypeVar("T")
@@ -32,11 +32,13 @@ T = TypeVar("T")
 _NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _PACE = 0.3
 _TAIL = 40  # lines of a log that an error keeps
+_MORE = "-v 1 shows all that it said; --keep-on-failure leaves what was made to look into"
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 # In the order in which they need each other: the first one that ended is to blame.
 _ORDER = ("etcd", "kube-apiserver")
 _FULL = "no space left on device"
 _TAKEN = re.compile(r"listen tcp (\S+): bind: address already in use")
+_FETCHING = re.compile(r'Get "([^"]+)": (.+)', re.DOTALL)
 _REASONS = (
     re.compile(r'^{"level":"(?:fatal|panic)".*"error":"((?:[^"\\]|\\.)*)"', re.MULTILINE),
     re.compile(r'^[EF]\d{4} .*"command failed" err="((?:[^"\\]|\\.)*)"', re.MULTILINE),
@@ -192,6 +194,11 @@ def failed(error: ProgramFailed, name: str) -> CtrlError:
     why = next((str(fields["err"]) for fields in reversed(told) if fields.get("err")), "")
     last = error.stderr.strip().splitlines()[-1:]
     said = why.strip() or "".join(last) or error.outcome
+    if fetching := _FETCHING.match(said):
+        return PrerequisiteMissing(
+            f"kwokctl cannot download {fetching[1]}: {fetching[2]}.",
+            next_step="give a folder with the programs: --bin-dir DIR, or see to the network (HTTPS_PROXY counts)",
+        )
     return _error(f"kwokctl could not do it for cluster {name!r}", said, error.stderr, name)
 
 
@@ -217,4 +224,4 @@ def _error(what: str, said: str, output: str, name: str) -> ClusterError:
             next_step=f"end that program, or have other ports chosen: kubectl ctrl down {name}, then up again",
             output=output,
         )
-    return ClusterError(f"{what}: {said.rstrip('.')}.", next_step="-v shows all that it said", output=output)
+    return ClusterError(f"{what}: {said.rstrip('.')}.", next_step=_MORE, output=output)

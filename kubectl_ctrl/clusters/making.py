@@ -111,6 +111,8 @@ class _Making:
             self.book.write(entry)
             return await self._completed(entry)
         except BaseException as error:
+            if isinstance(error, TimedOut):
+                error.next_step = "--keep-on-failure leaves it to look into; or wait longer: --wait 10m"
             if self.wish.keep_on_failure:
                 _tell_where(error, entry)
             else:
@@ -132,7 +134,8 @@ class _Making:
         try:
             return await answering(entry, self.machine, self.wish.wait, self.note, nodes=nodes)
         except TimedOut as error:
-            error.next_step = f"see why: kubectl ctrl cluster logs {entry.name}; or wait longer: --wait 10m"
+            if entry.phase is Phase.READY:
+                error.next_step = f"see why: kubectl ctrl cluster logs {entry.name}; or wait longer: --wait 10m"
             raise
 
     async def _forgotten(self, entry: Entry, error: BaseException) -> None:

@@ -164,7 +164,6 @@ def test_it_is_not_for_what_only_kind_has(house: House) -> None:
         ("missing", "kwokctl could not do it for cluster 'one': stat /nowhere/etcd: no such file or directory."),
         ("not-a-program", "permission denied."),
         ("other-system", "exec format error."),
-        ("no-network", "proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused."),
         ("bad-option", "json: cannot unmarshal string into Go struct field"),
     ],
 )
@@ -174,6 +173,17 @@ def test_f58_what_kwokctl_complains_of_is_the_error(house: House, situation: str
         house.create(Wish(wait=5.0, bin_dir=house.programs))
     assert message in caught.value.message
     assert caught.value.output == (SAID / situation).read_text()
+
+
+def test_f58_a_download_that_fails_is_a_missing_program(house: House) -> None:
+    house.all_programs(f"/bin/cat {SAID / 'no-network'} >&2; exit 1")
+    with pytest.raises(PrerequisiteMissing) as caught:
+        house.create(Wish(wait=5.0, bin_dir=house.programs))
+    assert caught.value.message == (
+        "kwokctl cannot download https://dl.k8s.io/x/etcd: "
+        "proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused."
+    )
+    assert "--bin-dir" in caught.value.next_step
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def test_the_page_is_there_before_anything_is_made(book: Book) -> None:
     provider = Looking()
     error, _ = up(book, provider)
     assert isinstance(error, TimedOut)
+    assert error.next_step == "--keep-on-failure leaves it to look into; or wait longer: --wait 10m"
     assert provider.did == ["create, creating", "delete creating, creating"]
     assert list(book.folder.iterdir()) == []
 
