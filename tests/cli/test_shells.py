@@ -24,7 +24,7 @@ STUB = f"""\
 for word; do printf '%s\\n' "$word"; done >"${{0%/*}}/ran.new"
 mv "${{0%/*}}/ran.new" "${{0%/*}}/ran"
 """
-DEADLINE = 10.0
+DEADLINE = 30.0
 
 
 @pytest.fixture

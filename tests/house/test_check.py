@@ -166,6 +166,8 @@ def test_program_that_imports_too_much_before_it_answers(tmp_path: Path) -> None
         "`kubectl ctrl version` imports sqlite3.",
         "`completion of ` imports asyncio.",
         "`completion of run ` imports asyncio.",
+        "`completion of run --context ` imports asyncio.",
+        "`completion of trace foo/` imports asyncio.",
     ]
 
 
