@@ -105,13 +105,18 @@ def _text(one: AttemptHint) -> str:
 
 def _objects(scene: _Scene) -> Pairs:
     """TYPE, TYPE/NAME, NAME after TYPE, and the number of an attempt after TYPE/NAME."""
-    if not scene.arguments:
-        kind, slash, prefix = scene.last.partition("/")
-        if slash:
-            return [(f"{kind}/{name}", text) for name, text in _names(scene, kind, prefix)]
+    if not scene.arguments and "/" not in scene.last:
         types = list(_types(scene)) or [(kind, "") for kind in _asked(scene, offering.kinds)]
         return [*types, *(_attempts(scene) if len(scene.last) >= _LEAST_OF_RUN else ())]
-    return _names(scene, scene.arguments[0], scene.last) if len(scene.arguments) == 1 else ()
+    return _of_a_type(scene)
+
+
+def _of_a_type(scene: _Scene) -> Pairs:
+    """TYPE/NAME, and NAME after TYPE."""
+    if scene.arguments:
+        return _names(scene, scene.arguments[0], scene.last) if len(scene.arguments) == 1 else ()
+    kind, slash, prefix = scene.last.partition("/")
+    return [(f"{kind}/{name}", text) for name, text in _names(scene, kind, prefix)] if slash else ()
 
 
 def _looked_at(scene: _Scene) -> Pairs:
@@ -196,6 +201,7 @@ SORTS: dict[str, Callable[[_Scene], Pairs]] = {
     "goals": lambda scene: _objects(replace(scene, arguments=())),
     "kept": _kept,
     "looked at": _looked_at,
+    "names": _of_a_type,
     "numbers": _numbers,
     "objects": _objects,
     "runs": _runs,

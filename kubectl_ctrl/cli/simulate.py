@@ -53,4 +53,5 @@ VERB = Verb(
     ),
     body=later("kubectl_ctrl.cli.simulating:run"),
     completes=_kinds,
+    recalls="names",
 )

@@ -139,6 +139,7 @@ def test_names_are_asked_of_the_cluster_that_is_meant(home: Path, capsys: pytest
     answer(home, "foo.samplecontroller.k8s.io/web", "foo.samplecontroller.k8s.io/wide", "foo.samplecontroller.k8s.io/x")
     assert offered(capsys, "trace", "foo/w") == ["foo/web\t", "foo/wide\t"]
     assert offered(capsys, "trace", "foo", "x") == ["x\t"]
+    assert offered(capsys, "simulate", "foo/x") == ["foo/x\t"]
     assert offered(capsys, "plan", "--context=stage", "-n", "a", "--as=eve", "--as-group=x", "foo/x") == ["foo/x\t"]
     ours(home, "ctrl")
     assert offered(capsys, "explain", "--context", "kind-ctrl", "foo/x") == ["foo/x\t"]
