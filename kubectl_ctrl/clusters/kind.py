@@ -125,16 +125,27 @@ class Kind:
         for image in named:
             if not await runtime.has_image(image):
                 raise kindsays.no_image(image, runtime.name)
-        if named and runtime.name == "docker":
-            await self._loaded(entry, page, "docker-image", named)
-        for image in named if runtime.name != "docker" else ():
-            # kind would ask docker for it, whichever runtime it uses.
-            archive = kindfiles.scratch(entry) / "image.tar"
-            await runtime.save(image, archive)
-            await self._loaded(entry, page, "image-archive", [str(archive)])
-            archive.unlink()
+        if named and not (runtime.name == "docker" and await self._taken(entry, page, named)):
+            for image in named:
+                archive = kindfiles.scratch(entry) / "image.tar"
+                await runtime.save(image, archive)
+                await self._loaded(entry, page, "image-archive", [str(archive)])
+                archive.unlink()
         if archives:
             await self._loaded(entry, page, "image-archive", archives)
+
+    async def _taken(self, entry: Entry, page: Page, images: Sequence[str]) -> bool:
+        """kind asks docker for them, and for nothing else; False where docker has one for this platform alone.
+
+        A node wants all platforms of an image that is for several, and docker pulls one.
+        """
+        try:
+            await self._loaded(entry, page, "docker-image", images)
+        except ClusterError as error:
+            if not kindsays.PLATFORMS_MISSING.search(error.output):
+                raise
+            return False
+        return True
 
     async def _loaded(self, entry: Entry, page: Page, how: str, what: Sequence[str]) -> None:
         argv = ["load", how, "--name", entry.name, "--", *what]

@@ -20,6 +20,8 @@ from kubectl_ctrl.exec import Output
 # It says so and ends with 0.
 WAITED_IN_VAIN = "WARNING: Timed out waiting for Ready"
 
+# A node did not get all that an image for several platforms consists of.
+PLATFORMS_MISSING = re.compile(r"content digest \S+ not found")
 # The step that follows when all nodes are there.
 AFTER_NODES = "writing the configuration"
 
@@ -195,14 +197,6 @@ def _image_missing(match: re.Match[str], case: _Case) -> CtrlError:
     return no_image(match[1], case.runtime)
 
 
-def _half_an_image(match: re.Match[str], case: _Case) -> CtrlError:
-    return ClusterError(
-        f"kind {case.what}: {case.runtime} has the image for one platform only, and the node wants all.",
-        next_step="save it with `docker save --platform linux/amd64 -o image.tar IMAGE`, and load image.tar",
-        output=case.said,
-    )
-
-
 def _gone(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
         f"Cluster {case.cluster!r} has no nodes any more.",
@@ -234,7 +228,6 @@ _KNOWN: tuple[tuple[str, _Explain], ...] = (
     (r"failed to (init|join) node with kubeadm", _kubeadm),
     (r"running kind with rootless provider (requires .*?)(?:, see|$)", _rootless),
     (r'image: "([^"]+)" not present locally', _image_missing),
-    (r"content digest \S+ not found|ctr: failed to ingest", _half_an_image),
     (r"no nodes found for cluster|could not locate any control plane nodes|unknown cluster", _gone),
     (r"Container \S+ is not running|container state improper|can only create exec sessions", _stopped),
 )

@@ -45,6 +45,7 @@ _SAYS = {
     "podman": ("podman version", (1, 8)),
 }
 _ORDER = tuple(_SAYS)
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _NERDCTLS = ("nerdctl", "finch", "nerdctl.lima")
 _CHOICES = ("docker", "podman", *_NERDCTLS)
 
@@ -74,6 +75,7 @@ class Daemon:
     version: str
     id: str = ""
     now: float | None = None  # by its own clock
+    platform: str = ""
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -106,7 +108,13 @@ class Runtime:
         if told.get("ServerErrors") or not told.get("ServerVersion"):
             # finch and old dockers say so with exit code 0.
             raise self._no_answer("; ".join(told.get("ServerErrors") or ["it names no version"]))
-        return Daemon(version=told["ServerVersion"], id=told.get("ID") or "", now=_time(told.get("SystemTime")))
+        machine = str(told.get("Architecture") or "")
+        return Daemon(
+            version=told["ServerVersion"],
+            id=told.get("ID") or "",
+            now=_time(told.get("SystemTime")),
+            platform=f"linux/{_MACHINES.get(machine, machine)}",
+        )
 
     async def nodes(self, cluster: str) -> tuple[Node, ...]:
         """The containers that are labelled as that cluster's, whoever made them, running or not."""
@@ -152,8 +160,9 @@ class Runtime:
         return tuple(line for line in output.stdout.split() if not line.endswith(":<none>"))
 
     async def save(self, image: str, file: Path) -> None:
-        """The image as an archive that a node takes."""
+        """The image, for the daemon's own platform, as an archive that a node takes."""
         form = ["--format", "docker-archive"] if self.name == "podman" else []
+        form += [f"--platform={(await self.daemon()).platform}"] if self.name == "docker" else []
         await self._ask("save", *form, "-o", str(file), "--", image, timeout=600)
 
     async def network(self, name: str) -> str:

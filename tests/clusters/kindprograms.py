@@ -47,13 +47,13 @@ version*) cat "$home/kind.version" ;;
   fi
   [ -e "$home/create.network" ] && cp "$home/create.network" "$home/network"
   [ -e "$home/create.says" ] && cat "$home/create.says" >&2
-  [ -e "$home/create.hangs" ] && {{ echo $$ > "$home/hanging"; exec sleep 60; }}
+  [ -e "$home/create.hangs" ] && {{ echo $$ > "$home/hangs"; mv "$home/hangs" "$home/hanging"; exec sleep 60; }}
   code=$(cat "$home/create.code")
   [ "$code" = 0 ] && printf 'apiVersion: v1\\nkind: Config\\n' > "$file"
   exit "$code" ;;
 "load "*|"export logs")
-  [ -e "$home/$1.says" ] || exit 0
-  cat "$home/$1.says" >&2
+  [ -e "$home/$2.says" ] || exit 0
+  cat "$home/$2.says" >&2
   exit 1 ;;
 esac
 """
@@ -97,7 +97,9 @@ case "$1 $2" in
   cat) echo v1.36.3 ;;
   kubectl) cat "$home/kubectl.nodes" ;;
   esac ;;
-"save "*) : > "$3" ;;
+"save "*)
+  while [ "$1" != -o ]; do shift; done
+  : > "$2" ;;
 esac
 """
 
@@ -183,7 +185,7 @@ def programs(home: Path, names: Sequence[str] = ("kind", "docker")) -> Programs:
     made.says("docker.version", "Docker version 28.2.2, build e6534b4\n")
     made.says("podman.version", "podman version 5.2.1\n")
     made.says("nerdctl.version", "nerdctl version 2.0.3\n")
-    info = {"ID": "X3WQ:5GDI", "ServerVersion": "20.10.24+dfsg1", "SystemTime": BEGAN}
+    info = {"ID": "X3WQ:5GDI", "ServerVersion": "20.10.24+dfsg1", "SystemTime": BEGAN, "Architecture": "x86_64"}
     made.says("docker.info", json.dumps(info))
     made.says("nerdctl.info", json.dumps({**info, "ServerVersion": "v2.0.3"}))
     made.says("podman.info", json.dumps({"version": {"Version": "5.2.1"}}))

@@ -120,7 +120,7 @@ def test_one_made_by_hand_after_we_were_killed_is_not_ours(there: Programs) -> N
 
     async def killed() -> None:
         making = asyncio.create_task(kind.create(entry, Wish(keep_on_failure=True), quiet))
-        while not _notes_nodes(entry):  # noqa: ASYNC110 - another process makes them
+        while not _notes_nodes(entry) and not making.done():  # noqa: ASYNC110 - another process makes them
             await asyncio.sleep(0)
         making.cancel()
         await asyncio.gather(making, return_exceptions=True)
@@ -145,7 +145,7 @@ def test_one_made_long_after_we_were_killed_is_not_ours(there: Programs) -> None
 
     async def killed() -> None:
         making = asyncio.create_task(kind.create(entry, Wish(keep_on_failure=True), quiet))
-        while not (there.home / "hanging").exists():  # noqa: ASYNC110 - another process makes it
+        while not (there.home / "hanging").exists() and not making.done():  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(0)
         making.cancel()
         await asyncio.gather(making, return_exceptions=True)
@@ -273,7 +273,7 @@ def test_cancelled_it_leaves_nothing(there: Programs) -> None:
 
     async def cancelled() -> None:
         making = asyncio.create_task(kind.create(entry, Wish(), quiet))
-        while not (there.home / "hanging").exists():  # noqa: ASYNC110 - another process makes it
+        while not (there.home / "hanging").exists() and not making.done():  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(0)
         making.cancel()
         await asyncio.gather(making, return_exceptions=True)
@@ -416,10 +416,26 @@ def test_a_runtime_that_kind_does_not_ask_for_images_saves_them(tmp_path: Path) 
     assert not archive.exists()
 
 
+def test_an_image_of_which_docker_has_one_platform_is_loaded_all_the_same(there: Programs) -> None:
+    said = "ERROR: failed to load image: ...\n\nCommand Output: ctr: content digest sha256:820140: not found\n"
+    there.says("docker-image.says", said)
+    kind = there.kind()
+    entry = ready(there, kind)
+    asyncio.run(kind.load(entry, ["example/app:1"]))
+    archive = entry.folder / "tmp" / "image.tar"
+    assert there.calls("docker", "save") == [
+        f"docker <save> <--platform=linux/amd64> <-o> <{archive}> <--> <example/app:1>"
+    ]
+    assert there.calls("kind", "load")[-1] == f"kind <load> <image-archive> <--name> <ctrl> <--> <{archive}>"
+    assert not archive.exists()
+
+
 def test_f58_loading_into_a_stopped_cluster_says_so(there: Programs) -> None:
     kind = there.kind()
     entry = ready(there, kind)
-    there.says("load.says", "ERROR: ...\n\nCommand Output: Error response from daemon: Container b05f is not running\n")
+    there.says(
+        "docker-image.says", "ERROR: ...\n\nCommand Output: Error response from daemon: Container b05f is not running\n"
+    )
     with pytest.raises(ClusterError, match="Cluster 'ctrl' is stopped"):
         asyncio.run(kind.load(entry, ["example/app:1"]))
 
@@ -427,7 +443,7 @@ def test_f58_loading_into_a_stopped_cluster_says_so(there: Programs) -> None:
 def test_logs_of_a_stopped_cluster_are_what_can_be_had(there: Programs, tmp_path: Path) -> None:
     kind = there.kind()
     entry = ready(there, kind)
-    there.says("export.says", "ERROR: [command failed]\n")
+    there.says("logs.says", "ERROR: [command failed]\n")
     with pytest.raises(ClusterError, match="kind could not export the logs"):
         asyncio.run(kind.logs(entry, tmp_path / "empty"))
     (tmp_path / "logs" / "ctrl-control-plane").mkdir(parents=True)
