@@ -38,16 +38,17 @@ def offered(what: str, app: App, given: Given) -> list[tuple[str, str]]:
     return list(SORTS[what](app, given))
 
 
-def names(app: App, given: Given, kind: str) -> list[str]:
-    """The objects of a type in the namespace that is meant, as the cluster has them."""
+def names(app: App, given: Given, kind: str) -> list[tuple[str, str]]:
+    """The objects of a type in the namespace that is meant, as the cluster has them, each with its type."""
     if not _TYPE.fullmatch(kind):
         return []
-    return [line.rpartition("/")[2] for line in _asked(app, given, "get", kind, "--output=name")]
+    lines = _asked(app, given, "get", kind, "--output=name")
+    return [(name, found) for found, _, name in (line.rpartition("/") for line in lines)]
 
 
-def kinds(app: App, given: Given) -> list[str]:
+def kinds(app: App, given: Given) -> list[tuple[str, str]]:
     """The types that the cluster serves: plural and group."""
-    return _asked(app, given, "api-resources", "--output=name", "--verbs=get", "--cached")
+    return [(kind, "") for kind in _asked(app, given, "api-resources", "--output=name", "--verbs=get", "--cached")]
 
 
 def _contexts(app: App, given: Given) -> Pairs:
@@ -78,7 +79,7 @@ def _namespaces(app: App, given: Given) -> Pairs:
     """The cluster's; those that contexts name while it does not say."""
     asked = names(app, given, "namespaces")
     named = (entry.text("namespace") for entry in _files(app, given).contexts.values())
-    return [(name, "") for name in asked or dict.fromkeys(filter(None, named))]
+    return [(name, "") for name in [name for name, _ in asked] or dict.fromkeys(filter(None, named))]
 
 
 SORTS: dict[str, Callable[[App, Given], Pairs]] = {

@@ -106,7 +106,7 @@ def _text(one: AttemptHint) -> str:
 def _objects(scene: _Scene) -> Pairs:
     """TYPE, TYPE/NAME, NAME after TYPE, and the number of an attempt after TYPE/NAME."""
     if not scene.arguments and "/" not in scene.last:
-        types = list(_types(scene)) or [(kind, "") for kind in _asked(scene, offering.kinds)]
+        types = list(_types(scene)) or _asked(scene, offering.kinds)
         return [*types, *(_attempts(scene) if len(scene.last) >= _LEAST_OF_RUN else ())]
     return _of_a_type(scene)
 
@@ -157,10 +157,10 @@ def _names(scene: _Scene, kind: str, prefix: str) -> Pairs:
     recorded = [(name, text) for place, text in places for name in scene.hints.names(scene.cluster, place, prefix)]
     if recorded or any(scene.hints.names(scene.cluster, place, "") for place, _ in places):
         return recorded
-    return [(name, "") for name in _asked(scene, lambda app, given: offering.names(app, given, kind))]
+    return _asked(scene, lambda app, given: offering.names(app, given, kind))
 
 
-def _asked(scene: _Scene, question: Callable[[App, Given], list[str]]) -> list[str]:
+def _asked(scene: _Scene, question: Callable[[App, Given], list[tuple[str, str]]]) -> list[tuple[str, str]]:
     """The cluster, where that is the one that is meant."""
     elsewhere = any(scene.given.flags.get(name) for name in ("from", "recorded_cluster", "offline"))
     return [] if elsewhere else question(scene.app, scene.given)

@@ -137,12 +137,15 @@ def test_namespaces_of_contexts_stand_in(home: Path, capsys: pytest.CaptureFixtu
 
 def test_names_are_asked_of_the_cluster_that_is_meant(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(home, "foo.samplecontroller.k8s.io/web", "foo.samplecontroller.k8s.io/wide", "foo.samplecontroller.k8s.io/x")
-    assert offered(capsys, "trace", "foo/w") == ["foo/web\t", "foo/wide\t"]
-    assert offered(capsys, "trace", "foo", "x") == ["x\t"]
-    assert offered(capsys, "simulate", "foo/x") == ["foo/x\t"]
-    assert offered(capsys, "plan", "--context=stage", "-n", "a", "--as=eve", "--as-group=x", "foo/x") == ["foo/x\t"]
+    text = "foo.samplecontroller.k8s.io"
+    assert offered(capsys, "trace", "foo/w") == [f"foo/web\t{text}", f"foo/wide\t{text}"]
+    assert offered(capsys, "trace", "foo", "x") == [f"x\t{text}"]
+    assert offered(capsys, "simulate", "foo/x") == [f"foo/x\t{text}"]
+    assert offered(capsys, "plan", "--context=stage", "-n", "a", "--as=eve", "--as-group=x", "foo/x") == [
+        f"foo/x\t{text}"
+    ]
     ours(home, "ctrl")
-    assert offered(capsys, "explain", "--context", "kind-ctrl", "foo/x") == ["foo/x\t"]
+    assert offered(capsys, "explain", "--context", "kind-ctrl", "foo/x") == [f"foo/x\t{text}"]
     folder = home / "state" / "kubectl-ctrl" / "clusters" / "ctrl"
     assert asked(home) == [
         "get foo --output=name --context=dev",
@@ -178,16 +181,16 @@ def test_nothing_is_asked_by_those_who_look_elsewhere(
 def test_an_answer_is_remembered_for_ten_seconds(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(home, "foo/web")
     for _ in range(3):
-        assert offered(capsys, "trace", "foo/") == ["foo/web\t"]
+        assert offered(capsys, "trace", "foo/") == ["foo/web\tfoo"]
     assert len(asked(home)) == 1
     folder = home / "cache" / "kubectl-ctrl" / "names"
     (file,) = folder.iterdir()
     assert (file.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
     os.utime(file, (time.time() - 11,) * 2)
     answer(home, "foo/other")
-    assert offered(capsys, "trace", "foo/") == ["foo/other\t"]
+    assert offered(capsys, "trace", "foo/") == ["foo/other\tfoo"]
     os.utime(file, (time.time() - 11,) * 2)
-    assert offered(capsys, "trace", "-n", "b", "foo/") == ["foo/other\t"]
+    assert offered(capsys, "trace", "-n", "b", "foo/") == ["foo/other\tfoo"]
     assert [one for one in folder.iterdir() if one == file] == []  # what is old goes
 
 
@@ -206,11 +209,11 @@ def test_without_kubectl_or_a_place_to_write_nothing_is_said(
 ) -> None:
     answer(home, "foo/web")
     (home / "cache").write_text("no folder")
-    assert offered(capsys, "trace", "foo/") == ["foo/web\t"]
+    assert offered(capsys, "trace", "foo/") == ["foo/web\tfoo"]
     monkeypatch.setenv("PATH", str(home))
     assert offered(capsys, "trace", "foo/") == []
 
 
 def test_nothing_that_a_cluster_names_drives_the_terminal(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(home, "foo/\x1b[2Jevil", "foo/web\tand", "foo/ok")
-    assert offered(capsys, "trace", "foo/") == ["foo/ok\t"]
+    assert offered(capsys, "trace", "foo/") == ["foo/ok\tfoo"]
