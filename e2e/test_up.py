@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 from contextlib import suppress
@@ -49,6 +50,13 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
     user.up("memcached", "--example", "--until-idle").checked()
     assert kubectl.json("get", "memcached/memcached-sample")["spec"]["size"] == 1
 
+    # The pieces: what its parts logged, and which clusters there are.
+    folder = user.ctrl("cluster", "logs", "--to", str(user.state.parent / "logs")).checked().out.strip()
+    assert (Path(folder) / "kube-apiserver.log").stat().st_size > 0
+    assert user.ctrl("cluster", "logs", "--to", folder).code == 2, "It writes over nothing."
+    assert user.ctrl("cluster", "load", "mine:dev").code == 2, "There is nothing to load it into."
+    assert user.ctrl("cluster", "list", "--no-headers").checked().out.split()[:3] == ["ctrl", "kwok", "running"]
+
     # A shell means it, and what is shown on a terminal fits.
     line = 'eval "$(kubectl ctrl cluster env)" && kubectl config current-context && kubectl ctrl list'
     shell = run("bash", "-c", line, env={**user.env, "PATH": f"{programs}:{user.env['PATH']}"}).checked()
@@ -56,6 +64,16 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
     code, shown = at_terminal(PROGRAM, "up", env={**user.env, "TERM": "xterm"}, columns=72)
     assert code == 0
     assert max(len(line.replace("\x1b[K", "")) for line in re.split(r"[\r\n]+", shown)) <= 72
+
+    # One whose files were lost is another one afterwards, and what was recorded of the first says so.
+    first = kubectl.json("get", "namespace/kube-system")["metadata"]["uid"]
+    shutil.rmtree(user.state / "clusters" / "ctrl" / "kwok")
+    user.up("memcached", "--until-idle").checked()
+    assert kubectl.json("get", "namespace/kube-system")["metadata"]["uid"] != first
+    runs = json.loads(user.ctrl("record", "list", "--output=json").checked().out)
+    ended = {cluster["uid"]: cluster["deleted"] for cluster in runs["clusters"]}
+    assert ended.pop(first) is not None
+    assert list(ended.values()) == [None]
 
     user.assert_nothing_is_left(user.down())
     twice = user.down().checked()

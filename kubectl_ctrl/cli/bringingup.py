@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import SystemRandom
 
-from kubectl_ctrl.cli import background, furnishing, guard, ours, sources, using
+from kubectl_ctrl.cli import background, furnishing, guard, ours, recordings, sources, using
 from kubectl_ctrl.cli import run as running
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
@@ -183,11 +183,18 @@ class _Work:
             step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{', there already' if found else ''})"
         if found and asked.shape:
             self._progress.say(f"{', '.join(asked.shape)}: for a new cluster only, so this one stays as it is")
-        if before is not None and before.used and not found and not asked.use:
-            # The user's kubeconfig names the cluster that is gone.
-            self._progress.say(await using.undo(app, entry, app.book))
-            entry = app.book.find(asked.name) or entry
+        if before is not None and before.uid and not found:
+            entry = await self._replaced(before, entry)
         return entry
+
+    async def _replaced(self, before: Entry, entry: Entry) -> Entry:
+        """The cluster of that name was gone, or broken, and this is another one: who knew the old one is told."""
+        app, asked = self._app, self._asked
+        if trouble := recordings.cluster_deleted(app, before, self._clock.now()):
+            self._progress.say(trouble)
+        if before.used and not asked.use:
+            self._progress.say(await using.undo(app, entry, app.book))
+        return app.book.find(asked.name) or entry
 
     async def _adapt(self, entry: Entry, provider: Provider) -> Entry:
         """The user's kubeconfig, and images."""
