@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.clock import rfc3339
-from kubectl_ctrl.clusters import runtimes
+from kubectl_ctrl.clusters import processes, runtimes
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
@@ -291,6 +291,8 @@ def test_a_kind_that_outlived_us_is_ended_before_its_nodes_are_taken_away(there:
     argv = [str(entry.folder / "bin" / "sleep"), "60"]
     Path(argv[0]).symlink_to("/bin/sleep")
     pid = detached(argv, env={}, output=there.home / "output")
+    while not asyncio.run(processes.running(entry.folder)):
+        pass  # the kernel takes a moment to show what it runs
     delete(kind, replace(entry, phase=Phase.DELETING))
     assert there.nodes() == []
     assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
