@@ -16,6 +16,7 @@ from kubectl_ctrl.errors import (
     NotFound,
     Refused,
     ServerError,
+    TooManyRequests,
 )
 
 # A watch that ends sooner is not worth its request.
@@ -126,7 +127,7 @@ def _closed(end: WatchEnd) -> Recovery:
 
 
 def _refused(error: CtrlError | None, retry_after: float | None, *, listing: bool) -> Recovery:
-    state = State.RETRYING
+    state: State | None = State.RETRYING
     relist = listing or isinstance(error, Expired) or _is_ahead(error)
     if isinstance(error, NotFound):
         # When the type comes back it is another one, whose versions say nothing about ours.
@@ -137,7 +138,14 @@ def _refused(error: CtrlError | None, retry_after: float | None, *, listing: boo
         )
     elif isinstance(error, Refused):
         state = State.REFUSED
+    elif _begins(error):
+        state = None
     return Recovery(relist=relist, at_least=retry_after or 0.0, state=state, message=_said(error))
+
+
+def _begins(error: CtrlError | None) -> bool:
+    """Whether the server has the type for a moment only, and says that it is not ready for it yet: nothing is wrong."""
+    return isinstance(error, TooManyRequests) and "initializing" in error.message
 
 
 def _is_ahead(error: CtrlError | None) -> bool:

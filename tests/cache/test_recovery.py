@@ -86,6 +86,14 @@ def test_what_the_server_asked_for_is_kept() -> None:
     )
 
 
+def test_type_that_the_server_begins_to_serve_is_asked_for_again_and_nothing_is_wrong() -> None:
+    error = TooManyRequests("Turned away (429): storage is (re)initializing.", site=SITE, code=429, retry_after=1.0)
+    ended = WatchEnd(kind=EndKind.REFUSED, error=error, retry_after=1.0)
+    assert after_watch(ended, listing=True) == after_list(error)
+    recovery = after_list(error)
+    assert (recovery.relist, recovery.at_least, recovery.state) == (True, 1.0, None)
+
+
 def test_second_silence_in_a_row_lists_and_a_word_in_between_does_not() -> None:
     doubts, silent = Doubts(), end(EndKind.SILENT)
     assert [doubts.ended(silent), doubts.ended(silent)] == [False, True]
