@@ -130,9 +130,9 @@ async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
     """In a word, as its provider sees it; a question mark where that cannot be seen."""
     if entry.phase is not Phase.READY:
         with app.book.locked(entry.name) as free:
-            return "incomplete" if free else entry.phase
+            return "incomplete" if free else entry.phase.value
     try:
-        return await provider.life(entry) if provider else "?"
+        return (await provider.life(entry)).value if provider else "?"
     except CtrlError:
         return "?"
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
@@ -132,6 +133,9 @@ def test_the_list_says_how_each_stands(book: Book, capsys: Captured) -> None:
     ]
     assert cli.main(["cluster", "list", "-o", "name"]) == 0
     assert "two" in capsys.readouterr().out
+    with book.locked("two"):
+        assert cli.main(["cluster", "list", "-o", "yaml"]) == 0
+    assert [one["state"] for one in yaml.safe_load(capsys.readouterr().out)["clusters"]] == ["absent", "creating"]
 
 
 def test_of_no_clusters_the_list_is_empty(capsys: Captured) -> None:
