@@ -142,6 +142,13 @@ def test_what_is_sorted(path: str, names: list[str]) -> None:
     assert [item["metadata"]["name"] for item in form.ordered(ITEMS, lambda item: item)] == names
 
 
+def test_a_text_that_begins_like_a_quantity_is_one_of_letters() -> None:
+    words = ["9e999999", "10", "9", "1e2", "1Ki", "-", "1x"]
+    form = made("name", sort_by=".a")
+    assert form.ordered(words, lambda word: {"a": word})[:2] == ["-", "9"]
+    assert form.ordered(["1e2", "9", "1Ki", "10"], lambda word: {"a": word}) == ["9", "10", "1e2", "1Ki"]
+
+
 def test_what_is_alike_stays_in_its_order() -> None:
     assert said(made("name", sort_by=".spec.ratio")) == "thing/a-longer-name\nthing/c\nthing/web\n"
 
