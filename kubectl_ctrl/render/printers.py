@@ -80,7 +80,8 @@ class Printer:
             case "json":
                 return json.dumps(document, indent=2) + "\n"
             case "yaml":
-                return str(yaml.safe_dump(document, sort_keys=False))
+                # By way of JSON: the words of an enumeration are words there.
+                return str(yaml.safe_dump(json.loads(json.dumps(document)), sort_keys=False))
             case "name":
                 return "".join(f"{escaped(name)}\n" for name in names)
             case "jsonpath" | "jsonpath-file":

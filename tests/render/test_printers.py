@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -124,6 +125,18 @@ def test_documents_and_names() -> None:
     assert json.loads(said(made("json"))) == json.loads(said(made("JSON"))) == DOCUMENT
     assert said(made("yaml")).startswith("items:\n- metadata:\n    name: web\n")
     assert said(made("name")) == "thing/web\nthing/a-longer-name\nthing/c\n"
+
+
+class State(StrEnum):
+    ON = "on"
+
+
+@pytest.mark.parametrize("output", ["json", "yaml", "jsonpath={.items}", "custom-columns=S:.state"])
+def test_words_of_an_enumeration_are_words(output: str) -> None:
+    items: list[dict[str, Any]] = [{"state": State.ON}]
+    text = made(output).text({"items": items}, items, ["a"])
+    assert "on" in text
+    assert "State" not in text
 
 
 # The path, and the names in kubectl's order.
