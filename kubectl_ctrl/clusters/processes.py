@@ -15,13 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.clock import Clock, pause
 from kubectl_ctrl.errors import ClusterError
 from kubectl_ctrl.exec import quickly
 
 PROC = Path("/proc")
 _PATIENCE = 20.0
 _PACE = 0.05
+# How often, and after how long, to look again at one that is becoming another program.
+_BECOMING = 40
+_MOMENT = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ async def ended(folder: Path, clock: Clock) -> None:
     as a program with the helpers that it has started from elsewhere.
     """
     start = clock.elapsed()
-    while left := await running(folder):
+    # Twice: one that was started behind our eyes is not missed.
+    while left := (await running(folder) or await running(folder)):
         if clock.elapsed() - start > _PATIENCE:
             raise ClusterError(
                 f"These processes do not end: {', '.join(map(str, left))}.",
@@ -90,7 +94,21 @@ def _from_proc() -> Iterator[tuple[int, str]]:
             # It may be gone by now.
             with suppress(OSError):
                 if entry.stat().st_uid == me:
-                    yield int(entry.name), os.fsdecode((entry / "cmdline").read_bytes())
+                    yield int(entry.name), _command(entry)
+
+
+def _command(entry: Path) -> str:
+    """Program and arguments; OSError for a zombie and the kernel's own, which have no program.
+
+    One that is just becoming another program has none for a moment: who looked away then would miss it for good.
+    """
+    for _ in range(_BECOMING):
+        command = os.fsdecode((entry / "cmdline").read_bytes())
+        if command:
+            return command
+        (entry / "exe").readlink()
+        pause(_MOMENT)
+    return ""
 
 
 def _from_ps() -> Iterator[tuple[int, str]]:

@@ -58,11 +58,21 @@ def test_a_folder_counts_by_every_path_to_it(tmp_path: Path, started: list[subpr
     assert found(tmp_path / "way") == {through.pid: "etcd", direct.pid: "etcd"}
 
 
+def test_one_that_was_started_just_now_is_seen(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    """A process that becomes another program has no name for a moment."""
+    program = linked(tmp_path, "etcd")
+    for _ in range(50):
+        started.append(subprocess.Popen([program, "1000"]))
+        assert started[-1].pid in found(tmp_path)
+    asyncio.run(processes.ended(tmp_path, SystemClock()))
+    assert {process.wait(timeout=10) for process in started} == {-9}
+
+
 def test_one_that_leads_a_group_goes_with_its_helpers(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
     shell = tmp_path / "bin" / "kind"
     shell.parent.mkdir()
     shell.symlink_to("/bin/sh")
-    code = "sleep 1000 & echo $!; wait"
+    code = "/bin/sh -c 'echo $$; exec sleep 1000' & wait"  # it says its number once it is another program
     leader = subprocess.Popen([shell, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
     started.append(leader)
     assert leader.stdout
