@@ -106,6 +106,8 @@ def _sentence(said: str) -> str:
     if match is None:
         return last_line(said)
     told = re.sub(r': command ".*" failed with error: .*$', "", match[1])
+    if told.startswith("[command "):
+        return "commands in its nodes failed"
     if told.startswith("command "):
         return last_line(said)
     detail = re.search(r"^Command Output: (.*)", said, re.MULTILINE | re.DOTALL)
@@ -119,6 +121,12 @@ def _exists(_: re.Match[str], case: _Case) -> CtrlError:
     return Refused(
         f"The name {case.cluster!r} is taken: {case.runtime} has nodes of a kind cluster of that name.",
         next_step="choose another --name: what is not ours is not touched",
+    )
+
+
+def _name(match: re.Match[str], case: _Case) -> CtrlError:
+    return UsageError(
+        f"kind does not take the name {plain(match[1])!r} for a cluster.", next_step="use a-z, 0-9 and '-' in --name"
     )
 
 
@@ -214,6 +222,7 @@ def _stopped(match: re.Match[str], case: _Case) -> CtrlError:
 
 _KNOWN: tuple[tuple[str, _Explain], ...] = (
     (r"node\(s\) already exist for a cluster with the name", _exists),
+    (r"'([^']*)' is not a valid cluster name", _name),
     (r"(?s)ERROR: failed to create cluster: (?:unable to decode config: )(.*)", _config),
     (r"ERROR: failed to create cluster: (unknown (?:apiVersion|kind).*|.*is not a valid node role.*)", _config),
     (r"(?s)ERROR: failed to create cluster: could not determine kind / apiVersion for config: (.*)", _config),

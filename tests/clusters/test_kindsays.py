@@ -63,6 +63,19 @@ ROWS = (
         "choose another --name: what is not ours is not touched",
     ),
     Row(
+        "bad-name",
+        UsageError,
+        "kind does not take the name 'Bad_Name!' for a cluster.",
+        "use a-z, 0-9 and '-' in --name",
+    ),
+    Row(
+        "config-absent",
+        UsageError,
+        "kind does not take the configuration 'kind.yaml':"
+        " error reading file: open nowhere.yaml: no such file or directory.",
+        "correct the file; apiVersion is kind.x-k8s.io/v1alpha4, roles are control-plane and worker",
+    ),
+    Row(
         "config-field",
         UsageError,
         "kind does not take the configuration 'kind.yaml':"
@@ -129,6 +142,12 @@ ROWS = (
         ClusterError,
         "Cluster 'ctrl' is stopped.",
         "start it: kubectl ctrl up --name ctrl",
+    ),
+    Row(
+        "stopped-logs",
+        ClusterError,
+        "kind could not make cluster 'ctrl': commands in its nodes failed.",
+        "-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
     ),
     Row(
         "unknown-load",
@@ -209,7 +228,9 @@ def there(tmp_path: Path) -> Programs:
     return programs(tmp_path / "machine")
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "load" not in row.said], ids=lambda row: row.said)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if not row.said.endswith(("load", "logs"))], ids=lambda row: row.said
+)
 def test_f58_a_create_that_fails_raises_it_and_leaves_nothing(row: Row, there: Programs) -> None:
     there.kind_says(row.said)
     if row.error is Refused:
