@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import SystemRandom
@@ -30,6 +31,7 @@ from kubectl_ctrl.clusters.provider import Provider, Wish
 from kubectl_ctrl.errors import ConfigError, CtrlError, UsageError
 from kubectl_ctrl.render.text import counted
 
+_SIMULATED = "its pods are simulated: they become ready, and nothing runs in them"
 _OF_CONTROLLERS = ("--detach", "--example", "--until-idle", "--timeout")
 
 
@@ -134,13 +136,13 @@ def bring(app: App, asked: Asked, progress: Progress, clock: Clock) -> tuple[Ent
         with logging_to(progress.stream, form="text", verbosity=app.verbosity):
             code = asyncio.run(cancellable(work.do(), stopping=stopping, forced=work.tell_what_is_left))
     except CtrlError:
-        if app.book.find(asked.name) is not None:
+        if work.began and app.book.find(asked.name) is not None:
             work.tell_what_is_left()
         raise
     if code or work.entry is None:
         work.tell_what_is_left()
         return None, code
-    for line in _pointers(app, work.entry):
+    for line in _pointers(app, asked, work.entry):
         progress.say(line)
     return work.entry, 0
 
@@ -154,6 +156,7 @@ class _Work:
         self._progress = progress
         self._clock = clock
         self.entry: Entry | None = None
+        self.began = False  # something may have been touched
 
     def __repr__(self) -> str:
         return f"_Work({self._asked.name}, {', '.join(self._asked.steps)})"
@@ -165,8 +168,9 @@ class _Work:
         async with held(app.book, asked.name, self._clock, self._progress.say):
             app.book.check(asked.name)
             machine = ours.machine(app, self._clock)
-            with self._progress.step("provider", "provider") as step:
+            with self._progress.step("provider", "provider", error_tells=True) as step:
                 provider, step.text = await chosen(asked.provider, asked.name, asked.wish, providers(machine), app.book)
+            self.began = True
             entry = await self._cluster(provider)
             entry = await self._adapt(entry, provider)
             if asked.sourced:
@@ -227,7 +231,7 @@ class _Work:
     async def _detach(self, entry: Entry, resolved: Resolved) -> None:
         app, asked = self._app, self._asked
         there = _running(app, entry, resolved)
-        with self._progress.step("controllers", f"{_names(asked)} in the background") as step:
+        with self._progress.step("controllers", "in the background") as step:
             begun = [
                 background.started(app, entry, resolved, one) for one in asked.sourced if one.spec.name not in there
             ]
@@ -281,10 +285,16 @@ def _foreground(app: App, asked: Asked, entry: Entry, progress: Progress) -> int
         progress.say(ours.left(app.book, entry.name))
 
 
-def _pointers(app: App, entry: Entry) -> list[str]:
-    """How to get at the cluster, and what became of the user's own context."""
+def _pointers(app: App, asked: Asked, entry: Entry) -> list[str]:
+    """How to get at the cluster and what runs on it, and what became of the user's own context."""
     name = "" if entry.name == ours.DEFAULT else f" {entry.name}"
-    lines = ["its pods are simulated: they become ready, and nothing runs in them"] if entry.provider == "kwok" else []
+    lines = [_SIMULATED] if entry.provider == "kwok" and asked.wish.nodes != 0 else []
+    lines += ["it has no nodes, so pods stay pending"] if asked.wish.nodes == 0 else []
+    if asked.detach:
+        words = " ".join(shlex.quote(one.spec.name) for one in asked.sourced)
+        where = f" --name {entry.name}" if name else ""
+        first = shlex.quote(asked.sourced[0].spec.name)
+        lines.append(f"in the background: kubectl ctrl logs {first} -f{where}; kubectl ctrl stop {words}{where}")
     try:
         current = kubefiles.read("", app.environ, app.home).current_context
     except ConfigError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kubectl_ctrl.cli.command import Verb, later
-from kubectl_ctrl.cli.flags import LISTED, MAKING, PROGRESS
+from kubectl_ctrl.cli.flags import LISTED, MAKING, NAME, PROGRESS
 from kubectl_ctrl.cli.grammar import Flag
 
 ACTIONS = (
@@ -20,7 +22,7 @@ _FLAGS = (
     Flag("--all", help="delete: all clusters that are ours."),
     *LISTED,
     *MAKING,
-    Flag("--name", value="NAME", default="", help="load: the cluster."),
+    NAME,
     Flag("--path", help="kubeconfig: where the file lies, instead of what is in it."),
     *PROGRESS,
     Flag(
@@ -32,6 +34,18 @@ _FLAGS = (
     ),
     Flag("--to", value="DIR", default="", help="logs: a folder that is new or empty; NAME-logs when not given."),
 )
+
+# The flags that only some actions take, by their long names.
+OWN: Mapping[str, tuple[str, ...]] = {
+    **{flag.long: ("create",) for flag in MAKING},
+    **{flag.long: ("create", "delete", "load", "logs") for flag in PROGRESS},
+    **{flag.long: ("list",) for flag in LISTED},
+    "all": ("delete",),
+    "name": ("create", "delete", "load", "env", "kubeconfig", "logs"),
+    "path": ("kubeconfig",),
+    "shell": ("env",),
+    "to": ("logs",),
+}
 
 VERB = Verb(
     name="cluster",
@@ -60,5 +74,6 @@ VERB = Verb(
     body=later("kubectl_ctrl.cli.clustering:run"),
     cluster=False,
     completes=lambda: ACTIONS,
+    own=OWN,
     recalls="named behind an action",
 )

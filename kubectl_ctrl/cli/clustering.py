@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from typing import Any
 from kubectl_ctrl.cli import answers, bringingup, ours, takingdown
 from kubectl_ctrl.cli.actions import chosen
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.cluster import ACTIONS
+from kubectl_ctrl.cli.cluster import ACTIONS, OWN
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.flags import LISTED, MAKING, PROGRESS
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.clusters.choosing import providers
@@ -22,17 +20,6 @@ from kubectl_ctrl.clusters.making import held
 from kubectl_ctrl.clusters.provider import Provider
 from kubectl_ctrl.errors import ClusterError, CtrlError, NoCluster, UsageError
 from kubectl_ctrl.render.text import counted, escaped
-
-_OWN: Mapping[str, tuple[str, ...]] = {
-    **{flag.long: ("create",) for flag in MAKING},
-    **{flag.long: ("create", "delete", "load", "logs") for flag in PROGRESS},
-    **{flag.long: ("list",) for flag in LISTED},
-    "all": ("delete",),
-    "name": ("load",),
-    "path": ("kubeconfig",),
-    "shell": ("env",),
-    "to": ("logs",),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +31,13 @@ class _Asked:
     words: tuple[str, ...]  # after the action
 
     @property
-    def name(self) -> str:
-        """The only word, a name; "" for none."""
-        if len(self.words) > 1:
-            action = self.given.arguments[0]
-            raise UsageError(f"cluster {action} takes one name.", next_step="kubectl ctrl cluster --help")
-        return self.words[0] if self.words else ""
-
-    @property
     def meant(self) -> str:
         """The cluster that is named, or that can only be meant."""
-        return self._or_only(self.name)
+        return self._or_only(ours.named(self.given, self.words))
 
     @property
     def named(self) -> str:
-        """The same, where --name names it."""
+        """The same, where only --name names it."""
         return self._or_only(self.given["name"])
 
     def _or_only(self, name: str) -> str:
@@ -70,13 +49,13 @@ class _Asked:
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    action, words = chosen(given, "cluster", ACTIONS, _OWN)
+    action, words = chosen(given, "cluster", ACTIONS, OWN)
     return _BODIES[action](_Asked(app=app, given=given, words=words))
 
 
 def _create(asked: _Asked) -> int:
     app, given = asked.app, asked.given
-    name = asked.name or ours.DEFAULT
+    name = ours.named(given, asked.words) or ours.DEFAULT
     app.book.place(name)
     wanted = bringingup.Asked(name=name, provider=given["provider"], wish=ours.wish(given), use=given["use"])
     clock = SystemClock()

@@ -83,6 +83,7 @@ class Verb:
     recalls: str = ""  # what else there is for them: a key of recalling.SORTS or offering.SORTS
     takes_one: bool = False  # only its first argument has candidates of its own; so it is where it recalls
     takes_file: bool = False  # an argument may be a file
+    own: Mapping[str, Sequence[str]] = field(default_factory=dict)  # flags that only some actions, its first word, take
 
     @property
     def all_flags(self) -> tuple[Flag, ...]:
@@ -110,15 +111,18 @@ class Verb:
     def hint(self) -> str:
         return f"kubectl ctrl {self.name} --help"
 
-    def help(self) -> str:
-        """The whole help text, at most 80 columns wide."""
+    def help(self, words: Sequence[str] = ()) -> str:
+        """The whole help text, at most 80 columns wide; only with the flags of the action that the words name."""
+        known = {action for actions in self.own.values() for action in actions}
+        action = next((word for word in split(words, self.all_flags).arguments if word in known), "")
+        flags = [flag for flag in self.flags if not action or action in self.own.get(flag.long, known)]
         blocks = [self.summary]
         if self.details:
             blocks.append(self.details)
         examples = "\n\n".join(f"  # {what}\n  {typed(line)}" for what, line in self.examples)
         blocks.append(f"Examples:\n{examples}")
-        if self.flags:
-            blocks.append("Flags:\n" + describe(sorted(self.flags, key=lambda flag: flag.long)))
+        if flags:
+            blocks.append("Flags:\n" + describe(sorted(flags, key=lambda flag: flag.long)))
         blocks.append(f"Usage:\n  kubectl ctrl {self.usage}")
         also = " and kubectl's own" if self.cluster else ""
         blocks.append(f'Use "kubectl ctrl options" for the flags that all verbs take{also}.')

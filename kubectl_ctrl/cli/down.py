@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.cli.command import Verb, later
-from kubectl_ctrl.cli.flags import PROGRESS
+from kubectl_ctrl.cli.flags import NAME, PROGRESS
 from kubectl_ctrl.cli.grammar import Flag
 
 VERB = Verb(
@@ -21,7 +21,7 @@ VERB = Verb(
         ("One of several", "down two"),
         ("All of them", "down --all"),
     ),
-    flags=(Flag("--all", help="All clusters that up and cluster create made."), *PROGRESS),
+    flags=(Flag("--all", help="All clusters that up and cluster create made."), NAME, *PROGRESS),
     body=later("kubectl_ctrl.cli.takingdown:run"),
     cluster=False,
     recalls="our clusters",

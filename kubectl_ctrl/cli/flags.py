@@ -122,6 +122,9 @@ LISTED = (
     Flag("--sort-by", value="PATH", default="", help="Sort what is listed by the field at this path, as in .name."),
 )
 
+# Of verbs that mean one cluster of ours, and take its name as a word too.
+NAME = Flag("--name", value="NAME", default="", help="The cluster; the word NAME goes before it.")
+
 # Of every verb that works in steps.
 PROGRESS = (
     Flag(

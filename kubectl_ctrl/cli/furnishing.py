@@ -27,7 +27,7 @@ async def install(client: Client, sourced: Sequence[Sourced], step: Step) -> Non
         client,
         [(one, needs(one.parts())) for one in sourced],
         Manner(),
-        lambda each: step.note(str(each)),
+        lambda each: step.note(each.ref.resource.kind),
     )
     step.text = f"{_names(sourced)} installed: {_summary(done)}"
 

@@ -165,7 +165,7 @@ class _Splitter:
     def _next(rest: Iterator[str], flag: str) -> str:
         value = next(rest, None)
         if value is None:
-            raise UsageError(f"Flag needs an argument: '{flag}'.")
+            raise UsageError(f"Flag needs an argument: '{flag}'.", next_step=f"write it as {flag}=VALUE")
         return value
 
 

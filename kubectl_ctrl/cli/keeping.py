@@ -11,7 +11,7 @@ from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
-from kubectl_ctrl.cli.record import ACTIONS
+from kubectl_ctrl.cli.record import ACTIONS, OWN
 from kubectl_ctrl.cli.table import attribute
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
@@ -23,7 +23,6 @@ from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, r
 from kubectl_ctrl.render.style import Style
 
 _FORMS = (*answers.WORDS, "text")
-_OWN = {"all": ("export", "prune"), "older-than": ("prune",), "run": ("prune",), "to": ("export",), "yes": ("prune",)}
 
 _BODIES = {
     "list": "kubectl_ctrl.cli.keeping:show_all",
@@ -36,7 +35,7 @@ _BODIES = {
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    action, words = chosen(given, "record", ACTIONS, _OWN)
+    action, words = chosen(given, "record", ACTIONS, OWN)
     asked = Asked(app=app, given=given, words=words)
     code: int = attribute(_BODIES[action])(asked)
     return code

@@ -45,13 +45,13 @@ def run(app: App, words: Sequence[str]) -> int:
     name, rest = before_verb(words, GLOBAL_FLAGS, table.names())
     if name in ("", "help"):
         if name == "help" and rest:
-            app.answer(table.load(table.find(rest[0])).help().rstrip("\n"))
+            app.answer(table.load(table.find(rest[0])).help(rest[1:]).rstrip("\n"))
             return 0
         return _without_verb(app, rest)
     verb = table.load(table.find(name))
     given = verb.parse(rest, app.environ)
     if given is None:
-        app.answer(verb.help().rstrip("\n"))
+        app.answer(verb.help(rest).rstrip("\n"))
         return 0
     app.verbosity = int(given["verbosity"])
     app.color_flag = _color(given["color"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.cli.progress import FORMS, Progress
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.choosing import AUTO, PROVIDERS
 from kubectl_ctrl.clusters.provider import Machine, Wish
 from kubectl_ctrl.errors import ClusterError, NoCluster, UsageError
 
@@ -27,9 +29,16 @@ def wish(given: Given) -> Wish:
     """What the flags say of a cluster to be made; what cannot be meant is said before anything is touched."""
     nodes, wait = given["nodes"], given["wait"]
     if nodes is not None and not 0 <= nodes <= _MOST_NODES:
-        raise UsageError(f"Invalid value for --nodes: it must be a whole number from 0 to {_MOST_NODES}.")
+        raise UsageError(
+            f"Invalid value for --nodes: it must be a whole number from 0 to {_MOST_NODES}.",
+            next_step="for instance: --nodes 3",
+        )
     if not 0 < wait <= 1e9:
-        raise UsageError("Invalid value for --wait: it must be more than nothing, like 30s or 3m.")
+        raise UsageError("Invalid value for --wait: it must be positive.", next_step="for instance: --wait 3m")
+    images = given.flags.get("load", ())
+    if "" in images:
+        raise UsageError("--load needs an image.", next_step="for instance: --load mine:dev")
+    given.one_of("provider", (AUTO, *PROVIDERS))
     return Wish(
         image=given["image"],
         config=_there(given["config"], "--config", "file"),
@@ -38,6 +47,7 @@ def wish(given: Given) -> Wish:
         bin_dir=_there(given["bin_dir"], "--bin-dir", "folder"),
         offline=given["offline"],
         nodes=nodes,
+        load=bool(images),
     )
 
 
@@ -78,6 +88,13 @@ def ready(book: Book, name: str) -> Entry:
     return entry
 
 
+def named(given: Given, words: Sequence[str]) -> str:
+    """The name that a word says, or else --name, which the environment may; "" for neither."""
+    if len(words) > 1:
+        raise UsageError(f"One name at a time, not {' '.join(words)}.", next_step="repeat it for each of them")
+    return words[0] if words else str(given["name"])
+
+
 def only(book: Book) -> str:
     """The one that is meant without a name: `ctrl`, or the only one; "" where there is none at all."""
     found = names(book) or locks(book)
@@ -105,12 +122,23 @@ def locks(book: Book) -> list[str]:
 
 def left(book: Book, name: str) -> str:
     """What there is of it now, and the command that takes it away."""
+    if other := _changing(book, name):
+        return f"process {other} is changing cluster {name} right now"
     entry = book.find(name)
     if not book.place(name).is_dir():
         return f"nothing is left of cluster {name}"
     if entry is not None and entry.phase is Phase.READY:
         return f"cluster {name} stays; to take it away: kubectl ctrl {down(name)}"
     return f"cluster {name} is not complete; to take away what is left: kubectl ctrl {down(name)}"
+
+
+def _changing(book: Book, name: str) -> int | None:
+    """The other process that holds the cluster."""
+    holder = book.holder(name)
+    if holder is None or holder == os.getpid():
+        return None
+    with book.locked(name) as free:
+        return None if free else holder
 
 
 def up(name: str) -> str:

@@ -33,6 +33,7 @@ class Step:
         self.at = at  # from 1
         self.name = name
         self.text = text
+        self.silent = False  # nothing stays of it to be seen
         self._face = face
 
     def __repr__(self) -> str:
@@ -68,8 +69,8 @@ class Progress:
         return f"Progress({self.form}, {', '.join(self._steps)})"
 
     @contextmanager
-    def step(self, name: str, text: str) -> Iterator[Step]:
-        """One of the steps, for the block."""
+    def step(self, name: str, text: str, *, error_tells: bool = False) -> Iterator[Step]:
+        """One of the steps, for the block. Where the error itself tells all, people are not told that it failed."""
         began = self._clock.elapsed()
         step = self._made(name, text)
         self._face.began(step)
@@ -78,6 +79,7 @@ class Progress:
             yield step
             state = "ended"
         finally:
+            step.silent = error_tells and state == "failed"
             self._face.over(step, state, self._clock.elapsed() - began)
 
     def skip(self, name: str, text: str) -> None:
@@ -182,7 +184,7 @@ class _Plain:
         pass
 
     def over(self, step: Step, state: str, seconds: float) -> None:
-        if state != "skipped":
+        if state != "skipped" and not step.silent:
             self.say(over_line(step, state, seconds, unicode=self._unicode, columns=columns(self._app)))
 
     def say(self, text: str) -> None:
@@ -200,7 +202,7 @@ class _Spinner:
         self._clock = clock
         self._unicode = _takes_unicode(app)
         self._signs = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if self._unicode else "|/-\\"
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
         self._drawn = False
@@ -220,15 +222,20 @@ class _Spinner:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        if state != "skipped":
+        self._wipe()
+        if state != "skipped" and not step.silent:
             self.say(over_line(step, state, seconds, unicode=self._unicode, columns=columns(self._app)))
 
     def say(self, text: str) -> None:
         with self._lock:
+            self._wipe()
+            self._app.narrate(escaped(text))
+
+    def _wipe(self) -> None:
+        with self._lock:
             if self._drawn:
                 self._write("\r\x1b[K")
                 self._drawn = False
-            self._app.narrate(escaped(text))
 
     def _turn(self, step: Step, began: float) -> None:
         turns = 0

@@ -14,6 +14,9 @@ ACTIONS = (
     ("prune", "Take recordings away, and give the room back."),
 )
 
+# The flags that only some actions take, by their long names.
+OWN = {"all": ("export", "prune"), "older-than": ("prune",), "run": ("prune",), "to": ("export",), "yes": ("prune",)}
+
 VERB = Verb(
     name="record",
     usage="record list | show RUN | path | export WHAT | prune [flags]",
@@ -51,5 +54,6 @@ VERB = Verb(
     ),
     body=later("kubectl_ctrl.cli.keeping:run"),
     completes=lambda: ACTIONS,
+    own=OWN,
     recalls="kept",
 )

@@ -189,7 +189,7 @@ def _near(path: Path) -> str:
     close = nearest(path.name, known)
     if close:
         return close.replace(" mean ", f" mean {path.parent}/")
-    return f"there is: {', '.join(known[:5])}" if known else "no Python file is there"
+    return f"there is: {', '.join(known[:5])}" if known else "kubectl ctrl new NAME writes one; no Python file is there"
 
 
 def _unknown(word: str) -> UsageError:

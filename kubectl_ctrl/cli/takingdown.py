@@ -42,12 +42,10 @@ def down(app: App, given: Given, words: Sequence[str]) -> int:
 
 def _names(app: App, given: Given, words: Sequence[str]) -> list[str]:
     if given["all"]:
-        if words:
+        if words or any(flag.startswith("--name=") for flag in given.typed):
             raise UsageError("--all and a name exclude each other.", next_step="kubectl ctrl down --help")
         return sorted({*ours.names(app.book), *ours.locks(app.book)})
-    if len(words) > 1:
-        raise UsageError("down takes one name.", next_step="kubectl ctrl down --all is for all of them")
-    name = words[0] if words else ours.only(app.book)
+    name = ours.named(given, words) or ours.only(app.book)
     return [name] if name else []
 
 

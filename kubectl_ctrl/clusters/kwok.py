@@ -40,6 +40,8 @@ class Kwok:
     async def fitness(self, wish: Wish) -> Fitness:
         if wish.image:
             return Fitness(usable=False, text="its nodes have no image, and --image asks for one")
+        if wish.load:
+            return Fitness(usable=False, text="its pods are simulated, and --load asks for images that they run")
         try:
             configuration = kwokconfig.read(wish.config)
         except UsageError as error:

@@ -35,6 +35,7 @@ class Wish:
     bin_dir: Path | None = None  # programs that are there already
     offline: bool = False  # nothing is to be downloaded
     nodes: int | None = None
+    load: bool = False  # its nodes are to be given images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

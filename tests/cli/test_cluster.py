@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
+from kubectl_ctrl.cli import ours
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 
 Captured = pytest.CaptureFixture[str]
@@ -189,14 +191,18 @@ def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> 
         (["up", "--wait=0"], "Invalid value for --wait"),
         (["up", "--config=none.yaml"], "There is no file 'none.yaml'."),
         (["up", "--bin-dir=none"], "There is no folder 'none'."),
+        (["up", "--provider=foo"], "Invalid value for --provider: 'foo'."),
+        (["cluster", "create", "--provider=foo"], "Invalid value for --provider: 'foo'."),
+        (["up", "--load="], "--load needs an image."),
+        (["down", "--all", "--name=a"], "--all and a name exclude each other."),
         (["up", "--progress=loud"], "Invalid value for --progress: 'loud'."),
-        (["down", "a", "b"], "down takes one name."),
+        (["down", "a", "b"], "One name at a time, not a b."),
         (["down", "a", "--all"], "--all and a name exclude each other."),
         (["down", "../a"], "'../a' is not a name for a cluster."),
         (["cluster"], "cluster needs to be told what to do."),
         (["cluster", "creat"], "next: did you mean create?"),
         (["cluster", "env", "--nodes=3"], "--nodes is for cluster create."),
-        (["cluster", "create", "a", "b"], "cluster create takes one name."),
+        (["cluster", "create", "a", "b"], "One name at a time, not a b."),
         (["cluster", "env", "--shell=tcsh"], "next: use one of: sh, fish, pwsh"),
         (["cluster", "load"], "cluster load needs an image."),
         (["cluster", "list", "a"], "cluster list takes no name."),
@@ -226,3 +232,46 @@ def test_a_variable_that_is_set_for_other_calls_fails_none(
     assert cli.main(["cluster", "env"]) == 0
     assert cli.main(["up", "--name", "two", "--provider", "kwok"]) == 5, "It got so far as to look for programs."
     assert "error[CTRL-PREREQUISITE]: kwok cannot work here" in capsys.readouterr().err
+
+
+def test_the_name_may_come_from_the_environment_for_all_that_mean_one(
+    book: Book, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    for name in ("ctrl", "two", "three"):
+        add(book, name)
+    monkeypatch.setenv("KUBECTL_CTRL_NAME", "two")
+    assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
+    assert cli.main(["cluster", "kubeconfig", "three", "--path"]) == 0
+    assert cli.main(["cluster", "kubeconfig", "--name=ctrl", "--path"]) == 0
+    found = [Path(line).parent.name for line in capsys.readouterr().out.splitlines()]
+    assert found == ["two", "three", "ctrl"]
+    assert cli.main(["down"]) == 0
+    assert [entry.name for entry in book.entries()] == ["ctrl", "three"]
+
+
+def test_images_for_pods_that_nobody_runs_are_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert cli.main(["up", "--load=mine:dev", "--provider=kwok"]) == 5
+    told = capsys.readouterr().err
+    assert told.startswith("error[CTRL-PREREQUISITE]: kwok cannot work here: its pods are simulated"), "No step failed."
+    assert not list((tmp_path / "state").rglob("cluster.json"))
+
+
+def test_what_is_left_is_not_promised_while_another_process_changes_it(book: Book) -> None:
+    add(book, "ctrl")
+    assert ours.left(book, "ctrl") == "cluster ctrl stays; to take it away: kubectl ctrl down"
+    with book.locked("ctrl"):
+        assert ours.left(book, "ctrl") == "cluster ctrl stays; to take it away: kubectl ctrl down", "It is us."
+        (book.folder / "ctrl.lock").write_text("1")
+        assert ours.left(book, "ctrl") == "process 1 is changing cluster ctrl right now"
+
+
+@pytest.mark.parametrize("words", [["cluster", "env", "--help"], ["help", "cluster", "env"]])
+def test_help_of_one_action_has_its_flags_alone(capsys: Captured, words: list[str]) -> None:
+    assert cli.main(words) == 0
+    told = capsys.readouterr().out
+    assert re.findall(r"^    --(\w[-\w]*)", told, re.MULTILINE) == ["name", "shell"]
+    assert cli.main(["cluster", "--help"]) == 0
+    assert "--bin-dir" in capsys.readouterr().out
