@@ -122,6 +122,19 @@ class TestKwok(ClusterContract):
         assert maker.do("down", name).answer == {"removed": True}
         self.gone(maker, name)
 
+    def test_one_whose_page_of_kwokctl_is_damaged_is_not_given_up_unasked(self, maker: KwokMaker) -> None:
+        name = maker.name()
+        maker.up(name)
+        file = maker.folder(name) / "kwok" / "clusters" / name / "kwok.yaml"
+        file.write_text(file.read_text()[:100])
+        assert maker.do("life", name).answer == {"life": "partial"}
+        refused = maker.do("up", name)
+        assert refused.code == 1
+        assert "would lose what is in it" in refused.answer["error"]["message"]
+        assert maker.admin(name)("get", "--raw=/readyz") == "ok"
+        assert maker.do("down", name).answer == {"removed": True}
+        self.gone(maker, name)
+
     def test_the_users_own_configuration_counts(self, maker: KwokMaker, tmp_path: Path) -> None:
         port = free_port()
         config = configuration(

@@ -62,10 +62,15 @@ def _first(found: Mapping[str, Fitness], providers: Mapping[str, Provider]) -> t
     if not usable:
         raise PrerequisiteMissing(
             "No program that makes clusters can work here.",
-            tried="; ".join(f"{name}: {fitness.text}" for name, fitness in found.items()),
+            tried="; ".join(_reason(name, fitness.text) for name, fitness in found.items()),
             next_step="; or ".join(fitness.next_step for fitness in found.values() if fitness.next_step),
         )
     name = usable[0]
     beside = [f"{other} would do too" for other in usable[1:]]
-    beside += [f"{other} cannot: {fitness.text}" for other, fitness in found.items() if not fitness.usable]
+    beside += [_reason(other, fitness.text) for other, fitness in found.items() if not fitness.usable]
     return providers[name], found[name].text + (f" ({'; '.join(beside)})" if beside else "")
+
+
+def _reason(name: str, text: str) -> str:
+    """Why one is not taken, without its name twice."""
+    return text if text.startswith(name) else f"{name}: {text}"

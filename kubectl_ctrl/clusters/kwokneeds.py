@@ -73,7 +73,7 @@ async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> 
         text = ", ".join(f"{name} {clause}" for name, clause in missing.items())
         return _unusable(f"in --bin-dir {str(folder)!r}: {text}", "put them there, or leave out --bin-dir", missing)
     links |= {name: folder.absolute() / name for name in wanted if name not in lacking}
-    fitness = Fitness(usable=True, text=f"kwok {version} with the programs in {str(folder)!r}")
+    fitness = Fitness(usable=True, text=f"kwok {version}")
     return Needs(fitness=fitness, version=version, links=links, cache=cache)
 
 

@@ -82,20 +82,24 @@ class _Making:
     note: Note
 
     async def stood_up(self, entry: Entry) -> bool:
-        """Whether the cluster of a complete page runs now; False where it must be made anew."""
-        life = await self.provider.life(entry) if entry.kubeconfig.is_file() else Life.PARTIAL
-        if life is Life.RUNNING:
-            # Of what runs, the nodes are its user's business: only a server that answers is asked for.
-            await self._settled(entry, nodes=None)
-            return True
+        """Whether the cluster of a complete page runs now; False where nothing is left of it.
+
+        What its user has put into one that is incomplete is not ours to give up.
+        """
+        life = await self.provider.life(entry)
+        if life is Life.ABSENT:
+            self.note(f"cluster {entry.name!r} is gone: making it anew")
+            return False
+        if life is Life.PARTIAL:
+            raise _incomplete(entry, "parts of it are missing")
+        if not entry.kubeconfig.is_file():
+            raise _incomplete(entry, "its kubeconfig is missing")
         if life is Life.STOPPED:
             self.note(f"cluster {entry.name!r} is stopped: starting it")
             await self.provider.start(entry, self.note)
-            await self._settled(entry, nodes=0)
-            return True
-        state = "gone" if life is Life.ABSENT else "incomplete"
-        self.note(f"cluster {entry.name!r} is {state}: making it anew")
-        return False
+        # Of what runs, the nodes are its user's business: only a server that answers is asked for.
+        await self._settled(entry, nodes=0 if life is Life.STOPPED else None)
+        return True
 
     async def made(self, name: str, used: Mapping[str, str]) -> Entry:
         """`used` is what --use changed for one of that name, which is still to be undone."""
@@ -148,6 +152,14 @@ class _Making:
             if isinstance(error, CtrlError):
                 error.tried = f"to take it away again: {left.message}"
                 error.next_step = f"take away what is left of it: kubectl ctrl down {entry.name}"
+
+
+def _incomplete(entry: Entry, what: str) -> ClusterError:
+    name = entry.name
+    return ClusterError(
+        f"Cluster {name!r} is incomplete, {what}, and making it anew would lose what is in it.",
+        next_step=f"give that up: kubectl ctrl down {name}, then kubectl ctrl up --name {name}",
+    )
 
 
 def _tell_where(error: BaseException, entry: Entry) -> None:

@@ -45,15 +45,15 @@ def test_the_first_that_can_is_taken_and_the_line_says_why(book: Book) -> None:
     assert choose("auto", two(), book) == ("kind", "kind v1 (kwok would do too)")
     assert choose("auto", two(kind=NO_DOCKER), book) == (
         "kwok",
-        "kwok v1 (kind cannot: no docker, podman or nerdctl answers)",
+        "kwok v1 (kind: no docker, podman or nerdctl answers)",
     )
-    assert choose("auto", two(kwok=NO_KWOKCTL), book) == ("kind", "kind v1 (kwok cannot: kwokctl is not in PATH)")
+    assert choose("auto", two(kwok=NO_KWOKCTL), book) == ("kind", "kind v1 (kwokctl is not in PATH)")
 
 
 def test_f58_when_none_can_each_says_what_it_lacks(book: Book) -> None:
     with pytest.raises(PrerequisiteMissing) as caught:
         choose("auto", two(NO_DOCKER, NO_KWOKCTL), book)
-    assert caught.value.tried == "kind: no docker, podman or nerdctl answers; kwok: kwokctl is not in PATH"
+    assert caught.value.tried == "kind: no docker, podman or nerdctl answers; kwokctl is not in PATH"
     assert caught.value.next_step == "start docker; or brew install kwok"
     assert caught.value.exit_code == 5
 

@@ -105,10 +105,7 @@ def test_f58_a_kwokctl_that_is_too_old_or_none_at_all_is_told(house: House, scri
 
 def test_f58_programs_of_another_system_and_those_that_are_missing_are_told(house: House) -> None:
     house.all_programs()
-    assert house.fitness(bin_dir=house.programs)[:2] == (
-        True,
-        f"kwok v0.8.0 with the programs in {str(house.programs)!r}",
-    )
+    assert house.fitness(bin_dir=house.programs)[:2] == (True, "kwok v0.8.0")
     (house.programs / "etcd").write_bytes(b"MZ\x00\x00")
     (house.programs / "kube-scheduler").chmod(0o644)
     (house.programs / "kwok").unlink()

@@ -120,16 +120,28 @@ def test_what_was_not_finished_is_taken_away_and_made_anew(book: Book, phase: Ph
     assert text in notes[0]
 
 
-@pytest.mark.parametrize(("life", "text"), [(Life.ABSENT, "is gone"), (Life.PARTIAL, "is incomplete")])
-def test_what_is_not_whole_is_made_anew_with_its_changes_to_the_kubeconfig_known(
-    book: Book, life: Life, text: str
-) -> None:
+def test_one_that_is_gone_is_made_anew_with_its_changes_to_the_kubeconfig_known(book: Book) -> None:
     written(book, Phase.READY)
-    provider = MadeUp(now=life, fails={"create"})
+    provider = MadeUp(now=Life.ABSENT, fails={"create"})
     _, notes = up(book, provider, Wish(keep_on_failure=True))
     assert provider.did == ["delete deleting", "create"]
-    assert text in notes[0]
+    assert "is gone" in notes[0]
     assert [(entry.phase, entry.used) for entry in book.entries()] == [(Phase.CREATING, {"file": "mine"})]
+
+
+def test_what_is_in_one_that_is_incomplete_is_not_given_up_unasked(book: Book) -> None:
+    before = written(book, Phase.READY)
+    provider = MadeUp(now=Life.PARTIAL)
+    error, _ = up(book, provider)
+    assert isinstance(error, ClusterError)
+    assert error.message == (
+        "Cluster 'one' is incomplete, parts of it are missing, and making it anew would lose what is in it."
+    )
+    assert error.next_step == "give that up: kubectl ctrl down one, then kubectl ctrl up --name one"
+    before.kubeconfig.unlink()
+    provider.now = Life.RUNNING
+    assert "its kubeconfig is missing" in up(book, provider)[0].message
+    assert (provider.did, book.entries()) == ([], (before,))
 
 
 def test_one_that_is_stopped_is_started_and_never_made_anew(book: Book) -> None:
