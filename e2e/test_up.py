@@ -65,8 +65,11 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
     assert code == 0
     assert max(len(line.replace("\x1b[K", "")) for line in re.split(r"[\r\n]+", shown)) <= 72
 
-    # One whose files were lost is another one afterwards, and what was recorded of the first says so.
+    # One that somebody ended and deleted is another one afterwards, and what was recorded of the first says so.
     first = kubectl.json("get", "namespace/kube-system")["metadata"]["uid"]
+    for line in user.processes():
+        os.kill(int(line.split()[0]), signal.SIGKILL)
+    wait_until(lambda: not user.processes(), what="the end of its processes")
     shutil.rmtree(user.state / "clusters" / "ctrl" / "kwok")
     user.up("memcached", "--until-idle").checked()
     assert kubectl.json("get", "namespace/kube-system")["metadata"]["uid"] != first
