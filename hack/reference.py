@@ -41,12 +41,13 @@ def verbs() -> Iterator[str]:
 def flags() -> Iterator[str]:
     from kubectl_ctrl.cli.command import describe
     from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
+    from kubectl_ctrl.cli.options import BY_VARIABLE
 
     yield "## Flags of every verb\n"
-    yield "`KUBECTL_CTRL_<FLAG>` in the environment sets a flag, as in `KUBECTL_CTRL_REQUEST_TIMEOUT=10s`.\n"
     yield block(describe(COMMON_FLAGS))
     yield "Verbs that talk to a cluster also take kubectl's own:\n"
     yield block(describe(KUBECTL_FLAGS))
+    yield block(BY_VARIABLE)
 
 
 def controllers() -> Iterator[str]:

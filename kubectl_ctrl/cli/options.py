@@ -7,15 +7,19 @@ from kubectl_ctrl.cli.command import Given, Verb, describe
 from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
 from kubectl_ctrl.errors import UsageError
 
+# Also for the reference.
+BY_VARIABLE = """\
+KUBECTL_CTRL_<FLAG> in the environment sets a flag, as in
+KUBECTL_CTRL_REQUEST_TIMEOUT=10s; but for --yes, --allow-context, --takeover,
+--force and --crds, which are about one call."""
+
 
 def _options(app: App, given: Given) -> int:
     if given.arguments:
         raise UsageError("options takes no arguments.", next_step=VERB.hint)
     app.answer("Every verb takes these flags:\n\n" + describe(COMMON_FLAGS))
     app.answer("\nEvery verb that talks to a cluster also takes kubectl's own:\n\n" + describe(KUBECTL_FLAGS))
-    app.answer(
-        "\nEach flag can be set by KUBECTL_CTRL_<FLAG> in the environment, as in\nKUBECTL_CTRL_REQUEST_TIMEOUT=10s."
-    )
+    app.answer(f"\n{BY_VARIABLE}")
     return 0
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from kubectl_ctrl.cli import table
@@ -28,3 +30,33 @@ def given(*words: str) -> Given:
 )
 def test_the_command_to_repeat_is_the_one_that_was_typed(words: tuple[str, ...], again: str) -> None:
     assert given(*words).again("uninstall", "--yes") == again
+
+
+@pytest.mark.parametrize("name", table.names())
+def test_a_variable_sets_every_flag_but_those_that_are_about_one_call(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verb = table.load(table.find(name))
+    about_one_call = {"yes", "allow-context", "takeover", "force", "crds", "help"}
+    for flag in verb.all_flags:
+        assert flag.envvar == (None if flag.long in about_one_call else variable(flag.long))
+    plain = verb.parse([], {})
+    assert plain is not None
+    for long in about_one_call:
+        monkeypatch.setenv(variable(long), "true")
+    assert verb.parse([], os.environ) == plain
+
+
+def test_a_variable_gives_way_to_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable("provider"), "kwok")
+    monkeypatch.setenv(variable("keep-on-failure"), "true")
+    verb = table.load(table.find("up"))
+    by_variable, by_flag = verb.parse([], os.environ), verb.parse(["--provider=kind"], os.environ)
+    assert by_variable is not None
+    assert by_flag is not None
+    assert [one["provider"] for one in (by_variable, by_flag)] == ["kwok", "kind"]
+    assert by_variable["keep_on_failure"] is True
+
+
+def variable(flag: str) -> str:
+    return f"KUBECTL_CTRL_{flag.upper().replace('-', '_')}"

@@ -91,3 +91,4 @@ def test_options_keep_ours_and_kubectls_apart(capsys: pytest.CaptureFixture[str]
     assert "--context" not in ours
     assert "--context" in kubectls
     assert "--color" not in kubectls
+    assert "but for --yes, --allow-context, --takeover" in kubectls
