@@ -22,7 +22,10 @@ class KindUser(User):
     """One who has docker, and whose clusters are known by this session's names."""
 
     def __init__(self, folder: Path, env: Mapping[str, str], image: str) -> None:
-        super().__init__(folder, {**env, "KUBECTL_CTRL_PROVIDER": "kind", "KUBECTL_CTRL_IMAGE": image})
+        # A network of its own: the one that is named kind may be used by others.
+        self.network = f"kubectl-ctrl-{os.getpid()}"
+        chosen = {"KUBECTL_CTRL_PROVIDER": "kind", "KUBECTL_CTRL_IMAGE": image}
+        super().__init__(folder, {**env, **chosen, "KIND_EXPERIMENTAL_DOCKER_NETWORK": self.network})
         self.docker = Docker(self.env)
         self.name = f"up{os.getpid()}"
         self.other = f"{self.name}-b"
@@ -39,8 +42,9 @@ class KindUser(User):
         program = run("which", "kubectl", env=self.env).checked().out.strip()
         return Kubectl(Path(program), {**self.env, "KUBECONFIG": path})
 
-    def assert_no_node_is_left(self) -> None:
+    def assert_nothing_is_in_docker(self) -> None:
         assert self.docker.nodes(self.name) == self.docker.nodes(self.other) == []
+        assert self.network not in self.docker.networks()
 
 
 @pytest.fixture
@@ -51,6 +55,7 @@ def user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) -> It
     user.clean()
     for name in (user.name, user.other):
         user.docker.remove(name)
+    user.docker.try_("network", "rm", user.network)
     assert user.docker.forgotten_volumes() <= volumes
 
 
@@ -96,6 +101,7 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     assert user.of(user.other)("get", "pods", "--namespace=default", "--output=name") == ""
     user.down(user.other).checked()
     assert user.docker.nodes(user.other) == []
+    assert user.network in user.docker.networks()
     assert set(pods) < set(kubectl("get", "pods", "--output=name").split())
 
     # As after a restart of the machine: what was there is there.
@@ -110,7 +116,7 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     for frozen in list(FREEZER.glob(f"docker/{number}/**/cri-containerd-*/freezer.state"))[:1]:
         frozen.write_text("FROZEN")
     user.assert_nothing_is_left(user.down(user.name))
-    user.assert_no_node_is_left()
+    user.assert_nothing_is_in_docker()
     assert user.down(user.name).checked().err == f"there is no cluster {user.name} of ours\n"
 
 
@@ -120,7 +126,7 @@ def test_interrupted_while_it_is_made_it_leaves_nothing(number: signal.Signals, 
     started = user.ctrl.all_started[-1]
     os.kill(pid, number)
     assert started.wait(deadline=60) == 128 + number
-    user.assert_no_node_is_left()
+    user.assert_nothing_is_in_docker()
     user.assert_nothing_is_left(user.down(user.name))
 
 
@@ -129,7 +135,7 @@ def test_killed_while_it_is_made_up_goes_on_and_down_leaves_nothing(user: KindUs
     user.ctrl.all_started[-1].kill()
     wait_until(user.processes, what="the kind that goes on without us")
     user.assert_nothing_is_left(user.down(user.name))
-    user.assert_no_node_is_left()
+    user.assert_nothing_is_in_docker()
 
     user.started_up()
     user.ctrl.all_started[-1].kill()
@@ -137,4 +143,4 @@ def test_killed_while_it_is_made_up_goes_on_and_down_leaves_nothing(user: KindUs
     assert "was not made to the end" in told.err
     assert user.of(user.name)("get", "--raw=/readyz") == "ok"
     user.assert_nothing_is_left(user.down(user.name))
-    user.assert_no_node_is_left()
+    user.assert_nothing_is_in_docker()
