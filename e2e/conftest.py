@@ -40,7 +40,7 @@ users: [{name: prod-eu, user: {token: not-a-token}}]
 """
 
 # Minutes long, so they begin: one that came last would have the other workers wait for it.
-_LONG = ("foo", "memcached", "scaler", "realkube", "uninstall", "run_alone", "rbac", "podcount", "install")
+_LONG = ("clusters", "foo", "memcached", "scaler", "realkube", "uninstall", "run_alone", "rbac", "podcount", "install")
 
 _numbers = count(1)
 
@@ -140,8 +140,8 @@ def _runs(pid: str) -> bool:
 @pytest.fixture(autouse=True, scope="module")
 def _cluster_as_found(request: pytest.FixtureRequest, plain_env: Mapping[str, str]) -> Iterator[None]:
     """What one file leaves in the whole cluster would change what the next one sees: it goes with the file."""
-    if request.path.stem.startswith("test_kind"):
-        yield  # the kind lane's: they make clusters of their own
+    if request.path.stem.startswith(("test_kind", "test_clusters")):
+        yield  # they make clusters of their own
         return
     cluster: Cluster = request.getfixturevalue("cluster")
     yield

@@ -84,7 +84,7 @@ class Provider(Protocol):
     async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
         """Make it, with its API server answering and its nodes ready.
 
-        Failed or cancelled, it leaves nothing, unless the wish is to keep it. Killed, it leaves what `delete` can find.
+        Failed, cancelled or killed, it leaves what `delete` can find: `making` calls that, unless the wish is to keep it.
         """
 
     async def start(self, entry: Entry, note: Note) -> None:
