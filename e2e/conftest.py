@@ -23,7 +23,7 @@ import yaml
 
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, KindLane, Kubectl, run
-from e2e.user import User
+from e2e.user import USERS_OWN, User
 
 # Ours among all clusters: this checkout's, then the pid of the session or worker, which tells whether it still runs.
 _PREFIX = f"e2e-{hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]}-"
@@ -106,10 +106,13 @@ def kind_lane(plain_env: Mapping[str, str]) -> Iterator[KindLane]:
 
 
 @pytest.fixture
-def kind_env(kind_lane: KindLane, tmp_path: Path) -> Mapping[str, str]:
+def kind_env(kind_lane: KindLane, tmp_path: Path) -> Iterator[Mapping[str, str]]:
     """The environment of a user with kind and a docker daemon; kubeconfig, state and settings are the test's own."""
     folders = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
-    return {**kind_lane.env, **folders, "KUBECONFIG": str(tmp_path / "kubeconfig")}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(USERS_OWN)
+    yield {**kind_lane.env, **folders, "KUBECONFIG": str(kubeconfig)}
+    assert kubeconfig.read_text() == USERS_OWN, "The test changed the user's kubeconfig."
 
 
 @pytest.fixture(scope="session")
@@ -220,6 +223,7 @@ def user(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> Iterat
     user = User(tmp_path, env)
     yield user
     user.clean()
+    assert user.kubeconfig.read_text() == USERS_OWN, "The test changed the user's kubeconfig."
 
 
 @pytest.fixture

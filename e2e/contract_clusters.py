@@ -157,6 +157,7 @@ class ClusterContract:
                 process.wait()
         for name in maker.names:
             maker.do("down", name)
+        assert not Path(maker.env["HOME"], ".kube", "config").exists(), "The test wrote to the user's kubeconfig."
 
     def gone(self, maker: Maker, name: str) -> bool:
         """Nothing is left of it; where something is, it is said."""
