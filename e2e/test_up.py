@@ -239,7 +239,7 @@ def test_a_full_disk_fails_clearly_and_leaves_nothing(user: User, kilobytes: int
     user.assert_nothing_is_left(user.down("ctrl"))
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_interrupted_while_it_is_made_it_is_taken_away(user: User, number: signal.Signals, code: int) -> None:
     started = user.ctrl.started("up", "memcached", "--use", "--progress=json")
     started.line("starting the control plane|waiting")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
 
 if TYPE_CHECKING:
@@ -40,13 +42,22 @@ class App:
 
     def answer(self, text: str, end: str = "\n") -> None:
         """What was asked for."""
-        print(text, end=end, file=self.out, flush=True)
+        try:
+            print(text, end=end, file=self.out, flush=True)
+        except OSError as error:
+            if error.errno in (errno.EPIPE, errno.EIO):  # a pipe, or a terminal, at which nobody is any more
+                raise BrokenPipeError(error.errno, error.strerror) from error
+            self.nobody_reads()
+            raise CtrlError(
+                f"What was asked for cannot be written to standard output: {error.strerror}.",
+                next_step="give what it leads to room, or lead it elsewhere",
+            ) from error
 
     def narrate(self, text: str) -> None:
-        """What is worth knowing beside the answer."""
+        """What is worth knowing beside the answer; that it cannot be said is no reason to stop."""
         try:
             print(text, file=self.err, flush=True)
-        except BrokenPipeError:
+        except OSError:
             _lead_nowhere(self.err)
 
     def nobody_reads(self) -> None:

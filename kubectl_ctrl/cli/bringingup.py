@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import SystemRandom
 
-from kubectl_ctrl.cli import background, furnishing, guard, ours, recordings, sources, using
+from kubectl_ctrl.cli import background, furnishing, guard, holder, ours, recordings, sources, using
 from kubectl_ctrl.cli import run as running
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
@@ -24,10 +24,10 @@ from kubectl_ctrl.cli.target import connected
 from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import Clock, SystemClock
-from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.clusters.choosing import chosen, providers
 from kubectl_ctrl.clusters.making import held, raised
-from kubectl_ctrl.clusters.provider import Provider, Wish
+from kubectl_ctrl.clusters.provider import Life, Provider, Wish
 from kubectl_ctrl.errors import ConfigError, CtrlError, UsageError
 from kubectl_ctrl.render.text import counted
 
@@ -71,6 +71,7 @@ class Asked:
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
+    app.machine = given["progress"] == "json"
     asked = _asked(app, given)
     clock = SystemClock()
     progress = ours.progress(app, given, asked.steps, clock)
@@ -157,6 +158,7 @@ class _Work:
         self._clock = clock
         self.entry: Entry | None = None
         self.began = False  # something may have been touched
+        self._begun: list[background.Background] = []
 
     def __repr__(self) -> str:
         return f"_Work({self._asked.name}, {', '.join(self._asked.steps)})"
@@ -182,9 +184,12 @@ class _Work:
         before = app.book.find(asked.name)
         machine = ours.machine(app, self._clock)
         with self._progress.step("cluster", f"cluster {asked.name} ({provider.name})") as step:
+            ready = before is not None and before.phase is Phase.READY
+            stopped = before is not None and ready and await provider.life(before) is Life.STOPPED
             entry = await raised(app.book, provider, asked.name, asked.wish, machine=machine, note=step.note)
             found = before is not None and before.began == entry.began
-            step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{', there already' if found else ''})"
+            how = (", started again" if stopped else ", there already") if found else ""
+            step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{how})"
         if found and asked.shape:
             self._progress.say(f"{', '.join(asked.shape)}: for a new cluster only, so this one stays as it is")
         if before is not None and before.uid and not found:
@@ -232,16 +237,19 @@ class _Work:
         app, asked = self._app, self._asked
         there = _running(app, entry, resolved)
         with self._progress.step("controllers", "in the background") as step:
-            begun = [
-                background.started(app, entry, resolved, one) for one in asked.sourced if one.spec.name not in there
-            ]
-            for one in begun:
+            for each in asked.sourced:
+                if each.spec.name not in there:
+                    self._begun.append(background.started(app, entry, resolved, each))
+            for one in self._begun:
                 await background.settled(app, one, self._clock, step.note)
             said = [_runs(name, there[name]) for name in _names(asked).split(", ") if name in there]
-            step.text = "; ".join([*(str(one) for one in begun), *said])
+            step.text = "; ".join([*(str(one) for one in self._begun), *said])
 
     def tell_what_is_left(self) -> None:
         """After something went wrong, or somebody pressed Ctrl-C."""
+        for one in self._begun:
+            if holder.runs(one.pid):
+                self._progress.say(f"{one}; to end it: kubectl ctrl stop {one.controller} --name {self._asked.name}")
         self._progress.say(ours.left(self._app.book, self._asked.name))
 
 

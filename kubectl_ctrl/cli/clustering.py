@@ -49,6 +49,7 @@ class _Asked:
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
+    app.machine = given["progress"] == "json"
     action, words = chosen(given, "cluster", ACTIONS, OWN)
     return _BODIES[action](_Asked(app=app, given=given, words=words))
 

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first asks to drain, the second ends the run, also while the event loop is blocked.
+"""SIGINT, SIGTERM and SIGHUP: the first asks to drain, the second ends the run, also while the event loop is blocked.
 
 What is no run, but work with an end of its own, is cancelled by the first: that lets it leave things in order.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # After the second signal: time to say what was left, for a loop that still turns.
 _LAST_WORDS = 2.0
 
@@ -51,7 +51,9 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
             timers[0].start()
         stop()
 
-    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    # Under nohup the end of the terminal is to mean nothing.
+    meant = [one for one in _SIGNALS if one != signal.SIGHUP or signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in meant}
     try:
         yield seen
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import textwrap
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ FORMS = ("auto", "plain", "json", "none")
 
 # Where the seconds stand, on a terminal that is wide enough.
 _COLUMNS = 76
+_SECONDS = 9
 _PACE = 0.1
 
 
@@ -34,6 +36,7 @@ class Step:
         self.name = name
         self.text = text
         self.silent = False  # nothing stays of it to be seen
+        self.doubtful = False  # it is done, and not as it should be; the text says why
         self._face = face
 
     def __repr__(self) -> str:
@@ -185,7 +188,8 @@ class _Plain:
 
     def over(self, step: Step, state: str, seconds: float) -> None:
         if state != "skipped" and not step.silent:
-            self.say(over_line(step, state, seconds, unicode=self._unicode, columns=columns(self._app)))
+            for line in over_lines(step, state, seconds, unicode=self._unicode, columns=columns(self._app)):
+                self.say(line)
 
     def say(self, text: str) -> None:
         self._app.narrate(escaped(text))
@@ -224,7 +228,8 @@ class _Spinner:
             self._thread = None
         self._wipe()
         if state != "skipped" and not step.silent:
-            self.say(over_line(step, state, seconds, unicode=self._unicode, columns=columns(self._app)))
+            for line in over_lines(step, state, seconds, unicode=self._unicode, columns=columns(self._app)):
+                self.say(line)
 
     def say(self, text: str) -> None:
         with self._lock:
@@ -257,17 +262,24 @@ class _Spinner:
             self._done.set()
 
 
-def over_line(step: Step, state: str, seconds: float, *, unicode: bool, columns: int | None) -> str:
-    """What stays of a step: ` ok   cluster ctrl (kind, v1.36.3)    14.8s`."""
-    good, bad = ("✓", "✗") if unicode else ("ok", "FAIL")
+def over_lines(step: Step, state: str, seconds: float, *, unicode: bool, columns: int | None) -> list[str]:
+    """What stays of a step: ` ok cluster ctrl (kind, v1.36.3)    14.8s`; in several lines where one has no room."""
+    good, doubtful, bad = ("✓", "!", "✗") if unicode else ("ok", "!!", "FAIL")
     if state == "ended":
-        return _spread(f" {good} {step.text}", seconds, columns, unicode=unicode)
-    return _spread(f" {bad} {step.text}: not done", seconds, columns, unicode=unicode)
+        text = f" {doubtful if step.doubtful else good} {step.text}"
+    else:
+        text = f" {bad} {step.text}: not done"
+    lines = [text]
+    if columns is not None:
+        room = max(min(columns - 1, _COLUMNS) - _SECONDS, 1)
+        lines = textwrap.wrap(text, room, subsequent_indent="   "[: room - 1]) or [text]
+        lines[0] = f" {lines[0].lstrip()}"
+    return [*lines[:-1], _spread(lines[-1], seconds, columns, unicode=unicode)]
 
 
 def _spread(left: str, seconds: float, columns: int | None, *, unicode: bool) -> str:
     """The text at the left, the seconds at the right; the text is cut where a terminal has no room for both."""
-    right = f"{seconds:8.1f}s"
+    right = f"{seconds:{_SECONDS - 1}.1f}s"
     room = _COLUMNS if columns is None else min(columns - 1, _COLUMNS)
     if columns is not None:
         left = cut(left, max(room - len(right), 1), mark="…" if unicode else "...")

@@ -32,6 +32,7 @@ def run(app: App, given: Given) -> int:
 
 def down(app: App, given: Given, words: Sequence[str]) -> int:
     """Take away the cluster that the words name, the one that is meant, or all of them."""
+    app.machine = given["progress"] == "json"
     names = _names(app, given, words)
     clock = SystemClock()
     progress = ours.progress(app, given, STEPS, clock)
@@ -139,4 +140,4 @@ def _tell(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:
     """The recording is told; one that cannot be written is no reason to keep a cluster."""
     with progress.step("recording", "its end in the recording") as step:
         trouble = recordings.cluster_deleted(app, entry, clock.now())
-        step.text = trouble or "its end noted in the recording"
+        step.text, step.doubtful = trouble or "its end noted in the recording", bool(trouble)

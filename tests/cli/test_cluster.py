@@ -11,7 +11,9 @@ import yaml
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli import ours
+from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.errors import CtrlError
 
 Captured = pytest.CaptureFixture[str]
 
@@ -275,3 +277,24 @@ def test_help_of_one_action_has_its_flags_alone(capsys: Captured, words: list[st
     assert re.findall(r"^    --(\w[-\w]*)", told, re.MULTILINE) == ["name", "shell"]
     assert cli.main(["cluster", "--help"]) == 0
     assert "--bin-dir" in capsys.readouterr().out
+
+
+def test_an_answer_that_finds_no_room_is_an_error_and_what_is_said_beside_it_is_none(book: Book) -> None:
+    add(book, "ctrl")
+    with Path("/dev/full").open("w") as out, Path("/dev/full").open("w") as err:
+        app = App(out=out, err=err, environ={})
+        app.narrate("It is lost.")
+        with pytest.raises(CtrlError, match="cannot be written to standard output: No space left on device"):
+            cli.run(app, ["cluster", "kubeconfig"])
+
+
+def test_a_step_that_is_doubtful_is_no_success(book: Book, capsys: Captured) -> None:
+    add(book, "ctrl")
+    (book.folder.parent / "history.db").write_text("This is no database." * 100)
+    assert cli.main(["down"]) == 0
+    assert re.search(r"^ ! Its end is not noted in the recording: ", capsys.readouterr().err, re.MULTILINE)
+
+
+def test_machines_get_an_object_for_wrong_words_too(capsys: Captured) -> None:
+    assert cli.main(["up", "nosuch", "--progress=json"]) == 2
+    assert json.loads(capsys.readouterr().err)["error"] == "CTRL-USAGE"

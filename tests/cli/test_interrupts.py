@@ -15,7 +15,7 @@ def never() -> None:
     raise AssertionError("It was not asked for.")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_cancels_and_waits_for_what_is_put_in_order(number: signal.Signals) -> None:
     seen = []
 
@@ -52,3 +52,16 @@ def test_a_cancellation_of_its_own_is_no_signal() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancellable(cancels(), stopping=never, forced=never))
+
+
+def test_under_nohup_the_end_of_the_terminal_means_nothing() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+
+        async def work() -> None:
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0)
+
+        assert asyncio.run(cancellable(work(), stopping=never, forced=never)) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
