@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.checks import Bench, Reached, fail, info, ok, split
-from kubectl_ctrl.cli.pointed import gone_cluster
+from kubectl_ctrl.cli.pointed import gone_cluster, pointed
 from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clusters.book import Phase
@@ -24,14 +25,16 @@ async def context(bench: Bench) -> Sequence[Line]:
     except CtrlError as error:
         if isinstance(error, ConfigError) and _means_nothing(bench):
             return (await _nothing(bench),)
-        return (_unreached(error),)
+        return (_unreached(bench, error),)
     who = f", and knows us as {there.user}" if there.user else ""
     return (ok("context", f"{_named(there.resolved)} answers at {there.resolved.server} ({there.version}){who}"),)
 
 
-def _unreached(error: CtrlError) -> Line:
+def _unreached(bench: Bench, error: CtrlError) -> Line:
     """Whatever keeps us from the cluster has the exit code of a cluster that is not reached."""
     what = error.message.rstrip(".") + (f" ({error.tried})" if error.tried else "")
+    with suppress(CtrlError):  # where it is not even known which one is meant, that is what the error says
+        what = f"{_named(pointed(bench.app, bench.given))}: {what}"
     advice, command = split(error.next_step)
     return fail("context", what, code=3, advice=advice, command=command or ("" if advice else "kubectl config view"))
 

@@ -87,6 +87,7 @@ def test_a_dead_context_is_a_line_and_an_exit_code(tmp_path: Path, capsys: pytes
     assert main(["doctor", "-o", "json"]) == 5, "There is no way to make another one, either."
     (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
     assert (line["check"], line["state"], line["exitCode"]) == ("context", "fail", 3)
+    assert line["text"].startswith("context prod-eu: ")
     assert "127.0.0.1:1" in line["text"]
 
 

@@ -61,7 +61,7 @@ def test_what_keeps_us_from_it_is_a_failure_with_code_3(tmp_path: Path) -> None:
         at.reachable = CtrlError("Nobody listens there.", tried="https://127.0.0.1:6443", next_step="kubectl ctrl up")
         (line,) = await at.see(standing.context)
         assert (line.code, line.mark.value, line.command) == (3, "fail", "kubectl ctrl up")
-        assert line.text == "Nobody listens there (https://127.0.0.1:6443)"
+        assert line.text == "context kind-ctrl: Nobody listens there (https://127.0.0.1:6443)"
 
     laid_out(play, tmp_path)
 
