@@ -155,7 +155,10 @@ def test_m01_an_unknown_word_is_answered_with_what_is_near(write: Write, word: s
     [
         (
             "import os\n\ndef reconcile(ctx:\n    pass\n",
-            "mine.py:3:14: It does not compile: '(' was never closed.\ntried: line 3: def reconcile(ctx:",
+            (
+                "mine.py:3:14: It does not compile: '(' was never closed.\ntried: line 3: def reconcile(ctx:\n"
+                "next: correct it, and repeat the command"
+            ),
         ),
         (
             "x = 1\nreturn x\n",
