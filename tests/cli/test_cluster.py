@@ -255,9 +255,9 @@ def test_images_for_pods_that_nobody_runs_are_refused_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert cli.main(["up", "--load=mine:dev", "--provider=kwok"]) == 5
+    assert cli.main(["up", "--load=mine:dev", "--provider=kwok"]) == 2
     told = capsys.readouterr().err
-    assert told.startswith("error[CTRL-PREREQUISITE]: kwok cannot work here: its pods are simulated"), "No step failed."
+    assert told.startswith("error[CTRL-USAGE]: kwok cannot do that: its pods are simulated"), "No step failed."
     assert not list((tmp_path / "state").rglob("cluster.json"))
 
 
