@@ -96,8 +96,14 @@ class App:
 
     @property
     def unicode(self) -> bool:
-        encoding = (self.out.encoding or "").lower().replace("-", "")
-        return encoding == "utf8" and self.environ.get("TERM") != "dumb"
+        return self.draws(self.out)
+
+    def draws(self, stream: TextIO) -> bool:
+        """Whether more than ASCII may go there."""
+        encoding = (stream.encoding or "").lower().replace("-", "")
+        # Python writes UTF-8 in the C locale too, which was chosen by somebody who reads something else.
+        plain = next(filter(None, map(self.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "") in ("C", "POSIX")
+        return encoding == "utf8" and not plain and self.environ.get("TERM") != "dumb"
 
     @property
     def state_dir(self) -> Path:

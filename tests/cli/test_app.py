@@ -46,7 +46,15 @@ def test_colour_is_where_kubectl_would_have_it(made: App, *, color: bool) -> Non
 
 @pytest.mark.parametrize(
     ("made", "unicode"),
-    [(app(), True), (app(encoding="ascii"), False), (app(encoding="latin-1"), False), (app(TERM="dumb"), False)],
+    [
+        (app(), True),
+        (app(encoding="ascii"), False),
+        (app(encoding="latin-1"), False),
+        (app(TERM="dumb"), False),
+        (app(LC_ALL="C", LANG="en_GB.UTF-8"), False),
+        (app(LC_ALL="", LANG="POSIX"), False),
+        (app(LC_CTYPE="C.UTF-8", LANG="C"), True),
+    ],
 )
 def test_only_what_the_stream_takes_is_drawn(made: App, *, unicode: bool) -> None:
     assert made.unicode is unicode
