@@ -38,6 +38,8 @@ async def chosen(
     if word != AUTO:
         fitness = await providers[word].fitness(wish)
         if not fitness.usable:
+            if fitness.usage:
+                raise UsageError(f"{word} cannot do that: {fitness.text}.", next_step=fitness.next_step)
             raise PrerequisiteMissing(f"{word} cannot work here: {fitness.text}.", next_step=fitness.next_step)
         return providers[word], fitness.text
     return _first({each.name: await each.fitness(wish) for each in providers.values()}, providers)

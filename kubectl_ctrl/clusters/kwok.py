@@ -39,13 +39,13 @@ class Kwok:
 
     async def fitness(self, wish: Wish) -> Fitness:
         if wish.image:
-            return Fitness(usable=False, text="its nodes have no image, and --image asks for one")
+            return _unwanted("its nodes have no image, and --image asks for one", "leave out --image")
         if wish.load:
-            return Fitness(usable=False, text="its pods are simulated, and --load asks for images that they run")
+            return _unwanted("its pods are simulated, and --load asks for images that they run", "leave out --load")
         try:
             configuration = kwokconfig.read(wish.config)
         except UsageError as error:
-            return Fitness(usable=False, text=error.message.rstrip("."), next_step=error.next_step)
+            return _unwanted(error.message.rstrip("."), error.next_step)
         return (await looked(wish, configuration, self._machine)).fitness
 
     async def foreign(self, name: str) -> str:
@@ -181,6 +181,10 @@ def _own_place(environ: Mapping[str, str], name: str) -> Path | None:
     home = environ.get("HOME")
     root = environ.get("KWOK_WORKDIR") or (f"{home}/.kwok" if home else "")
     return Path(root, "clusters", name) if root else None
+
+
+def _unwanted(text: str, next_step: str) -> Fitness:
+    return Fitness(usable=False, text=text, next_step=f"{next_step}, or use --provider kind", usage=True)
 
 
 def _options(kwokctl: Kwokctl, needs: Needs) -> dict[str, str]:

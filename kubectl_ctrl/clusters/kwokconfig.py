@@ -99,6 +99,8 @@ def read(path: Path | None) -> Configuration:
     except yaml.YAMLError as error:
         raise UsageError(f"--config {str(path)!r} is no YAML: {' '.join(str(error).split())}.") from error
     found = tuple(document for document in documents if document is not None)
+    if any(_group(document).startswith("kind.") for document in found):
+        raise UsageError(f"--config {str(path)!r} is kind's.", next_step="leave it out")
     if not found or not all(_is_kwoks(document) for document in found):
         raise UsageError(
             f"--config {str(path)!r} is not a configuration of kwokctl.",
@@ -118,7 +120,11 @@ def read(path: Path | None) -> Configuration:
 def _is_kwoks(document: object) -> bool:
     if not isinstance(document, dict) or not isinstance(document.get("options") or {}, dict):
         return False
-    return str(document.get("apiVersion", "")).partition("/")[0].endswith(_GROUP)
+    return _group(document).endswith(_GROUP)
+
+
+def _group(document: object) -> str:
+    return str(document.get("apiVersion", "")).partition("/")[0] if isinstance(document, dict) else ""
 
 
 def components(file: Path) -> tuple[Mapping[str, Any], ...]:

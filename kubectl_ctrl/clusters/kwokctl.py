@@ -39,6 +39,7 @@ _ORDER = ("etcd", "kube-apiserver")
 _FULL = "no space left on device"
 _TAKEN = re.compile(r"listen tcp (\S+): bind: address already in use")
 _FETCHING = re.compile(r'Get "([^"]+)": (.+)', re.DOTALL)
+_UNFIT = re.compile(r"fork/exec (.+): (exec format error|permission denied|no such file or directory)")
 _REASONS = (
     re.compile(r'^{"level":"(?:fatal|panic)".*"error":"((?:[^"\\]|\\.)*)"', re.MULTILINE),
     re.compile(r'^[EF]\d{4} .*"command failed" err="((?:[^"\\]|\\.)*)"', re.MULTILINE),
@@ -198,6 +199,13 @@ def failed(error: ProgramFailed, name: str) -> CtrlError:
         return PrerequisiteMissing(
             f"kwokctl cannot download {fetching[1]}: {fetching[2]}.",
             next_step="give a folder with the programs: --bin-dir DIR, or see to the network (HTTPS_PROXY counts)",
+        )
+    if unfit := _UNFIT.search(said):
+        path = Path(unfit[1])
+        return PrerequisiteMissing(
+            f"{path.name} cannot be run: {unfit[2]}.",
+            tried=os.path.realpath(path),
+            next_step="give a folder with programs of this system: --bin-dir DIR",
         )
     return _error(f"kwokctl could not do it for cluster {name!r}", said, error.stderr, name)
 

@@ -15,7 +15,7 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.exec import run
 
 OLDEST = (0, 6)  # of kwokctl: since then all that is told it means the same
-_GET = "go install sigs.k8s.io/kwok/cmd/kwokctl@v0.8.0, or brew install kwok"
+_GET = "kubectl ctrl doctor --fix kwok"
 _FOLDER = "give a folder with them: --bin-dir DIR"
 # About what each is to download, in megabytes. The longest name first: one is how another begins.
 _SIZES = {

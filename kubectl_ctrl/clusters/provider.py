@@ -45,6 +45,7 @@ class Fitness:
     usable: bool
     text: str  # "kind v0.33.0 with docker 28.2.2", or "no docker, podman or nerdctl answers"
     next_step: str = ""
+    usage: bool = False  # the wish itself is in the way, and no program would help
     missing: Mapping[str, str] = field(default_factory=dict)  # program -> what is wrong with it, for doctor
 
 
@@ -84,7 +85,7 @@ class Provider(Protocol):
     async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
         """Make it, with its API server answering and its nodes ready.
 
-        Failed, cancelled or killed, it leaves what `delete` can find: `making` calls that, unless the wish is to keep it.
+        Failed, cancelled or killed, it leaves what `delete` can find; `making` calls that, unless it is to be kept.
         """
 
     async def start(self, entry: Entry, note: Note) -> None:

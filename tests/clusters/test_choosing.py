@@ -65,6 +65,14 @@ def test_f58_one_that_was_asked_for_says_what_it_lacks(book: Book) -> None:
     assert caught.value.next_step == "start docker"
 
 
+def test_what_the_words_themselves_rule_out_is_wrong_usage(book: Book) -> None:
+    unwanted = Fitness(usable=False, text="its nodes have no image", next_step="leave out --image", usage=True)
+    assert choose("auto", two(kwok=unwanted), book)[0] == "kind"
+    with pytest.raises(UsageError, match="kwok cannot do that: its nodes have no image") as caught:
+        choose("kwok", two(kwok=unwanted), book)
+    assert caught.value.next_step == "leave out --image"
+
+
 def test_a_cluster_that_is_there_goes_first(book: Book) -> None:
     book.write(Entry(name="one", provider="kwok", phase=Phase.READY, began=1.0, folder=book.place("one")))
     assert choose("auto", two(), book) == ("kwok", "kwok, which made cluster 'one'")

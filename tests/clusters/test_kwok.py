@@ -85,7 +85,7 @@ def house(tmp_path: Path) -> House:
 def test_f58_without_kwokctl_it_says_where_it_looked_and_how_to_get_it(house: House) -> None:
     usable, text, step, missing = house.fitness()
     assert (usable, text, missing) == (False, "kwokctl is not in PATH", {"kwokctl": "is not in PATH"})
-    assert "go install" in step
+    assert step == "kubectl ctrl doctor --fix kwok"
     usable, text, _, _ = house.fitness(bin_dir=house.programs)
     assert (usable, text) == (False, f"kwokctl is not in --bin-dir {str(house.programs)!r}")
 
@@ -152,15 +152,13 @@ def test_it_is_not_for_what_only_kind_has(house: House) -> None:
     config = house.folder / "kind.yaml"
     config.write_text("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n")
     usable, text, _, _ = house.fitness(config=config)
-    assert (usable, text) == (False, f"--config {str(config)!r} is not a configuration of kwokctl")
+    assert (usable, text) == (False, f"--config {str(config)!r} is kind's")
 
 
 @pytest.mark.parametrize(
     ("situation", "message"),
     [
         ("missing", "kwokctl could not do it for cluster 'one': stat /nowhere/etcd: no such file or directory."),
-        ("not-a-program", "permission denied."),
-        ("other-system", "exec format error."),
         ("bad-option", "json: cannot unmarshal string into Go struct field"),
     ],
 )
@@ -170,6 +168,21 @@ def test_f58_what_kwokctl_complains_of_is_the_error(house: House, situation: str
         house.create(Wish(wait=5.0, bin_dir=house.programs))
     assert message in caught.value.message
     assert caught.value.output == (SAID / situation).read_text()
+
+
+@pytest.mark.parametrize(
+    ("situation", "message"),
+    [
+        ("not-a-program", "etcd cannot be run: permission denied."),
+        ("other-system", "kube-apiserver cannot be run: exec format error."),
+    ],
+)
+def test_f58_a_program_that_cannot_be_run_is_a_missing_one(house: House, situation: str, message: str) -> None:
+    house.all_programs(f"/bin/cat {SAID / situation} >&2; exit 1")
+    with pytest.raises(PrerequisiteMissing) as caught:
+        house.create(Wish(wait=5.0, bin_dir=house.programs))
+    assert caught.value.message == message
+    assert "--bin-dir" in caught.value.next_step
 
 
 def test_f58_a_download_that_fails_is_a_missing_program(house: House) -> None:
