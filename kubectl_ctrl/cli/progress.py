@@ -178,7 +178,7 @@ class _Plain:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._unicode = _takes_unicode(app)
+        self._unicode = app.draws(app.err)
 
     def began(self, step: Step) -> None:
         pass
@@ -204,7 +204,7 @@ class _Spinner:
     def __init__(self, app: App, clock: Clock) -> None:
         self._app = app
         self._clock = clock
-        self._unicode = _takes_unicode(app)
+        self._unicode = app.draws(app.err)
         self._signs = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if self._unicode else "|/-\\"
         self._lock = threading.RLock()
         self._done = threading.Event()
@@ -301,8 +301,3 @@ def columns(app: App) -> int | None:
         return os.get_terminal_size(app.err.fileno()).columns or 80
     except (OSError, ValueError):
         return 80
-
-
-def _takes_unicode(app: App) -> bool:
-    encoding = (app.err.encoding or "").lower().replace("-", "")
-    return encoding == "utf8" and app.environ.get("TERM") != "dumb"
