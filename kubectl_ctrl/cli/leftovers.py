@@ -21,7 +21,7 @@ from kubectl_ctrl.cli.progress import Progress
 from kubectl_ctrl.cli.takeover import Repair, by_hand, repair_of, repairs
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
 from kubectl_ctrl.clock import parse_rfc3339
-from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.book import Book, Entry, Phase, locked_file
 from kubectl_ctrl.clusters.processes import called_with
 from kubectl_ctrl.clusters.provider import Life
 from kubectl_ctrl.controllers import BUNDLED
@@ -161,9 +161,9 @@ def _locks(book: Book) -> Iterable[Leftover]:
         if not _is_free(path):
             continue
 
-        async def removed(name: str = path.stem) -> str:
-            with book.locked(name):
-                return f"the lock file of cluster {name} is removed"
+        async def removed(path: Path = path) -> str:
+            with locked_file(path):  # which takes the file away
+                return "it is removed"
 
         command = shlex.join(["rm", str(path)])
         yield Leftover(check="locks", text=f"nobody holds the lock file {path}", command=command, mend=removed)

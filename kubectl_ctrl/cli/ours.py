@@ -117,7 +117,7 @@ def is_there(book: Book, name: str) -> bool:
 
 def locks(book: Book) -> list[str]:
     """The names whose clusters are being changed, or whose changing was cut off."""
-    return sorted(path.stem for path in book.folder.glob("*.lock"))
+    return sorted(path.stem for path in book.folder.glob("[!.]*.lock"))
 
 
 def left(book: Book, name: str) -> str:

@@ -114,7 +114,7 @@ class Kwokctl:
         for path in (self.folder / "kwok", self.folder / "bin"):
             if path.is_dir():
                 shutil.rmtree(path)
-        (self.folder / ports.FILE).unlink(missing_ok=True)
+        ports.forget(self.folder)
         if self.way != self.folder:
             self.way.unlink(missing_ok=True)
             # Another cluster may still need it.

@@ -14,6 +14,7 @@ from kubectl_ctrl.clusters.book import locked_file
 from kubectl_ctrl.errors import ClusterError
 
 FILE = "ports.json"
+_LOCK = ".ports.lock"  # no cluster can be called that
 # Below those that systems give to whoever asks for any, and below those of NodePort services.
 _FIRST, _COUNT = 20_000, 10_000
 _PACE = 0.05
@@ -23,13 +24,22 @@ async def reserved(folder: Path, names: Iterable[str], clock: Clock) -> Mapping[
     """A port for each name, kept in the cluster's folder. One at a time: two who look at once find the same ones."""
     clusters = folder.parent
     while True:
-        with locked_file(clusters / ".ports.lock") as ours:
+        with locked_file(clusters / _LOCK) as ours:
             if ours:
                 known = {port for file in clusters.glob(f"*/{FILE}") for port in _read(file)}
                 chosen = _chosen(tuple(names), known, zlib.crc32(str(folder).encode()) % _COUNT)
                 (folder / FILE).write_text(json.dumps(chosen))
                 return chosen
         await clock.sleep(_PACE)
+
+
+def forget(folder: Path) -> None:
+    """The cluster needs none any more; a lock that was left by who was killed while choosing some goes with them."""
+    (folder / FILE).unlink(missing_ok=True)
+    lock = folder.parent / _LOCK
+    if lock.exists():
+        with locked_file(lock):
+            pass
 
 
 def taken(ports: Iterable[int]) -> tuple[int, ...]:

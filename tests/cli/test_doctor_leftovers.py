@@ -14,7 +14,7 @@ from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.mending import mended
 from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.cli.takeover import ANNOTATION
-from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.book import Book, Entry, Phase, locked_file
 from kubectl_ctrl.clusters.provider import Life
 from kubectl_ctrl.errors import PrerequisiteMissing, Refused
 from kubectl_ctrl.model.diagnosis import Line, Outcome
@@ -144,15 +144,16 @@ def test_folders_without_a_page_that_can_be_read(tmp_path: Path, book: Book) -> 
     laid_out(play, tmp_path)
 
 
-def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, book: Book) -> None:
+@pytest.mark.parametrize("name", ["a.lock", ".ports.lock"])
+def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, book: Book, name: str) -> None:
     book.folder.mkdir(parents=True)
-    path = book.folder / "a.lock"
+    path = book.folder / name
     path.write_text("4121")
 
     async def play(at: Layout) -> None:
         (line,) = await at.see(leftovers.machine)
         assert line.command == f"rm {path}"
-        with book.locked("a"):
+        with locked_file(path):
             assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
         path.write_text("4121")
         assert [one.outcome for one in (await mended(await at.bench())).diagnosis.repairs] == [Outcome.DONE]

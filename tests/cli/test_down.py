@@ -65,6 +65,17 @@ def test_a_lock_that_a_killed_process_left_goes(book: Book, words: list[str]) ->
     assert not list(book.folder.iterdir())
 
 
+@pytest.mark.parametrize("words", [["down"], ["down", "--all"], ["cluster", "delete"]])
+def test_what_locks_the_ports_is_the_name_of_no_cluster(book: Book, words: list[str]) -> None:
+    add(book, "ctrl")
+    for file in (book.folder / ".ports.lock", book.folder / "ctrl.lock"):
+        file.write_text("1")
+    assert cli.main(words) == 0
+    assert not list(book.folder.iterdir())
+    (book.folder / ".ports.lock").write_text("1")
+    assert cli.main(words) == 0
+
+
 def test_only_the_one_that_is_named_goes(book: Book) -> None:
     for name in ("one", "two", "three"):
         add(book, name)

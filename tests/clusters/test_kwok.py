@@ -342,6 +342,14 @@ def test_f58_ports_are_free_and_no_other_clusters(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
 
 
+def test_a_lock_of_the_ports_that_a_killed_process_left_goes_with_the_cluster(house: House) -> None:
+    entry = house.entry()
+    (house.book.folder / ".ports.lock").write_text("1")
+    asyncio.run(house.kwok.delete(entry, house.notes.append))
+    house.book.remove(entry.name)
+    assert not list(house.book.folder.iterdir())
+
+
 def test_a_folder_that_is_not_ours_alone_is_no_way(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = replace(house.entry(), folder=house.folder / "with blanks" / "one")
     runner = kwokctl.Kwokctl(entry, house.machine)
