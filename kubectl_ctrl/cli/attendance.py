@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from kubectl_ctrl.cli.runlock import Runner
 from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
-from kubectl_ctrl.errors import NotRecorded, RecordingError
+from kubectl_ctrl.errors import NotRecorded, RecordingError, UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,7 @@ class Where:
     context: str
     keys: frozenset[str]
     entry: Entry | None = None
+    named: bool = False  # in this call, or by the variable of --name; else it is the current context's
 
     def has(self, runner: Runner) -> bool:
         # Of a cluster of which nothing was recorded only the context's name is known.
@@ -67,12 +68,33 @@ class Attendance:
     def lives(self) -> bool:
         return self.state not in (State.DEAD, State.FAILED, State.ENDED)
 
+    @property
+    def place(self) -> str:
+        """Its cluster, for messages."""
+        return f"cluster {self.cluster}" if self.cluster else f"context {self.context}"
+
+    @property
+    def flag(self) -> str:
+        """What names its cluster to a verb."""
+        return f"--name {self.cluster}" if self.cluster else f"--context {self.context}"
+
+
+# What on a command line says which cluster is meant, as --name does.
+_POINTERS = ("--context", "--cluster", "--server")
+
 
 def where(app: App, given: Given) -> Where:
-    """The cluster of --name, else the one that kubectl's flags and the kubeconfig mean."""
-    if given["name"]:
-        return of_ours(ours.entry_of(app.book, given["name"]))
-    resolved = pointed(app, given)
+    """The cluster of --name, else the one that kubectl's flags and the kubeconfig mean, as for every other verb."""
+    typed = {flag.partition("=")[0] for flag in given.typed}
+    pointers = [flag for flag in _POINTERS if flag in typed]
+    if pointers and "--name" in typed:
+        raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="leave one of them out")
+    if given["name"] and not pointers:
+        return replace(of_ours(ours.entry_of(app.book, given["name"])), named=True)
+    return replace(_pointed(app, pointed(app, given)), named=bool(pointers))
+
+
+def _pointed(app: App, resolved: Resolved) -> Where:
     place = (resolved.server, ca_fingerprint(resolved))
     for entry in app.book.entries():
         if (entry.server, entry.ca) == place:
@@ -115,8 +137,18 @@ def attending(app: App) -> list[tuple[Attendance, Runner | None]]:
 
 def of(app: App, place: Where) -> list[Attendance]:
     """Those of one cluster."""
+    return parted(app, place)[0]
+
+
+def parted(app: App, place: Where) -> tuple[list[Attendance], list[Attendance]]:
+    """Those of one cluster, and all others."""
     name = place.entry.name if place.entry else None
-    return [one for one, runner in attending(app) if (place.has(runner) if runner else one.cluster == name)]
+    here: list[Attendance] = []
+    elsewhere: list[Attendance] = []
+    for one, runner in attending(app):
+        there = place.has(runner) if runner else one.cluster == name
+        (here if there else elsewhere).append(one)
+    return here, elsewhere
 
 
 def _running(runner: Runner, by_key: Mapping[str, Entry]) -> Attendance:
@@ -132,17 +164,18 @@ def _running(runner: Runner, by_key: Mapping[str, Entry]) -> Attendance:
         scope=runner.scope,
         pid=runner.pid,
         since=runner.since,
-        state=_state(runner.pid, page),
+        state=_state(runner, page),
         run=runner.run,
         word=page.word if page else "",
         log=log if page else None,
     )
 
 
-def _state(pid: int, page: Page | None) -> State:
-    if holder.is_stopped(pid):
+def _state(runner: Runner, page: Page | None) -> State:
+    if holder.is_stopped(runner.pid):
         return State.STOPPED
-    return State.DRAINING if page is not None and page.asked is not None else State.RUNNING
+    asked = runner.asked or (page is not None and page.asked is not None)
+    return State.DRAINING if asked else State.RUNNING
 
 
 def _noted(entry: Entry) -> Iterator[Attendance]:
@@ -177,7 +210,7 @@ def lives(app: App, place: Where) -> list[Live]:
         return background.processes(app, place.entry)
     found = {runner.pid: runner for runner in runlock.runners(app.state_dir) if place.has(runner)}
     return [
-        Live(pid=runner.pid, controllers=runner.controllers)
+        Live(pid=runner.pid, controllers=runner.controllers, asked=runner.asked)
         for runner in found.values()
         if holder.is_here(runner.holder)
     ]

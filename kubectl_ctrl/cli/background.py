@@ -230,7 +230,8 @@ def processes(app: App, entry: Entry) -> list[Live]:
     asked = {page.pid for _, page in pages.pages(entry) if page.asked is not None}
     for runner in runlock.runners(app.state_dir):
         if runner.cluster in runlock.keys(entry) and holder.is_here(runner.holder):
-            found[runner.pid] = Live(pid=runner.pid, controllers=runner.controllers, asked=runner.pid in asked)
+            was_asked = runner.asked or runner.pid in asked
+            found[runner.pid] = Live(pid=runner.pid, controllers=runner.controllers, asked=was_asked)
     for name in pages.logged(entry):
         for pid in starting(entry, name):
             found.setdefault(pid, Live(pid=pid, controllers=(name,), asked=pid in asked))

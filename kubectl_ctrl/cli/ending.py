@@ -36,7 +36,7 @@ class _Grip:
 
     def __init__(self, live: Live) -> None:
         self.live = live
-        self.asked = live.asked
+        self._asked = False
         self._handle: int | None = None
         with suppress(AttributeError, OSError):
             self._handle = os.pidfd_open(live.pid)
@@ -59,9 +59,10 @@ class _Grip:
 
     def ask(self) -> None:
         """As Ctrl-C does; one that is stopped has to go on to hear it."""
-        if not self.asked:
-            self.asked = True
-            self.send(signal.SIGTERM)
+        if not self._asked:
+            self._asked = True
+            if not self.live.asked:
+                self.send(signal.SIGTERM)
             self.send(signal.SIGCONT)
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -12,9 +13,11 @@ from kubectl_ctrl.cli import attendance, background, pages
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.attendance import Where
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.clock import pause
 from kubectl_ctrl.clusters.book import Entry
-from kubectl_ctrl.errors import NoCluster, NotRecorded, UsageError
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import CtrlError, NotRecorded, UsageError
 from kubectl_ctrl.render.text import escaped
 
 _FEW = 10
@@ -28,50 +31,59 @@ def run(app: App, given: Given) -> int:
     if len(given.arguments) > 1:
         raise UsageError("logs takes one controller at most.", next_step="kubectl ctrl logs --help")
     if given["tail"] < -1:
-        raise UsageError("Invalid value for --tail: it must be at least -1.")
-    place, entry = _place(app, given)
-    names = _names(app, given, place, entry)
+        raise UsageError("Invalid value for --tail: it must be at least -1.", next_step="for instance: --tail 20")
+    place = attendance.where(app, given)
+    entry = place.entry
+    names = _names(app, given, place)
+    if entry is None or not names:
+        raise _nothing(app, place, given.arguments)
     tail = _FEW if not given.arguments and given["tail"] < 0 else given["tail"]
     _Hearing(app, entry, names, together=not given.arguments and len(names) > 1).tell(tail, follow=given["follow"])
     return 0
 
 
-def _place(app: App, given: Given) -> tuple[Where, Entry]:
-    """Where the cluster that is meant is none of ours, it is the only one that is: no other has such logs."""
-    place, ours = attendance.where(app, given), app.book.entries()
-    if place.entry is not None:
-        return place, place.entry
-    if len(ours) == 1 and not given["context"]:
-        app.narrate(f"cluster {ours[0].name}, the only one of ours")
-        return attendance.of_ours(ours[0]), ours[0]
-    names = ", ".join(entry.name for entry in ours)
-    raise NoCluster(
-        f"The cluster of {place.text} is none of ours, and only those have controllers in the background.",
-        next_step=f"name one with --name: {names}" if names else "kubectl ctrl up CONTROLLER --detach makes one",
-    )
-
-
-def _names(app: App, given: Given, place: Where, entry: Entry) -> list[str]:
-    logged = pages.logged(entry)
+def _names(app: App, given: Given, place: Where) -> list[str]:
+    """Of whom there are logs on that cluster: of the controller that is asked for, or all."""
+    if place.entry is None:
+        return []  # none but clusters of ours have any
     if not given.arguments:
-        if logged:
-            return logged
-        raise NotRecorded(
-            f"No controller was ever in the background on {place.text}.",
-            next_step="kubectl ctrl up CONTROLLER --detach starts one",
-        )
-    word = given.arguments[0]
-    for name, page in pages.pages(entry):
-        if page.word == pages.whole(word):
-            return [name]
-    if word in logged:
-        return [word]
-    here = [one for one in attendance.of(app, place) if one.controller == word and one.lives]
-    raise NotRecorded(
-        f"{word} was never in the background on {place.text}.",
-        tried=f"it runs in the foreground, as process {here[0].pid}, and speaks there" if here else "",
-        next_step=f"there is: {', '.join(logged)}" if logged else "kubectl ctrl status shows what runs here",
+        return pages.logged(place.entry)
+    return _logged(place.entry, given.arguments[0])
+
+
+def _logged(entry: Entry, word: str) -> list[str]:
+    """By the word with which it was started, or by its name."""
+    started = [name for name, page in pages.pages(entry) if page.word == pages.whole(word)]
+    return started[:1] or [name for name in pages.logged(entry) if name == word]
+
+
+def _nothing(app: App, place: Where, words: Sequence[str]) -> CtrlError:
+    """There is no such log on that cluster; where there is one, and what there is instead."""
+    word = words[0] if words else ""
+    what = f"{word} was" if word else "No controller was"
+    never = " never" if word else " ever"
+    entries = [entry for entry in app.book.entries() if place.entry is None or entry.name != place.entry.name]
+    having = [entry.name for entry in entries if (_logged(entry, word) if word else pages.logged(entry))]
+    ways = [shlex.join(["kubectl", "ctrl", "logs", *words, "--name", name]) for name in having]
+    there = pages.logged(place.entry) if place.entry else []
+    return NotRecorded(
+        f"{what}{never} in the background on {place.text}.",
+        tried=_foreground(app, place, word),
+        next_step=", or ".join(ways) or _instead(word, there, app),
     )
+
+
+def _foreground(app: App, place: Where, word: str) -> str:
+    here = [one for one in attendance.of(app, place) if one.controller == word and one.lives and one.log is None]
+    return f"it runs in the foreground, as process {here[0].pid}, and speaks there" if here else ""
+
+
+def _instead(word: str, there: Sequence[str], app: App) -> str:
+    if there:
+        return nearest(word, there) or f"there is: {', '.join(there)}"
+    if attendance.attending(app):
+        return "kubectl ctrl status -A shows what runs where"
+    return f"kubectl ctrl up {word if word in BUNDLED else 'CONTROLLER'} --detach starts one"
 
 
 class _Hearing:

@@ -31,10 +31,14 @@ class Page:
     code: int | None = None  # with which it ended
 
 
+def is_path(word: str) -> bool:
+    """Whether a word for a controller is a file or a folder."""
+    return "/" in word or word.endswith(".py") or word in (".", "..")
+
+
 def whole(word: str) -> str:
     """What was typed for a controller: a path so that it means the same from any folder, another word as it is."""
-    is_path = "/" in word or word.endswith(".py") or word in (".", "..")
-    return str(Path(word).expanduser().resolve()) if is_path else word
+    return str(Path(word).expanduser().resolve()) if is_path(word) else word
 
 
 def log_of(entry: Entry, controller: str) -> Path:

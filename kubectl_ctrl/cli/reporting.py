@@ -12,6 +12,7 @@ from kubectl_ctrl.cli.attendance import Attendance, State
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.errors import ConfigError, UsageError
+from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.render.text import counted, escaped
 
@@ -24,39 +25,48 @@ def run(app: App, given: Given) -> int:
     form = answers.printer(given)
     if given.arguments:
         raise UsageError("status takes no arguments.", next_step="kubectl ctrl status --help")
-    found, nothing = _found(app, given)
+    found, elsewhere, where = _found(app, given)
     rows = form.ordered(found, _fields)
     if form.form not in ("", "wide"):
         answers.printed(app, form, {"controllers": [_fields(one) for one in rows]}, "controllers")
         return 0
-    if not rows:
-        app.narrate(nothing)
-        return 0
-    wide = form.form == "wide"
-    style, now = style_of(app, given), SystemClock().now()
-    cells = [_cells(one, style, now, wide=wide) for one in rows]
-    app.answer(form.table(cells, (*_HEADER, *_WIDE) if wide else _HEADER))
-    for one in rows:
-        if line := _hint(one):
-            app.narrate(line)
+    if rows:
+        app.answer(_table(app, given, form, rows))
+    else:
+        app.narrate(escaped(f"No controller runs here{where}."))
+    for line in filter(None, (*map(_hint, rows), _others(elsewhere))):
+        app.narrate(escaped(line))
     return 0
 
 
-def _found(app: App, given: Given) -> tuple[list[Attendance], str]:
-    """What is to be listed, and what to say where that is nothing."""
+def _found(app: App, given: Given) -> tuple[list[Attendance], list[Attendance], str]:
+    """What is to be listed, what is on other clusters, and on which it is looked for."""
     every = [one for one, _ in attendance.attending(app)]
     if given["all_clusters"]:
-        return every, "No controller runs here."
+        return every, [], ""
     try:
         place = attendance.where(app, given)
     except ConfigError:
         if given["name"]:
             raise
-        return every, "No controller runs here."
-    found = attendance.of(app, place)
-    others = len(every) - len(found)
-    more = f"\n{counted(others, 'controller')} on other clusters: kubectl ctrl status -A" if others else ""
-    return found, escaped(f"No controller runs here on {place.text}.") + more
+        return every, [], ""
+    return *attendance.parted(app, place), f" on {place.text}"
+
+
+def _others(elsewhere: Sequence[Attendance]) -> str:
+    """What the same command does not show."""
+    if not elsewhere:
+        return ""
+    ways = {one.flag: one.place for one in elsewhere}
+    flag, place = next(iter(ways.items())) if len(ways) == 1 else ("-A", "other clusters")
+    return f"{counted(len(elsewhere), 'controller')} on {place}: kubectl ctrl status {flag}"
+
+
+def _table(app: App, given: Given, form: Printer, rows: Sequence[Attendance]) -> str:
+    wide = form.form == "wide"
+    style, now = style_of(app, given), SystemClock().now()
+    cells = [_cells(one, style, now, wide=wide) for one in rows]
+    return form.table(cells, (*_HEADER, *_WIDE) if wide else _HEADER)
 
 
 def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence[str]:

@@ -14,8 +14,8 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ class Runner:
     context: str
     since: float  # wall time
     holder: str
+    asked: bool = field(default=False, compare=False)  # to end, and it may take its time
 
     @property
     def where(self) -> str:
@@ -99,14 +100,17 @@ def runners(folder: Path, *, cluster: str = "", controller: str = "") -> list[Ru
 
 
 def ask_to_stop(folder: Path, runner: Runner) -> bool:
-    """Send its process the first SIGTERM, which lets it finish; False when it has gone, or is not of here."""
+    """Send its process a SIGTERM, its first, which lets it finish; False when it has gone, or is not of here."""
     if not holder.is_here(runner.holder):
         return False
     # The descriptor stays with the process that has the pid now; the lock says that it is the one that is meant.
     process = os.pidfd_open(runner.pid) if hasattr(os, "pidfd_open") and holder.runs(runner.pid) else None
     try:
-        if runner not in runners(folder, cluster=runner.cluster, controller=runner.controller):
+        found = runners(folder, cluster=runner.cluster, controller=runner.controller)
+        if runner not in found:
             return False
+        if found[found.index(runner)].asked:
+            return True
         if process is not None:
             signal.pidfd_send_signal(process, signal.SIGTERM)
         else:
@@ -116,7 +120,30 @@ def ask_to_stop(folder: Path, runner: Runner) -> bool:
     finally:
         if process is not None:
             os.close(process)
+    note_asked(folder, runner.holder)
     return True
+
+
+def note_asked(folder: Path, signed: str) -> None:
+    """Let everyone see that the process that signs so was asked to end: a second time would cut short what it finishes.
+
+    Whoever asks notes it: it may be long until the process itself comes to that.
+    """
+    if not (folder / "runners").is_dir():
+        return
+    with suppress(CtrlError, OSError), _gate(folder):  # a full disk keeps nobody from ending
+        for runner in _held(folder, "", ""):
+            if runner.holder == signed and not runner.asked:
+                _tell(_path(folder, runner), replace(runner, asked=True))
+
+
+def _tell(path: Path, runner: Runner) -> None:
+    """In one write, which leaves something to read whenever we are killed."""
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.ftruncate(handle, os.pwrite(handle, json.dumps(asdict(runner)).encode(), 0))
+    finally:
+        os.close(handle)
 
 
 def _path(folder: Path, runner: Runner) -> Path:

@@ -21,7 +21,7 @@ from kubectl_ctrl.cli.places import lease_labels, lease_ref
 from kubectl_ctrl.cli.recorder import prepared, recorded
 from kubectl_ctrl.cli.reload import Reloader
 from kubectl_ctrl.cli.rivals import alone
-from kubectl_ctrl.cli.runlock import Runner, only_runner, runners
+from kubectl_ctrl.cli.runlock import Runner, note_asked, only_runner, runners
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.target import check_namespace, cluster_id, connected
 from kubectl_ctrl.cli.telling import Teller
@@ -193,13 +193,14 @@ async def _run(app: App, plan: RunPlan, ground: _Ground, teller: Teller, stop: S
         if plan.shelves:
             reloading = asyncio.create_task(Reloader(plan.shelves, manager, clock=plan.clock).run(), name="reloads")
             beside.callback(reloading.cancel)
-        announcing = asyncio.create_task(_announce_stop(manager, teller, stop))
+        announcing = asyncio.create_task(_announce_stop(app, manager, teller, stop))
         beside.callback(announcing.cancel)
         return await manager.run(stop)
 
 
-async def _announce_stop(manager: Manager, teller: Teller, stop: Stop) -> None:
+async def _announce_stop(app: App, manager: Manager, teller: Teller, stop: Stop) -> None:
     await stop.first()
+    note_asked(app.state_dir, identity(manager.run_id))
     teller.stopping(_under_way(manager))
 
 

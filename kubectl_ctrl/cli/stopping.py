@@ -6,38 +6,91 @@ import asyncio
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from kubectl_ctrl.cli import attendance, pages
+from kubectl_ctrl.cli import attendance, pages, recordings, runlock
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.attendance import Attendance, Where
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.ending import Live, ended
 from kubectl_ctrl.cli.grammar import nearest
+from kubectl_ctrl.cli.sources import resolve
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.errors import Refused, UsageError
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import ControllerError, CtrlError, Refused, UsageError
+from kubectl_ctrl.history.hints import Hints
 from kubectl_ctrl.render.text import escaped
 
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
     if not 0 < given["timeout"] <= 1e9:
-        raise UsageError("Invalid value for --timeout: it must be more than nothing, like 30s or 2m.")
+        raise UsageError("Invalid value for --timeout: it must be positive.", next_step="for instance: --timeout 30s")
     place = attendance.where(app, given)
-    found = attendance.of(app, place)
+    here, elsewhere = attendance.parted(app, place)
     if not given.arguments:
-        raise UsageError("stop needs a controller.", next_step=_what_runs(found, place))
-    _stop(app, given, place, list(dict.fromkeys(_name(word, found) for word in given.arguments)))
+        raise UsageError("stop needs a controller.", next_step=_what_runs(here, place))
+    names = list(dict.fromkeys(_name(word, [*here, *elsewhere]) for word in given.arguments))
+    _check(app, place, names, here, elsewhere)
+    _stop(app, given, place, names)
     return 0
 
 
-def _what_runs(found: Sequence[Attendance], place: Where) -> str:
-    running = sorted({one.controller for one in found if one.lives})
-    return f"{', '.join(running)} can be stopped" if running else f"no controller runs here on {place.text}"
+def _what_runs(here: Sequence[Attendance], place: Where) -> str:
+    running = sorted({one.controller for one in here if one.lives})
+    return f"name one of: {', '.join(running)}" if running else "kubectl ctrl status -A shows what runs where"
 
 
 def _name(word: str, found: Sequence[Attendance]) -> str:
     """The controller that a word means: its name, or the file that was started."""
-    return next((one.controller for one in found if one.word == pages.whole(word)), word)
+    whole = pages.whole(word)
+    if noted := next((one.controller for one in found if one.word == whole), ""):
+        return noted
+    if not pages.is_path(word):
+        return word
+    try:
+        return resolve([word])[0].spec.name
+    except ControllerError:  # its code has changed since, and is broken now
+        return Path(whole.partition(":")[0]).stem
+
+
+# Before anything is touched.
+
+
+def _check(
+    app: App, place: Where, names: Sequence[str], here: Sequence[Attendance], elsewhere: Sequence[Attendance]
+) -> None:
+    """Raise where a word means nothing, or where what it means runs elsewhere and nobody said that here is meant."""
+    known = {one.controller for one in here}
+    for name in names:
+        ways = _ways(name, elsewhere)
+        if name in known:
+            continue
+        if ways and not place.named:
+            raise Refused(
+                f"{name} does not run here on {place.text}, but on {' and '.join(ways.values())}.",
+                next_step=", or ".join(f"kubectl ctrl stop {shlex.quote(name)} {flag}" for flag in ways),
+            )
+        others = {one.controller for one in elsewhere} | _ever(app)
+        if name not in others:
+            there = {*known, *others}
+            listed = f"there is: {', '.join(sorted(there))}"
+            raise UsageError(f"There is no controller {name!r}.", next_step=nearest(name, there) or listed)
+
+
+def _ways(name: str, elsewhere: Sequence[Attendance]) -> dict[str, str]:
+    """Where else it runs, by the flag that says so."""
+    return {one.flag: one.place for one in elsewhere if one.controller == name and one.lives}
+
+
+def _ever(app: App) -> set[str]:
+    """All controllers that there are, or were here: of another it would be a mistake to say that it has ended."""
+    logged = {name for entry in app.book.entries() for name in pages.logged(entry)}
+    try:
+        with Hints(recordings.path(app)) as hints:
+            return {*BUNDLED, *logged, *(name for one in hints.runs() for name in one.controllers)}
+    except CtrlError:
+        return {*BUNDLED, *logged}
 
 
 def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
@@ -58,27 +111,27 @@ def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
 
     def note(text: str) -> None:
         """Once they were asked."""
-        for name in names:
-            _mark(place, name, clock.now())
+        _mark(app, place, names, clock.now())
         app.narrate(escaped(text))
 
     gone = asyncio.run(ended(find, given["timeout"], clock, note, kill=given["force"]))
     _tell(app, place, names, {name for live in gone for name in live.controllers})
 
 
-def _there(one: Attendance) -> str:
-    return f"--name {one.cluster}" if one.cluster else f"--context {one.context}"
-
-
-def _mark(place: Where, name: str, now: float) -> None:
-    if place.entry is not None and (page := pages.read(log := pages.log_of(place.entry, name))) is not None:
-        pages.write(log, replace(page, asked=page.asked or now))
+def _mark(app: App, place: Where, names: Sequence[str], now: float) -> None:
+    """Asked a second time they would cut short what they finish."""
+    if place.entry is not None:
+        for log in (pages.log_of(place.entry, name) for name in names):
+            if (page := pages.read(log)) is not None:
+                pages.write(log, replace(page, asked=page.asked or now))
+    for runner in runlock.runners(app.state_dir):
+        if place.has(runner) and runner.controller in names:
+            runlock.note_asked(app.state_dir, runner.holder)
 
 
 def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
     """What became of each; one that ended before is not expected to run any more."""
-    left = sorted({one.controller for one in attendance.of(app, place) if one.lives})
-    every = [one for one, _ in attendance.attending(app) if one.lives]
+    _, elsewhere = attendance.parted(app, place)
     for name in names:
         noted = place.entry is not None and pages.read(pages.log_of(place.entry, name)) is not None
         if place.entry is not None:
@@ -86,7 +139,7 @@ def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
         if name in gone:
             app.answer(f"{name} stopped")
             continue
-        elsewhere = next((one for one in every if one.controller == name and name not in left), None)
-        hint = "" if noted else f"{_there(elsewhere)} has it" if elsewhere else nearest(name, left)
-        had = f"{name} had ended already" if noted else f"{name} does not run here"
-        app.narrate(escaped(f"{had} on {place.text}." + (f" Next: {hint}" if hint else "")))
+        told = f"{name} had ended already" if noted else f"{name} does not run here"
+        ways = {} if noted else _ways(name, elsewhere)
+        but = f", but on {' and '.join(ways.values())}: add {' or '.join(ways)}" if ways else ""
+        app.narrate(escaped(f"{told} on {place.text}{but or '.'}"))

@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
-from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.connect import connect
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, ca_fingerprint, load
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.clusters.book import Entry
@@ -21,6 +20,9 @@ from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.version import VERSION
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.client.client import Client
 
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -65,6 +67,8 @@ async def answering(
 @asynccontextmanager
 async def _connected(entry: Entry, file: Path, machine: Machine) -> AsyncIterator[tuple[Client, Resolved]]:
     """A client of the cluster through that file alone, whatever the user's kubeconfig says."""
+    from kubectl_ctrl.client.connect import connect
+
     flags = ConfigFlags(kubeconfig=str(file), context=entry.context)
     resolved = load(flags, machine.environ, Path(machine.environ.get("HOME") or entry.folder))
     client = await connect(

@@ -21,7 +21,8 @@ from kubectl_ctrl.cli.pages import Page
 from kubectl_ctrl.cli.runlock import Runner, only_runner
 from kubectl_ctrl.clusters.book import Book, Entry
 from tests.cli.ours import kubeconfig, made
-from tests.history.made import NOON
+from tests.cli.own import Write
+from tests.history.made import FOO, NOON, RUN, recording
 
 Captured = pytest.CaptureFixture[str]
 
@@ -62,6 +63,29 @@ def ctrl(book: Book) -> Entry:
     return entry
 
 
+@pytest.fixture
+def finishing(book: Book, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
+    """Runs foo in the foreground of another terminal, and takes its time to end, unless it is asked twice."""
+    fields = json.dumps(asdict(runner(ctrl, "foo")))
+    polite = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"
+    twice = "seen = []; signal.signal(signal.SIGTERM, lambda *_: sys.exit(9) if seen else seen.append(1))"
+    code = _RUNNER.replace(polite, twice).replace("signal.pause()", "while True: signal.pause()")
+    argv = [sys.executable, "-c", code, fields, str(book.folder.parent)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own kubeconfig, whose current context is none of ours."""
+    (tmp_path / "theirs").write_text(kubeconfig("prod", prod="https://prod.invalid"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "theirs"))
+    return tmp_path / "theirs"
+
+
 def runner(entry: Entry, *controllers: str, scope: str = "default") -> Runner:
     return Runner(
         cluster=entry.uid,
@@ -78,8 +102,8 @@ def runner(entry: Entry, *controllers: str, scope: str = "default") -> Runner:
 
 @pytest.fixture
 def process(book: Book, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
-    """Runs foo and bar in the foreground of another terminal."""
-    fields = json.dumps(asdict(runner(ctrl, "foo", "bar")))
+    """Runs foo and scaler in the foreground of another terminal."""
+    fields = json.dumps(asdict(runner(ctrl, "foo", "scaler")))
     argv = [sys.executable, "-c", _RUNNER, fields, str(book.folder.parent)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -149,10 +173,9 @@ def test_status_knows_what_is_asked_to_stop_and_what_is_in_the_background(
 
 def test_status_is_about_the_cluster_that_is_meant(book: Book, ctrl: Entry, capsys: Captured) -> None:
     noted(ctrl, "foo")
-    assert said(capsys, "status", "--context", "kind-two") == (
-        [],
-        ["No controller runs here on cluster two.", "1 controller on other clusters: kubectl ctrl status -A"],
-    )
+    elsewhere = "1 controller on cluster ctrl: kubectl ctrl status --name ctrl"
+    for way in (("--context", "kind-two"), ("--name=two",)):
+        assert said(capsys, "status", *way) == ([], ["No controller runs here on cluster two.", elsewhere])
     # Two clusters of ours and no current context: none is meant, so all are.
     assert [line.split()[0] for line in said(capsys, "status")[0]] == ["CONTROLLER", "foo"]
     assert said(capsys, "status", "-A", "-o", "name")[0] == ["foo"]
@@ -162,6 +185,35 @@ def test_status_of_nothing(book: Book, capsys: Captured) -> None:
     assert said(capsys, "status") == ([], ["No controller runs here."])
     assert said(capsys, "status", "foo", code=2)[1][0] == "error[CTRL-USAGE]: status takes no arguments."
     assert said(capsys, "status", "--name", "three", code=4)[1][0].startswith("error[CTRL-NO-CLUSTER]: ")
+
+
+def test_status_names_what_it_does_not_show(
+    book: Book, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
+) -> None:
+    one = "1 controller on cluster ctrl: kubectl ctrl status --name ctrl"
+    assert said(capsys, "status") == ([], ["No controller runs here on context prod.", one])
+    two = book.find("two")
+    assert two is not None
+    two.controllers.mkdir()
+    noted(two, "foo", ended=NOON, code=0)
+    rows, told = said(capsys, "status", "--name=two")
+    assert ([row.split()[0] for row in rows], told) == (["CONTROLLER", "foo"], [one])
+    more = "2 controllers on other clusters: kubectl ctrl status -A"
+    assert said(capsys, "status")[1] == ["No controller runs here on context prod.", more]
+    assert said(capsys, "status", "-A")[1] == []
+
+
+def test_a_name_in_the_environment_gives_way_to_what_is_typed(
+    ctrl: Entry, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("KUBECTL_CTRL_NAME", "two")
+    assert said(capsys, "status")[1][0] == "No controller runs here on cluster two."
+    assert [row.split()[0] for row in said(capsys, "status", "--context=kwok-ctrl")[0]] == ["CONTROLLER", "foo"]
+    for verb in (["status"], ["stop", "foo"], ["logs", "foo"]):
+        assert said(capsys, *verb, "--context=kwok-ctrl", "--name=ctrl", code=2)[1] == [
+            "error[CTRL-USAGE]: --name and --context exclude each other.",
+            "next: leave one of them out",
+        ]
 
 
 def test_status_needs_no_cluster_and_little(book: Book) -> None:
@@ -179,15 +231,15 @@ def test_status_needs_no_cluster_and_little(book: Book) -> None:
 def test_stop_ends_a_process_wherever_it_was_started(
     ctrl: Entry, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
-    both = ("stop", "foo", "bar", "--name", "ctrl")
+    both = ("stop", "foo", "scaler", "--name", "ctrl")
     refused = said(capsys, "stop", "foo", "--name", "ctrl", code=6)[1]
-    assert refused[1] == "next: kubectl ctrl stop foo bar ends all of them"
+    assert refused[1] == "next: kubectl ctrl stop foo scaler ends all of them"
     assert process.poll() is None
-    assert said(capsys, *both)[0] == ["foo stopped", "bar stopped"]
+    assert said(capsys, *both)[0] == ["foo stopped", "scaler stopped"]
     assert process.wait(10) == 0
     assert said(capsys, *both) == (
         [],
-        ["foo does not run here on cluster ctrl.", "bar does not run here on cluster ctrl."],
+        ["foo does not run here on cluster ctrl.", "scaler does not run here on cluster ctrl."],
     )
 
 
@@ -197,16 +249,83 @@ def test_stop_forgets_what_is_dead(ctrl: Entry, capsys: Captured) -> None:
     assert said(capsys, "status", "--name", "ctrl")[1] == ["No controller runs here on cluster ctrl."]
 
 
-def test_stop_says_where_it_runs_instead(ctrl: Entry, process: subprocess.Popen[str], capsys: Captured) -> None:
-    assert said(capsys, "stop", "foo", "--name", "two")[1] == [
-        "foo does not run here on cluster two. Next: --name ctrl has it"
-    ]
+def test_stop_says_where_it_runs_instead(
+    book: Book, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
+) -> None:
+    assert said(capsys, "stop", "foo", "--name", "two") == (
+        [],
+        ["foo does not run here on cluster two, but on cluster ctrl: add --name ctrl"],
+    )
+    # Nobody said that it is this cluster that is meant.
+    assert said(capsys, "stop", "scaler", "foo", code=6) == (
+        [],
+        [
+            "error[CTRL-REFUSED]: foo does not run here on context prod, but on cluster ctrl.",
+            "next: kubectl ctrl stop foo --name ctrl",
+        ],
+    )
+    two = book.find("two")
+    assert two is not None
+    with only_runner(book.folder.parent, runner(two, "foo")):
+        assert said(capsys, "stop", "foo", code=6)[1] == [
+            "error[CTRL-REFUSED]: foo does not run here on context prod, but on cluster ctrl and cluster two.",
+            "next: kubectl ctrl stop foo --name ctrl, or kubectl ctrl stop foo --name two",
+        ]
     assert process.poll() is None
 
 
 def test_stop_alone_lists_what_can_be_stopped(ctrl: Entry, process: subprocess.Popen[str], capsys: Captured) -> None:
-    assert said(capsys, "stop", "--name", "two", code=2)[1][1] == "next: no controller runs here on cluster two"
-    assert said(capsys, "stop", "--name", "ctrl", code=2)[1][1] == "next: foo can be stopped"
+    nothing = "next: kubectl ctrl status -A shows what runs where"
+    assert said(capsys, "stop", "--name", "two", code=2)[1][1] == nothing
+    assert said(capsys, "stop", "--name", "ctrl", code=2)[1][1] == "next: name one of: foo"
+
+
+def test_stop_takes_no_word_that_means_nothing(
+    book: Book, ctrl: Entry, process: subprocess.Popen[str], tmp_path: Path, capsys: Captured
+) -> None:
+    assert said(capsys, "stop", "foo", "memcachd", "--name=ctrl", code=2)[1] == [
+        "error[CTRL-USAGE]: There is no controller 'memcachd'.",
+        "next: did you mean memcached?",
+    ]
+    path = tmp_path / "mine.py"
+    missing = said(capsys, "stop", str(path), "--name=ctrl", code=2)[1]
+    assert missing[0] == f"error[CTRL-USAGE]: There is no file '{path}'."
+    assert process.poll() is None
+    # What ever ran here has ended, and that is all that was wanted.
+    recording(book.folder.parent, run=replace(RUN, controllers=(replace(FOO, name="once"),)))
+    assert said(capsys, "stop", "once", "--name=ctrl")[1] == ["once does not run here on cluster ctrl."]
+
+
+def test_stop_takes_the_file_that_runs_in_the_foreground(
+    ctrl: Entry, process: subprocess.Popen[str], write: Write, capsys: Captured
+) -> None:
+    mine = write(
+        "mine.py",
+        """
+        from kubectl_ctrl import Resource, controller
+
+        async def reconcile(ctx, request):
+            pass
+
+        CONTROLLER = controller("foo", reconcile).for_(Resource("g", "v1", "mines", "Mine"))
+        """,
+    )
+    assert said(capsys, "stop", str(mine), "scaler", "--name=ctrl")[0] == ["foo stopped", "scaler stopped"]
+    # Its code may have been broken since.
+    (mine.parent / "scaler.py").write_text("raise RuntimeError")
+    path = str(mine.parent / "scaler.py")
+    assert said(capsys, "stop", path, "--name=ctrl")[1] == ["scaler does not run here on cluster ctrl."]
+
+
+def test_stop_asks_again_without_cutting_short(
+    book: Book, ctrl: Entry, finishing: subprocess.Popen[str], capsys: Captured
+) -> None:
+    late = "foo (process {pid}) was asked to end, and finishes what is under way for longer than 300ms."
+    for _ in range(2):
+        told = said(capsys, "stop", "foo", "--name=ctrl", "--timeout=300ms", code=124)[1]
+        assert f"error[CTRL-TIMEOUT]: {late.format(pid=finishing.pid)}" in told
+    assert said(capsys, "status", "--name=ctrl")[0][1].split()[5] == "draining"
+    assert finishing.poll() is None
 
 
 # logs
@@ -237,23 +356,34 @@ def test_logs_that_are_not_there(ctrl: Entry, process: subprocess.Popen[str], ca
     assert said(capsys, "logs", "foo", "--name=ctrl", code=4)[1] == [
         "error[CTRL-NOT-RECORDED]: foo was never in the background on cluster ctrl.",
         f"tried: it runs in the foreground, as process {process.pid}, and speaks there",
-        "next: kubectl ctrl status shows what runs here",
+        "next: kubectl ctrl status -A shows what runs where",
     ]
 
 
-def test_logs_mean_the_only_cluster_of_ours_where_the_context_is_none(
-    book: Book, ctrl: Entry, tmp_path: Path, capsys: Captured
+def test_logs_mean_no_other_cluster_but_name_it(
+    book: Book, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
-    noted(ctrl, "foo").write_text("here\n")
-    (tmp_path / "theirs").write_text(kubeconfig("prod", prod="https://prod.invalid"))
-    only = "and only those have controllers in the background."
-    theirs = ("logs", "foo", "--kubeconfig", str(tmp_path / "theirs"))
-    assert said(capsys, *theirs, code=4)[1] == [
-        f"error[CTRL-NO-CLUSTER]: The cluster of context prod is none of ours, {only}",
-        "next: name one with --name: ctrl, two",
+    noted(ctrl, "podcount").write_text("here\n")
+    nothing = "error[CTRL-NOT-RECORDED]: podcount was never in the background on context prod."
+    there = "next: kubectl ctrl logs podcount --name ctrl"
+    assert said(capsys, "logs", "podcount", code=4) == ([], [nothing, there])
+    assert said(capsys, "logs", "podcount", "--name=two", code=4)[1][1] == there
+    assert said(capsys, "logs", code=4)[1] == [
+        "error[CTRL-NOT-RECORDED]: No controller was ever in the background on context prod.",
+        "next: kubectl ctrl logs --name ctrl",
     ]
-    book.remove("two")
-    assert said(capsys, *theirs) == (["here"], ["cluster ctrl, the only one of ours"])
+    two = book.find("two")
+    assert two is not None
+    two.controllers.mkdir()
+    noted(two, "podcount")
+    assert said(capsys, "logs", "podcount", code=4)[1][1] == f"{there}, or {there.removeprefix('next: ')[:-4]}two"
+    assert said(capsys, "logs", "podcont", "--name=two", code=4)[1][1] == "next: did you mean podcount?"
+    assert said(capsys, "logs", "--tail=-3", code=2)[1][1] == "next: for instance: --tail 20"
+
+
+def test_logs_where_nothing_ever_ran_say_how_to_begin(book: Book, theirs: Path, capsys: Captured) -> None:
+    assert said(capsys, "logs", "foo", code=4)[1][1] == "next: kubectl ctrl up foo --detach starts one"
+    assert said(capsys, "logs", code=4)[1][1] == "next: kubectl ctrl up CONTROLLER --detach starts one"
 
 
 def test_a_log_is_followed_over_a_change_of_its_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.cli.holder import identity
-from kubectl_ctrl.cli.runlock import Runner, ask_to_stop, only_runner, runners
+from kubectl_ctrl.cli.runlock import Runner, ask_to_stop, note_asked, only_runner, runners
 from kubectl_ctrl.errors import CtrlError, Refused
 
 ME = Runner(
@@ -82,6 +82,26 @@ def test_a_lock_file_that_was_planted_as_a_link_is_not_followed(tmp_path: Path) 
     assert victim.read_text() == "precious"
 
 
+def test_that_it_was_asked_to_end_is_seen_with_all_that_it_runs(tmp_path: Path) -> None:
+    bar, other = replace(ME, controller="bar"), replace(ME, cluster="d", holder=identity("r800"))
+    with only_runner(tmp_path, ME), only_runner(tmp_path, bar), only_runner(tmp_path, other):
+        note_asked(tmp_path, ME.holder)
+        found = runners(tmp_path)
+        assert {(one.cluster, one.controller): one.asked for one in found} == {
+            ("c", "foo"): True,
+            ("c", "bar"): True,
+            ("d", "foo"): False,
+        }
+        assert ME in found, "It is the same one still."
+    with only_runner(tmp_path, ME):
+        assert [one.asked for one in runners(tmp_path)] == [False]
+
+
+def test_nobody_has_to_be_there_to_be_asked(tmp_path: Path) -> None:
+    note_asked(tmp_path, ME.holder)
+    assert list(tmp_path.iterdir()) == []
+
+
 _CHECKOUT = Path(__file__).parents[2]
 _HOLD = """
 import os, signal, sys
@@ -118,6 +138,16 @@ def test_a_process_that_holds_its_lock_can_be_asked_to_stop(tmp_path: Path) -> N
         (runner,) = runners(tmp_path)
         assert runner.pid == process.pid
         assert ask_to_stop(tmp_path, runner)
+        assert process.wait(10) == 3
+
+
+def test_it_is_asked_once_however_often_somebody_asks(tmp_path: Path) -> None:
+    with holding(tmp_path) as process:
+        (runner,) = runners(tmp_path)
+        note_asked(tmp_path, runner.holder)  # as another did, whose signal is on its way
+        assert ask_to_stop(tmp_path, runner)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 3
 
 
