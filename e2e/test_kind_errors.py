@@ -88,7 +88,7 @@ def test_f58_there_is_no_docker_program(user: Errors) -> None:
         if found := run("which", program, env=user.env).out.strip():
             (bare / program).symlink_to(found)
     ran = user.up(env={**user.env, "PATH": str(bare)})
-    says(ran, 5, "CTRL-PREREQUISITE", "no docker, podman or nerdctl is installed", "install one of them")
+    says(ran, 5, "CTRL-PREREQUISITE", "no docker, podman or nerdctl is installed", "install docker, podman or nerdctl")
 
 
 def test_f58_the_image_is_not_here_and_there_is_no_registry(user: Errors) -> None:

@@ -60,16 +60,24 @@ class Kind:
         return replace(found, missing=missing)
 
     async def _fitness(self, wish: Wish) -> Fitness:
+        lacks, next_step, version = [], "", ""
         try:
             _, version = await self._program(wish)
+        except CtrlError as error:
+            lacks, next_step = [_clause(error)], _remedy(error)
+        try:
             runtime = await self._runtime(self._machine.environ)
             daemon = await runtime.daemon()
         except CtrlError as error:
-            return Fitness(usable=False, text=_clause(error), next_step=error.next_step)
+            # Both are said: who gets the one shall not meet the other only then.
+            text = ", and ".join([*lacks, _clause(error)])
+            return Fitness(usable=False, text=text, next_step=", then ".join(filter(None, [_remedy(error), next_step])))
+        if lacks:
+            return Fitness(usable=False, text=lacks[0], next_step=next_step)
         lack = runtime.too_old(daemon.version) or await _offline_lack(runtime, wish)
         text = lack or f"kind v{version} with {runtime.name} {daemon.version}"
-        next_step = f"name an image that is here with --image (see `{runtime.name} images`), or use --provider kwok"
-        return Fitness(usable=not lack, text=text, next_step=next_step if lack else "")
+        remedy = f"name an image that is here with --image (see `{runtime.name} images`)"
+        return Fitness(usable=not lack, text=text, next_step=remedy if lack else "")
 
     async def foreign(self, name: str) -> str:
         runtime = await runtimes.detected(self._machine.environ)
@@ -334,7 +342,7 @@ class Kind:
                 if choice
                 else "no docker, podman or nerdctl is installed"
             )
-            raise PrerequisiteMissing(f"{lack}.", next_step="install one of them, or use --provider kwok")
+            raise PrerequisiteMissing(f"{lack}.", next_step="install docker, podman or nerdctl, or use --provider kwok")
         return runtime
 
     async def _runtime_of(self, page: Page) -> Runtime:
@@ -399,6 +407,11 @@ def _clause(error: CtrlError) -> str:
 
 def _taken(runtime: Runtime, nodes: Sequence[Node]) -> str:
     return f"{runtime.name} has a container {nodes[0].name} that we did not make"
+
+
+def _remedy(error: CtrlError) -> str:
+    """Without the other provider, which may not be able to either."""
+    return error.next_step.removesuffix(", or use --provider kwok")
 
 
 def _names(nodes: Sequence[Node]) -> str:

@@ -47,7 +47,7 @@ def test_s06_a_program_is_not_taken_from_where_we_happen_to_stand(
 ) -> None:
     monkeypatch.chdir(there.home / "bin")
     fitness = asyncio.run(there.kind(PATH=".:").fitness(Wish()))
-    assert fitness.text == "kind is not installed"
+    assert fitness.text == "kind is not installed, and no docker, podman or nerdctl is installed"
 
 
 # Whether it can work.
@@ -75,6 +75,12 @@ def test_f58_without_a_runtime(tmp_path: Path) -> None:
     assert found.missing == dict.fromkeys(("docker", "podman", "nerdctl"), "not installed")
 
 
+def test_f58_without_either_both_are_said(tmp_path: Path) -> None:
+    found = asyncio.run(programs(tmp_path / "machine", []).kind().fitness(Wish()))
+    assert found.text == "kind is not installed, and no docker, podman or nerdctl is installed"
+    assert found.next_step == "install docker, podman or nerdctl, then kubectl ctrl doctor --fix kind"
+
+
 def test_f58_with_an_old_kind(there: Programs) -> None:
     there.says("kind.version", "kind v0.19.0 go1.20.4 linux/amd64\n")
     assert fitness(there) == "no: kind v0.19.0 is too old: v0.20 or newer is needed"
@@ -90,7 +96,7 @@ def test_f58_with_a_daemon_that_is_down(there: Programs) -> None:
     assert fitness(there) == "no: docker does not answer: nothing listens at unix:///x.sock"
     found = asyncio.run(there.kind().fitness(Wish()))
     assert found.missing["docker"] == "does not answer: nothing listens at unix:///x.sock"
-    assert found.next_step == "start docker, set DOCKER_HOST to where it listens, or use --provider kwok"
+    assert found.next_step == "start docker, set DOCKER_HOST to where it listens"
 
 
 def test_f58_with_a_docker_that_talks_nonsense(there: Programs) -> None:
