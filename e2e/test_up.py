@@ -26,7 +26,7 @@ _EVERYTHING = ("memcached", "--example", "--detach", "--use")
 def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
     made = user.up("memcached", "--example", "--until-idle").checked()
     assert re.search(r"memcached-sample .* done$", made.out, re.MULTILINE), "stdout has what the controller did."
-    steps = [line.split()[1:3] for line in made.err.splitlines() if line.startswith(" ✓")]
+    steps = [line.split()[1:3] for line in made.err.splitlines() if line.startswith((" ✓", " ok"))]
     assert steps == [["kwok", "v0.8.0"], ["cluster", "ctrl"], ["memcached", "installed:"], ["example", "of"]], made.err
     for told in (
         "context kwok-ctrl; your context prod-eu is unchanged",

@@ -28,6 +28,7 @@ class App:
     color_flag: str = "auto"
     verbosity: int = 0
     machine: bool = False  # stderr is read by a machine too
+    quiet: bool = False  # of a run, nothing is told beside what it does and what goes wrong
     hide: Callable[[str], str] = masked_text  # takes out of a text what must not be seen: a verb may know more of that
     end: str = "Ctrl-C"  # how somebody ends what would go on for ever
     general_error: int = 1  # exit code of errors that have none of their own; 2 where 1 is a verdict

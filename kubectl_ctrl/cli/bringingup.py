@@ -71,7 +71,7 @@ class Asked:
 
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
-    app.machine = given["progress"] == "json"
+    app.machine, app.quiet = given["progress"] == "json", given["quiet"]
     asked = _asked(app, given)
     clock = SystemClock()
     progress = ours.progress(app, given, asked.steps, clock)
@@ -143,7 +143,7 @@ def bring(app: App, asked: Asked, progress: Progress, clock: Clock) -> tuple[Ent
     if code or work.entry is None:
         work.tell_what_is_left()
         return None, code
-    for line in _pointers(app, asked, work.entry):
+    for line in pointers(app, asked, work.entry):
         progress.say(line)
     return work.entry, 0
 
@@ -293,7 +293,7 @@ def _foreground(app: App, asked: Asked, entry: Entry, progress: Progress) -> int
         progress.say(ours.left(app.book, entry.name))
 
 
-def _pointers(app: App, asked: Asked, entry: Entry) -> list[str]:
+def pointers(app: App, asked: Asked, entry: Entry) -> list[str]:
     """How to get at the cluster and what runs on it, and what became of the user's own context."""
     name = "" if entry.name == ours.DEFAULT else f" {entry.name}"
     lines = [_SIMULATED] if entry.provider == "kwok" and asked.wish.nodes != 0 else []
@@ -303,15 +303,19 @@ def _pointers(app: App, asked: Asked, entry: Entry) -> list[str]:
         where = f" --name {entry.name}" if name else ""
         first = shlex.quote(asked.sourced[0].spec.name)
         lines.append(f"in the background: kubectl ctrl logs {first} -f{where}; kubectl ctrl stop {words}{where}")
+    return [*lines, *_whose(app, entry, f'for this shell: eval "$(kubectl ctrl cluster env{name})"')]
+
+
+def _whose(app: App, entry: Entry, line: str) -> list[str]:
+    """What the user's own kubeconfig has to do with it, and the line that means it where that does not."""
     try:
-        current = kubefiles.read("", app.environ, app.home).current_context
-    except ConfigError:
-        current = ""
-    if current == entry.context:
-        return [*lines, f"context {entry.context} is your current one"]
-    whose = f"your context {current} is unchanged" if current else "you have no current context"
-    return [
-        *lines,
-        f"context {entry.context}; {whose}",
-        f'for this shell: eval "$(kubectl ctrl cluster env{name})"',
-    ]
+        own = kubefiles.read("", app.environ, app.home)
+    except ConfigError as error:
+        return [f"context {entry.context}; your kubeconfig is unchanged, and cannot be read: {error.message}", line]
+    theirs = own.contexts.get(entry.context)
+    if theirs is not None and theirs.file != entry.kubeconfig and not entry.used:
+        return [f"your kubeconfig has a {entry.context} of its own: --context means that, and this line ours", line]
+    if own.current_context == entry.context:
+        return [f"context {entry.context} is your current one"]
+    whose = f"your context {own.current_context} is unchanged" if own.current_context else "you have no current context"
+    return [f"context {entry.context}; {whose}", line]

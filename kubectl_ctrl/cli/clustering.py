@@ -73,8 +73,6 @@ def _list(asked: _Asked) -> int:
         raise UsageError("cluster list takes no name.", next_step="kubectl ctrl cluster list -o json")
     form = answers.printer(asked.given)
     rows = form.ordered(asyncio.run(_rows(asked.app)), lambda row: row)
-    for path in asked.app.book.damaged():
-        asked.app.narrate(f"the page in {str(path)!r} cannot be read: it is not known what belongs to it")
     if form.form not in ("", "wide"):
         answers.printed(asked.app, form, {"clusters": rows}, "clusters")
     elif rows:
@@ -89,7 +87,15 @@ def _list(asked: _Asked) -> int:
 
 async def _rows(app: App) -> list[dict[str, Any]]:
     known = providers(ours.machine(app, SystemClock()))
-    return [await _row(app, entry, known.get(entry.provider)) for entry in app.book.entries()]
+    rows = [await _row(app, entry, known.get(entry.provider)) for entry in app.book.entries()]
+    rows += [_unreadable(path) for path in app.book.damaged()]
+    return sorted(rows, key=lambda row: str(row["name"]))
+
+
+def _unreadable(folder: Path) -> dict[str, Any]:
+    """One whose page cannot be read: there is something of it, and nobody knows what."""
+    nothing = dict.fromkeys(("provider", "version", "context", "server", "began", "uid"), "")
+    return {"name": folder.name, "state": "unreadable", "folder": str(folder), **nothing}
 
 
 async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, Any]:

@@ -146,8 +146,10 @@ MAKING = (
         help="kwok: a folder with kwokctl, kwok, kube-apiserver, kube-controller-manager, kube-scheduler, etcd and "
         "kubectl; then nothing is downloaded.",
     ),
-    Flag("--config", value="FILE", default="", help="kind: its own configuration file for the cluster."),
-    Flag("--image", value="IMAGE", default="", help="kind: the image of its nodes."),
+    Flag(
+        "--config", value="FILE", default="", help="A configuration file of the provider's own: kind's, or kwokctl's."
+    ),
+    Flag("--image", value="IMAGE", default="", help="The image of kind's nodes."),
     Flag("--keep-on-failure", help="Leave what was made when the cluster could not be made, to look into it."),
     Flag("--nodes", value="N", type=int, default=None, help="How many nodes; the provider's choice when not given."),
     Flag("--offline", help="Download nothing."),

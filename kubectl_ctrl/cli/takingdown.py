@@ -98,7 +98,7 @@ def _summed(problems: Mapping[str, CtrlError], count: int) -> CtrlError:
     return ClusterError(
         f"{len(problems)} of {count} clusters are not taken away: {', '.join(problems)}.",
         tried="; ".join(problem.message for problem in problems.values()),
-        next_step="; ".join(dict.fromkeys(problem.next_step for problem in problems.values() if problem.next_step)),
+        next_step=f"kubectl ctrl {ours.down(next(iter(problems)))} says what to do about it; so it does for each",
     )
 
 
@@ -133,7 +133,7 @@ async def _left(app: App, entry: Entry, progress: Progress, clock: Clock) -> Non
         progress.skip("use", "--use was not asked for")
         return
     with progress.step("use", "your kubeconfig") as step:
-        step.text = await using.undo(app, entry, app.book)
+        step.text = await using.undo(app, entry, app.book) or "your kubeconfig was not changed"
 
 
 def _tell(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:

@@ -70,6 +70,8 @@ class Teller:
             }
             _log.info("The run begins.", extra=fields)
             return
+        if self._app.quiet:
+            return
         where = f"namespace {plan.namespace} (-A for all)" if plan.namespace else "all namespaces"
         whose = "cluster of ours" if plan.ours else "local cluster"
         election = "on" if plan.elects else f"off ({whose})" if plan.elect == "auto" else "off"
@@ -117,7 +119,7 @@ class Teller:
         summary = self._shown(summary)
         if self._machine:
             _log.info("The run is over.", extra={"action": "run.end", **summary_fields(summary)})
-        else:
+        elif not self._app.quiet:
             for line in summary_lines(summary, self._style):
                 self._app.narrate(line)
         problem = summary.problem()

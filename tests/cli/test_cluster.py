@@ -12,7 +12,9 @@ import yaml
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli import ours
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.bringingup import Asked, pointers
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import CtrlError
 
 Captured = pytest.CaptureFixture[str]
@@ -140,6 +142,45 @@ def test_the_list_says_how_each_stands(book: Book, capsys: Captured) -> None:
     with book.locked("two"):
         assert cli.main(["cluster", "list", "-o", "yaml"]) == 0
     assert [one["state"] for one in yaml.safe_load(capsys.readouterr().out)["clusters"]] == ["absent", "creating"]
+
+
+def test_the_list_has_also_what_nobody_can_read(book: Book, capsys: Captured) -> None:
+    add(book, "ctrl")
+    (add(book, "broken").folder / "cluster.json").write_text("{")
+    assert cli.main(["cluster", "list"]) == 0
+    assert [line.split()[:3] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["broken", "-", "unreadable"],
+        ["ctrl", "kwok", "absent"],
+    ]
+
+
+_ENV = 'for this shell: eval "$(kubectl ctrl cluster env)"'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (_PRODUCTION, ["context kwok-ctrl; your context prod is unchanged", _ENV]),
+        ("", ["context kwok-ctrl; you have no current context", _ENV]),
+        (
+            _PRODUCTION.replace("prod", "kwok-ctrl"),
+            ["your kubeconfig has a kwok-ctrl of its own: --context means that, and this line ours", _ENV],
+        ),
+        ("clusters: [", None),
+    ],
+)
+def test_up_ends_by_saying_what_means_the_cluster(
+    book: Book, kubeconfig: Path, text: str, told: list[str] | None
+) -> None:
+    kubeconfig.write_text(text)
+    app = App.of_this_process()
+    asked = Asked(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False)
+    first, *lines = pointers(app, asked, add(book, "ctrl"))
+    assert first == "it has no nodes, so pods stay pending"
+    if told is None:
+        assert lines[0].startswith("context kwok-ctrl; your kubeconfig is unchanged, and cannot be read: ")
+    else:
+        assert lines == told
 
 
 def test_of_no_clusters_the_list_is_empty(capsys: Captured) -> None:
