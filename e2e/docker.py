@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from e2e.kube import Ran, run
+from e2e.kube import Ran, run, wait_until
 
 _LABEL = "io.x-k8s.kind.cluster"
 
@@ -40,6 +40,10 @@ class Docker:
     def forgotten_volumes(self) -> set[str]:
         """Those that no container uses."""
         return set(self("volume", "ls", "-q", "--filter", "dangling=true").split())
+
+    def assert_none_is_forgotten(self, before: set[str]) -> None:
+        """Of those that are not of before. A container that somebody removes goes a moment before its volumes."""
+        wait_until(lambda: self.forgotten_volumes() <= before, what="no volume but those of before")
 
     def networks(self) -> set[str]:
         return set(self("network", "ls", "--format", "{{.Name}}").split())

@@ -54,7 +54,7 @@ def _no_volume_is_forgotten(kind_lane: KindLane) -> Iterator[None]:
     docker = Docker(kind_lane.env)
     before = docker.forgotten_volumes()
     yield
-    assert docker.forgotten_volumes() <= before
+    docker.assert_none_is_forgotten(before)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) -> It
     left = user.docker.nodes(user.name)
     user.docker.remove(user.name)
     assert left == []
-    assert user.docker.forgotten_volumes() <= before
+    user.docker.assert_none_is_forgotten(before)
 
 
 def says(ran: Ran, code: int, id: str, message: str, next_step: str) -> None:  # noqa: A002 - it is called that

@@ -56,7 +56,7 @@ def user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) -> It
     for name in (user.name, user.other):
         user.docker.remove(name)
     user.docker.try_("network", "rm", user.network)
-    assert user.docker.forgotten_volumes() <= volumes
+    user.docker.assert_none_is_forgotten(volumes)
 
 
 def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
