@@ -63,8 +63,8 @@ class Asked:
         return next((self.given[name] for name in ("recorded_cluster", "cluster", "context") if self.given[name]), "")
 
     def cluster_in(self, recording: Recording) -> str:
-        """The key of the cluster that was said, "" for all."""
-        return recordings.by_name(self.cluster, recording.clusters()).key if self.cluster else ""
+        """The key of the cluster that was said, of several of one name the newest; "" for all."""
+        return recordings.all_of_name(self.cluster, recording.clusters())[0].key if self.cluster else ""
 
     def no_more_words(self) -> None:
         if self.words:

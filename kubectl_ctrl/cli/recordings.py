@@ -31,7 +31,7 @@ from kubectl_ctrl.render.style import Style, moment_text
 _SILENT = 120.0
 # As `runtime/runs` makes them.
 _ATTEMPT = re.compile(r"#?(?:(r[0-9a-z]+)-)?([0-9]+)")
-_KEY_CUT = 8
+_KEY_CUT, _SHORTEST_KEY = 8, 4
 _MOST_TYPES = 12
 
 
@@ -125,8 +125,15 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
         raise NotRecorded(
             f"Nothing is recorded in {str(recording.path)!r} yet.", next_step="kubectl ctrl run CONTROLLER records"
         )
+
+    def last(named: Sequence[Cluster]) -> tuple[Cluster, str]:
+        """Of several that had one name, the last that knows it, and where it does."""
+        known = _that_know(recording, named, words, given["namespace"], context.namespace)
+        return known[0] if known else (named[0], "")
+
     if given["recorded_cluster"]:
-        return meaning(by_name(given["recorded_cluster"], clusters))
+        cluster, namespace = last(all_of_name(given["recorded_cluster"], clusters))
+        return meaning(cluster, namespace=namespace)
     if given["from"] and len(clusters) == 1:
         return meaning(clusters[0])
     for cluster in clusters:
@@ -134,14 +141,14 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
             return meaning(cluster)
     # A context that is gone and was named still says which is meant.
     if given["context"] and (named := [one for one in clusters if given["context"] in one.contexts]):
-        return meaning(named[0], _as_recorded(named[0], context))
+        cluster, namespace = last(named)
+        return meaning(cluster, _as_recorded(cluster, context), namespace)
     if context.gone and (lived := [one for one in clusters if one.name == context.gone]):
-        known = _that_know(recording, lived[:1], words, given["namespace"], "")
-        return meaning(lived[0], namespace=known[0][1] if known else "")
+        cluster, namespace = last(lived[:1])
+        return meaning(cluster, namespace=namespace)
     found = _that_know(recording, clusters, words, given["namespace"], context.namespace)
-    if len({one.name or one.key for one, _ in found}) == 1:
-        # Of clusters of ours that had one name, one after the other, the last is meant.
-        cluster, namespace = max(found, key=lambda one: one[0].seen)
+    if len({name_of(one) for one, _ in found}) == 1:
+        cluster, namespace = last([one for one, _ in found])
         return meaning(cluster, _only(cluster, len(found)), namespace)
     raise _unclear([one for one, _ in found] or list(clusters), context)
 
@@ -184,14 +191,16 @@ def _context(app: App, given: Given) -> _Context:
     return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)
 
 
-def by_name(name: str, clusters: Sequence[Cluster]) -> Cluster:
-    """Newest first, so that of several of one name the newest is meant; a UID, or how it begins, tells them apart."""
-    for cluster in clusters:
-        if name in cluster.contexts or name == cluster.key or name in [server for server, _ in cluster.servers]:
-            return cluster
-    short = [cluster for cluster in clusters if len(name) >= 4 and cluster.key.startswith(name)]
-    if len(short) == 1:
-        return short[0]
+def all_of_name(name: str, clusters: Sequence[Cluster]) -> list[Cluster]:
+    """Newest first; a UID, or how it begins, tells several of one name apart."""
+    found = [
+        cluster
+        for cluster in clusters
+        if name in cluster.contexts or name == cluster.key or name in [server for server, _ in cluster.servers]
+    ]
+    short = [cluster for cluster in clusters if len(name) >= _SHORTEST_KEY and cluster.key.startswith(name)]
+    if found or len(short) == 1:
+        return found or short
     raise NotRecorded(
         f"Nothing is recorded of a cluster {name!r}.", tried=_listed(clusters), next_step="name one of these"
     )
@@ -200,7 +209,7 @@ def by_name(name: str, clusters: Sequence[Cluster]) -> Cluster:
 def _that_know(
     recording: Recording, clusters: Sequence[Cluster], words: Sequence[str], namespace: str, other: str
 ) -> list[tuple[Cluster, str]]:
-    """The clusters that know the object, each with the namespace in which it does; all of them where none is named."""
+    """The clusters that know the object, newest first, each with the namespace in which it does; without one, all."""
     kind, name = split_words(words)
     if not name:
         number = _ATTEMPT.fullmatch(kind)
@@ -221,7 +230,8 @@ def _that_know(
             if cluster.key in recording.find(resource=resource, key=key)
         ]
     # One cluster that knows the name in several namespaces is still one cluster.
-    return list({cluster.key: (cluster, place) for cluster, place in reversed(found)}.values())
+    one_each = {cluster.key: (cluster, place) for cluster, place in reversed(found)}
+    return sorted(one_each.values(), key=lambda one: one[0].seen, reverse=True)
 
 
 def _unclear(clusters: Sequence[Cluster], context: _Context) -> NotRecorded:
@@ -233,7 +243,15 @@ def _unclear(clusters: Sequence[Cluster], context: _Context) -> NotRecorded:
 
 
 def _listed(clusters: Iterable[Cluster]) -> str:
-    return "recorded: " + ", ".join(f"{name_of(one)} ({one.key[:_KEY_CUT]})" for one in clusters)
+    """By name, of each the last."""
+    named: dict[str, list[Cluster]] = {}
+    for one in clusters:
+        named.setdefault(name_of(one), []).append(one)
+    shown = []
+    for name, (newest, *older) in named.items():
+        before = f", and {len(older)} before it" if older else ""
+        shown.append(f"{name} ({newest.key[:_KEY_CUT]}{before})")
+    return f"recorded: {', '.join(shown)}"
 
 
 def cluster_deleted(app: App, entry: Entry, at: float) -> str:

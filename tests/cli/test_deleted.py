@@ -126,6 +126,33 @@ def test_of_several_lives_under_one_name_the_last_is_meant(
     assert "--recorded-cluster" in err
 
 
+def test_of_lives_whose_end_nobody_noted_the_last_is_meant_too(
+    state: Path, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").write_text(kubeconfig("prod", prod="https://10.0.0.1:6443"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))
+    down(life(state, 1), RUN.began)
+    for number in (2, 3):  # the one that was lost, and the one that lives
+        life(state, number)
+    first = "cluster kind-ctrl (uid-ctrl): the last of 3 of this name that know it"
+    assert told("trace", "foo/web", "--utc")[0].splitlines()[0] == first
+    assert "rc3-1" in told("trace", "foo/web")[0]
+    down(life(state, 4, name="dev"))
+    listed = told("trace", "foo/web", "--offline", code=4)[1].splitlines()
+    assert listed[1] == "tried: recorded: kind-dev (uid-dev-), kind-ctrl (uid-ctrl, and 2 before it)"
+    assert listed[2] == "next: add --recorded-cluster kind-dev"
+
+
+def test_a_name_means_the_last_that_knows_the_object(state: Path, told: Told) -> None:
+    down(life(state, 1), RUN.began)
+    other = of(made(App.of_this_process().book, "ctrl", SERVER), 2)
+    start = begun(1, run=other.id, name="other")
+    recording(state, start, done(start), run=other)
+    out, _ = told("trace", "foo/web", "--recorded-cluster=kind-ctrl", "--utc")
+    assert "rc1-1" in out
+    assert "rc2-1" in told("trace", "foo/other", "--recorded-cluster=kind-ctrl")[0]
+
+
 def test_a_cluster_that_lives_is_not_called_deleted(state: Path, told: Told) -> None:
     entry = life(state)
     out, _ = told("trace", "foo/web", "--context=kind-ctrl", "--utc")
