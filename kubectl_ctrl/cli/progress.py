@@ -166,10 +166,11 @@ class _Objects:
         self._tell(step, state=state, text=step.text, seconds=round(seconds, 3))
 
     def say(self, text: str) -> None:
-        self._app.narrate(json.dumps({"state": "said", "text": self._app.hide(text)}))
+        self._app.narrate(json.dumps({"action": "said", "state": "said", "text": self._app.hide(text)}))
 
     def _tell(self, step: Step, *, state: str, text: str, **more: float) -> None:
-        fields = {"step": step.at, "of": self._of, "name": step.name, "state": state, "text": self._app.hide(text)}
+        place = {"action": "step", "step": step.at, "of": self._of, "name": step.name}
+        fields = {**place, "state": state, "text": self._app.hide(text)}
         self._app.narrate(json.dumps({**fields, **more}))
 
 

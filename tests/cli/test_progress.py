@@ -16,13 +16,29 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.bringingup import Asked
 from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.progress import Progress
+from kubectl_ctrl.cli.sources import resolve
+from kubectl_ctrl.cli.takingdown import STEPS as DOWN
+from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.testing.clock import FakeClock
+from tests.house.checkout import REPOSITORY
 
 STEPS = ("provider", "cluster", "use")
+EVERYTHING = Asked(
+    name="ctrl",
+    provider="auto",
+    wish=Wish(),
+    use=True,
+    images=("mine:dev",),
+    sourced=resolve(["foo"]),
+    example=True,
+    detach=True,
+)
 
 
 class Text(io.StringIO):
@@ -92,7 +108,7 @@ def test_machines_get_an_object_for_everything_at_once() -> None:
     progress = Progress(there, "json", STEPS, clock)
     with progress.step("provider", "provider"):
         first = json.loads(said(there))
-        assert first == {"step": 1, "of": 3, "name": "provider", "state": "began", "text": "provider"}
+        assert first == {"action": "step", "step": 1, "of": 3, "name": "provider", "state": "began", "text": "provider"}
     go(progress, clock)
     found = [json.loads(line) for line in said(there).splitlines()]
     assert [(one.get("name"), one["state"]) for one in found[2:]] == [
@@ -105,6 +121,7 @@ def test_machines_get_an_object_for_everything_at_once() -> None:
         (None, "said"),
     ]
     assert found[6] == {
+        "action": "step",
         "step": 2,
         "of": 3,
         "name": "cluster",
@@ -112,6 +129,17 @@ def test_machines_get_an_object_for_everything_at_once() -> None:
         "text": "cluster ctrl (kwok, v1.36.3)",
         "seconds": 14.8,
     }
+
+
+def test_each_object_is_what_its_schema_says() -> None:
+    there, clock = app(), FakeClock()
+    go(Progress(there, "json", STEPS, clock), clock)
+    told = json.loads((REPOSITORY / "docs/schemas/progress.v1.json").read_text())
+    validator = Draft202012Validator({**told, "additionalProperties": False})
+    for line in said(there).splitlines():
+        assert [error.message for error in validator.iter_errors(json.loads(line))] == []
+    names = {step for asked in (EVERYTHING.steps, DOWN, ("load", "logs")) for step in asked}
+    assert names == set(told["properties"]["name"]["enum"])
 
 
 @pytest.mark.parametrize(("form", "left"), [("none", "context kwok-ctrl\n"), ("quiet", "")])
