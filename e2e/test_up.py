@@ -255,4 +255,29 @@ def test_the_second_ctrl_c_ends_at_once_and_says_what_is_left(user: User) -> Non
     started.signal(signal.SIGINT)
     started.signal(signal.SIGINT)
     assert started.wait(deadline=5) == 130
+    assert re.search(r"take away what is left|nothing is left of cluster ctrl", started.err[-1])
+    user.assert_nothing_is_left(user.down("ctrl"))
+
+
+def test_interrupted_at_each_step_what_is_left_is_told_and_is_so(user: User) -> None:
+    for step in ("provider", "cluster", "use", "install", "example", "controllers"):
+        up = user.started_to("up", step, *_EVERYTHING)
+        up.signal(signal.SIGINT)
+        code = up.wait()
+        # What was as good as done when the signal came is done.
+        assert code in ((0, 130) if step == "controllers" else (130,)), up.output()
+        there = user.ctrl("cluster", "list", "--no-headers").checked().out.split()[:3]
+        stays = json.dumps("cluster ctrl stays; to take it away: kubectl ctrl down")
+        nothing = json.dumps("nothing is left of cluster ctrl")
+        if there:
+            assert there == ["ctrl", "kwok", "running"]
+            assert code == 0 or stays in up.err[-1], up.output()
+        else:
+            assert nothing in up.err[-1], up.output()
+    user.up(*_EVERYTHING).checked()
+    for step in ("controllers", "use", "cluster"):
+        down = user.started_to("down", step)
+        down.signal(signal.SIGINT)
+        assert down.wait() in (0, 130), down.output()
+        assert "kubectl ctrl down goes on" in down.err[-1] or not user.files(), down.output()
     user.assert_nothing_is_left(user.down("ctrl"))

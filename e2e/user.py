@@ -73,13 +73,18 @@ class User:
 
     def killed_at(self, verb: str, step: str, *words: str) -> bool:
         """Start it, and kill -9 as it begins that step; whether it came so far."""
+        started = self.started_to(verb, step, *words)
+        came = _is_at(started, step)
+        started.kill()
+        return came
+
+    def started_to(self, verb: str, step: str, *words: str) -> Started:
+        """Started, and at the beginning of that step, or ended before it."""
         started = self.ctrl.started(verb, *words, "--progress=json")
         wait_until(
             lambda: started.process.poll() is not None or _is_at(started, step), every=0.005, what=f"{verb} at {step}"
         )
-        came = _is_at(started, step)
-        started.kill()
-        return came
+        return started
 
     def clean(self) -> None:
         """After a test that failed: nothing of it may run on."""
