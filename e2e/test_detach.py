@@ -31,6 +31,21 @@ async def reconcile(ctx: Context, request: Request) -> None:
 CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
 """
 
+_SLOW = """\
+import asyncio
+
+from kubectl_ctrl import CONFIGMAPS, Context, Request, controller
+
+
+async def reconcile(ctx: Context, request: Request) -> None:
+    print("it takes its time", flush=True)
+    await asyncio.sleep(8)
+    print("and is done", flush=True)
+
+
+CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
+"""
+
 
 def running(ctrl: Ctrl) -> Mapping[str, Mapping[str, Any]]:
     """What `status` tells, by controller."""
@@ -118,6 +133,23 @@ def test_killed_and_started_again_in_every_way(user: User) -> None:
     # Killed while it was being killed: down finds all of it.
     os.kill(third["pid"], signal.SIGSTOP)
     assert running(ctrl)["foo"]["state"] == "stopped"
+    user.assert_nothing_is_left(user.down())
+
+
+def test_one_that_still_finishes_is_waited_for_and_never_cut_short(user: User, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(_SLOW)
+    user.up(str(mine), "--detach").checked()
+    first = running(user.ctrl)["mine"]
+    wait_until(lambda: "it takes its time" in user.ctrl("logs", "mine", "--name=ctrl").checked().out)
+    for _ in range(2):
+        assert user.ctrl("stop", "mine", "--name=ctrl", "--timeout=10ms").code == 124
+    assert running(user.ctrl)["mine"]["state"] == "draining"
+    again = user.up(str(mine), "--detach").checked()
+    assert f"waiting for mine (process {first['pid']})" in again.err
+    second = running(user.ctrl)["mine"]
+    assert (second["state"], second["pid"] == first["pid"]) == ("running", False)
+    assert "and is done" in user.ctrl("logs", "mine", "--name=ctrl").checked().out
     user.assert_nothing_is_left(user.down())
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -213,6 +213,29 @@ def _named(entry: Entry, *words: str) -> tuple[str, ...]:
 
 
 # Until it has ended.
+
+
+async def drained(
+    app: App,
+    entry: Entry,
+    controllers: Collection[str],
+    clock: Clock,
+    note: Callable[[str], None],
+    *,
+    patience: float = _PATIENCE,
+) -> None:
+    """Return once those of these controllers are gone that were asked to end before, and finish what is under way."""
+
+    def find() -> list[Live]:
+        found = processes(app, entry)
+        return [live for live in found if live.asked and not set(controllers).isdisjoint(live.controllers)]
+
+    try:
+        await _ended(find, patience, clock, note, kill=False)
+    except TimedOut as error:
+        words = shlex.join(_named(entry, *controllers))
+        error.next_step = f"kubectl ctrl stop {words} --force kills it after a while"
+        raise
 
 
 async def ended(app: App, entry: Entry, drain: float, clock: Clock, note: Callable[[str], None]) -> list[str]:

@@ -172,6 +172,8 @@ class _Work:
             machine = ours.machine(app, self._clock)
             with self._progress.step("provider", "provider", error_tells=True) as step:
                 provider, step.text = await chosen(asked.provider, asked.name, asked.wish, providers(machine), app.book)
+            if asked.use:
+                await using.could_use(app, asked.name, f"{provider.name}-{asked.name}")
             self.began = True
             entry = await self._cluster(provider)
             entry = await self._adapt(entry, provider)
@@ -230,6 +232,8 @@ class _Work:
                     await furnishing.exemplify(client, asked.sourced, resolved.namespace, step)
         finally:
             await client.close()
+        names = [one.spec.name for one in asked.sourced]
+        await background.drained(app, entry, names, self._clock, self._progress.say)
         if asked.detach:
             await self._detach(entry, resolved)
 

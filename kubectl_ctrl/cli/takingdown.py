@@ -133,7 +133,7 @@ async def _left(app: App, entry: Entry, progress: Progress, clock: Clock) -> Non
         progress.skip("use", "--use was not asked for")
         return
     with progress.step("use", "your kubeconfig") as step:
-        step.text = await using.undo(app, entry, app.book) or "your kubeconfig was not changed"
+        step.text = await using.undo(app, entry, app.book)
 
 
 def _tell(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:

@@ -34,6 +34,7 @@ from kubectl_ctrl.clusters.book import Book, Entry
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from kubectl_ctrl.model import manifests
 
+_NEVER = "your kubeconfig was not changed"
 _SAVED = "kubeconfig.before"
 _CURRENT = "current-context"
 # A lock that is older than this was left behind: whoever takes one writes a small file.
@@ -76,6 +77,24 @@ def can_use(app: App, explicit: str = "") -> None:
         raise held_by_another(file, now)
 
 
+async def could_use(app: App, name: str, context: str, explicit: str = "") -> None:
+    """Raise where `use` of that cluster, which need not be made yet, would be refused; a lock is waited for already."""
+    can_use(app, explicit)
+    file, entry = _file(app, explicit), app.book.find(name)
+    if file.parent.is_dir():
+        async with locked(file, SystemClock()):
+            pass
+    if entry is not None and entry.used:
+        return  # what stands there is ours
+    merged = _merged(app, explicit)
+    if entry is not None and entry.kubeconfig.exists():
+        _check_free(merged, _parts(app, entry))
+        return
+    for plural, entries in _in_merged(merged).items():
+        if context in entries:
+            raise _hidden(plural.removesuffix("s"), entries[context])
+
+
 def stale_locks(app: App) -> tuple[StaleLock, ...]:
     """Locks on the user's kubeconfig files that keep everybody out."""
     now, (files, _) = SystemClock().now(), kubefiles.candidates("", app.environ, app.home)
@@ -99,10 +118,10 @@ async def use(app: App, entry: Entry, book: Book, explicit: str = "") -> Entry:
 
 
 async def undo(app: App, entry: Entry, book: Book) -> str:
-    """Take it out again; what was done, in words, "" where there was nothing to undo."""
+    """Take it out again; what was done, in words."""
     if not entry.used:
-        return ""
-    file, text = Path(entry.used["file"]), ""
+        return _NEVER
+    file, text = Path(entry.used["file"]), _NEVER
     if file.parent.is_dir():
         async with locked(file, SystemClock()):
             text = _taken_out(app, entry, file)
@@ -190,11 +209,16 @@ def _check_free(merged: Merged, parts: _Parts) -> None:
     for plural, name, kind, fields in parts.items:
         there = lists[plural].get(name)
         if there is not None and there.fields != fields:
-            raise Refused(
-                f"Your kubeconfig has another {kind} {name!r} already, which --use would hide.",
-                tried=str(there),
-                next_step=f"kubectl config delete-{kind} {name}, if it is of no use any more, or leave out --use",
-            )
+            raise _hidden(kind, there)
+
+
+def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
+    return Refused(
+        f"Your kubeconfig has another {kind} {there.name!r} already, which --use would hide.",
+        tried=str(there),
+        next_step="give the cluster another --name, or leave out --use; "
+        f"or, if yours is of no use any more: kubectl config delete-{kind} {there.name}",
+    )
 
 
 def _put_in(app: App, entry: Entry, book: Book, parts: _Parts, explicit: str) -> Entry:
@@ -251,12 +275,14 @@ def _taken_out(app: App, entry: Entry, file: Path) -> str:
     """With the lock held: all as it was, where nobody wrote since; else our entries alone."""
     used, real = entry.used, file.resolve()
     draft_of(real).unlink(missing_ok=True)
-    if "left" not in used or not real.exists():
-        return ""
+    if "left" not in used:
+        return _NEVER
+    if not real.exists():
+        return f"{file} is not there any more"
     raw, saved = real.read_bytes(), entry.folder / _SAVED
     before = saved.read_bytes() if saved.exists() else None
     if raw == before and used["was"]:
-        return ""
+        return _NEVER
     if _digest(raw) == used["left"] and before is not None:
         _put_back(file, before, there=bool(used["was"]))
         return f"{file} is as it was" + (f": current-context {used['previous']}" if used["previous"] else "")

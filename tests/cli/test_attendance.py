@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -19,7 +20,9 @@ from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.pages import Page
 from kubectl_ctrl.cli.runlock import Runner, only_runner
+from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Book, Entry
+from kubectl_ctrl.errors import TimedOut
 from tests.cli.ours import kubeconfig, made
 from tests.cli.own import Write
 from tests.history.made import FOO, NOON, RUN, recording
@@ -325,6 +328,25 @@ def test_stop_asks_again_without_cutting_short(
         told = said(capsys, "stop", "foo", "--name=ctrl", "--timeout=300ms", code=124)[1]
         assert f"error[CTRL-TIMEOUT]: {late.format(pid=finishing.pid)}" in told
     assert said(capsys, "status", "--name=ctrl")[0][1].split()[5] == "draining"
+    assert finishing.poll() is None
+
+
+def test_one_that_finishes_is_waited_for_before_another_begins(
+    ctrl: Entry, finishing: subprocess.Popen[str], capsys: Captured
+) -> None:
+    app, clock, notes = App.of_this_process(), SystemClock(), list[str]()
+
+    def drained(*controllers: str) -> None:
+        asyncio.run(background.drained(app, ctrl, controllers, clock, notes.append, patience=0.3))
+
+    drained("foo")  # nobody asked it to end
+    said(capsys, "stop", "foo", "--name=ctrl", "--timeout=300ms", code=124)
+    drained("bar")
+    assert notes == []
+    with pytest.raises(TimedOut, match="was asked to end") as caught:
+        drained("foo")
+    assert notes == [f"waiting for foo (process {finishing.pid})"]
+    assert caught.value.next_step == "kubectl ctrl stop foo --name ctrl --force kills it after a while"
     assert finishing.poll() is None
 
 

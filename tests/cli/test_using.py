@@ -254,12 +254,13 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
     text = mine.read_text()
     with pytest.raises(Refused, match="another cluster 'kind-ctrl' already") as caught:
         use(app, entry)
-    assert caught.value.next_step.startswith("kubectl config delete-cluster kind-ctrl")
+    assert caught.value.next_step.startswith("give the cluster another --name, or leave out --use; or, ")
+    assert caught.value.next_step.endswith(": kubectl config delete-cluster kind-ctrl")
     assert mine.read_text() == text
     assert beside(mine) == ["config"]
     found = app.book.find("ctrl")
     assert found is not None
-    assert undo(app, found) == ""
+    assert undo(app, found) == "your kubeconfig was not changed"
     assert mine.read_text() == text
 
 
@@ -283,12 +284,38 @@ def test_what_cannot_be_used_is_refused_before_anything_is_made(
         assert 'eval "$(kubectl ctrl cluster env)"' in caught.value.next_step  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("plural", ["clusters", "users", "contexts"])
+def test_an_entry_that_would_be_hidden_is_found_before_there_is_a_cluster(app: App, mine: Path, plural: str) -> None:
+    content = yaml.safe_load(kubeconfig("prod", prod=PROD))
+    content[plural].append({**content[plural][0], "name": "kind-new"})
+    mine.write_text(yaml.safe_dump(content))
+    with pytest.raises(Refused, match=f"another {plural[:-1]} 'kind-new' already"):
+        asyncio.run(using.could_use(app, "new", "kind-new"))
+    asyncio.run(using.could_use(app, "new", "kwok-new"))
+    assert beside(mine) == ["config"]
+
+
+def test_what_we_put_there_ourselves_keeps_nobody_from_using_it_again(app: App, mine: Path, entry: Entry) -> None:
+    asyncio.run(using.could_use(app, "ctrl", "kind-ctrl"))
+    use(app, entry)
+    asyncio.run(using.could_use(app, "ctrl", "kind-ctrl"))
+    # The same entries, put there by hand.
+    other = made(app.book, "dev", "https://127.0.0.1:4002")
+    mine.write_bytes(other.kubeconfig.read_bytes())
+    asyncio.run(using.could_use(app, "dev", "kind-dev"))
+    mine.write_text(kubeconfig(**{"kind-dev": "https://127.0.0.1:7777"}))
+    with pytest.raises(Refused):
+        asyncio.run(using.could_use(app, "dev", "kind-dev"))
+
+
 # Locks.
 
 
 def test_a_lock_that_stays_is_named_with_its_age_and_left_alone(app: App, mine: Path, entry: Entry) -> None:
     lock = mine.with_name("config.lock")
     os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0))  # as client-go makes it
+    with pytest.raises(ConfigError, match="has been locked"):
+        asyncio.run(using.could_use(app, "new", "kind-new"))
     with pytest.raises(ConfigError, match="has been locked") as caught:
         use(app, entry)
     assert caught.value.next_step == f"if none of them runs: rm -f {lock}"
