@@ -304,10 +304,24 @@ def pointers(app: App, asked: Asked, entry: Entry) -> list[str]:
     lines += ["it has no nodes, so pods stay pending"] if asked.wish.nodes == 0 else []
     if asked.detach:
         words = " ".join(shlex.quote(one.spec.name) for one in asked.sourced)
-        where = f" --name {entry.name}" if name else ""
+        where = "" if _is_current(app, entry) else f" --name {entry.name}"
         first = shlex.quote(asked.sourced[0].spec.name)
         lines.append(f"in the background: kubectl ctrl logs {first} -f{where}; kubectl ctrl stop {words}{where}")
     return [*lines, *_whose(app, entry, f'for this shell: eval "$(kubectl ctrl cluster env{name})"')]
+
+
+def _is_current(app: App, entry: Entry) -> bool:
+    """Whether every verb means it without a further word."""
+    try:
+        own = kubefiles.read("", app.environ, app.home)
+    except ConfigError:
+        return False
+    there = own.contexts.get(own.current_context)
+    return (
+        own.current_context == entry.context
+        and there is not None
+        and bool(entry.used or there.file == entry.kubeconfig)
+    )
 
 
 def _whose(app: App, entry: Entry, line: str) -> list[str]:
@@ -319,7 +333,7 @@ def _whose(app: App, entry: Entry, line: str) -> list[str]:
     theirs = own.contexts.get(entry.context)
     if theirs is not None and theirs.file != entry.kubeconfig and not entry.used:
         return [f"your kubeconfig has a {entry.context} of its own: --context means that, and this line ours", line]
-    if own.current_context == entry.context:
+    if _is_current(app, entry):
         return [f"context {entry.context} is your current one"]
     whose = f"your context {own.current_context} is unchanged" if own.current_context else "you have no current context"
     return [f"context {entry.context}; {whose}", line]

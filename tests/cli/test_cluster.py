@@ -13,6 +13,7 @@ from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli import ours
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.bringingup import Asked, pointers
+from kubectl_ctrl.cli.sources import resolve
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import CtrlError
@@ -339,3 +340,18 @@ def test_a_step_that_is_doubtful_is_no_success(book: Book, capsys: Captured) -> 
 def test_machines_get_an_object_for_wrong_words_too(capsys: Captured) -> None:
     assert cli.main(["up", "nosuch", "--progress=json"]) == 2
     assert json.loads(capsys.readouterr().err)["error"] == "CTRL-USAGE"
+
+
+def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = add(book, "ctrl")
+    asked = Asked(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=resolve(["foo"]), detach=True)
+    told = "in the background: kubectl ctrl logs foo -f{0}; kubectl ctrl stop foo{0}"
+    assert pointers(App.of_this_process(), asked, entry)[1] == told.format(" --name ctrl")
+    book.write_kubeconfig(entry, _PRODUCTION.replace("prod", "kwok-ctrl"))
+    monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
+    assert pointers(App.of_this_process(), asked, entry)[1:] == [
+        told.format(""),
+        "context kwok-ctrl is your current one",
+    ]
