@@ -196,6 +196,12 @@ def test_what_the_user_keeps_read_only_is_not_written_to_and_nothing_is_made_for
     assert str(lock) in refused.err
     assert not user.files()
     lock.unlink()
+    user.kubeconfig.write_text(USERS_OWN.replace("prod-eu", "kwok-ctrl"))
+    refused = user.up("--use")
+    assert refused.code == 6
+    assert "kwok-ctrl" in refused.err
+    assert not user.files()
+    user.kubeconfig.write_text(USERS_OWN)
     user.assert_nothing_is_left(user.down())
 
 
