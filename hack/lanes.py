@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
 # Every worker has a cluster of its own; most of a test is waiting for it, so three suit two cores. The files
 # keep the order that e2e/conftest.py gives them. `hack/e2e -n 0 ...` is one worker, as `--pdb` wants it.
 SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "-v")
+TIDYING = 60.0  # seconds for a command that was told to end
 CANNOT = 3  # hack/realkube: this machine lacks what the build needs
 KIND_FILES = "e2e/test_kind*.py"  # the kind lane's; all others are the kwok lane's
 
@@ -76,8 +78,10 @@ def heading(name: str, command: Sequence[str]) -> None:
     print(f"\n=== {name}: {' '.join(Path(word).name for word in command[:4])}", flush=True)
 
 
-def started(command: Sequence[str], environ: Mapping[str, str], *, errors: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def started(command: Sequence[str], environ: Mapping[str, str], *, errors: int) -> Iterator[subprocess.Popen[str]]:
+    """For the block, which reads its output; who leaves that before its end ends it, and it may tidy up first."""
+    process = subprocess.Popen(
         command,
         cwd=ROOT,
         env=environ,
@@ -87,6 +91,26 @@ def started(command: Sequence[str], environ: Mapping[str, str], *, errors: int) 
         encoding="utf-8",
         errors="replace",
     )
+    try:
+        yield process
+        process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """As Ctrl-C does, which may have reached it already; then more firmly."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            # Meanwhile nobody reads what it says, so it must not be waited for in a pipe that is full.
+            process.communicate(timeout=TIDYING)
+            return
 
 
 def counted(name: str, last: str, code: int, seconds: float) -> Lane:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hack import lanes
-from hack.lanes import Lane, Run, counted
+from hack.lanes import ROOT, Lane, Run, counted
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,37 @@ def test_output_is_shown_while_its_end_is_counted(capfd: pytest.CaptureFixture[s
     lane = Run({}).follow("tests", [sys.executable, "-c", program])
     assert (lane.passed, lane.failed, lane.skipped) == (7, 0, 1)
     assert capfd.readouterr().out.endswith("2 failed\n7 passed, 1 skipped in 0.2s\nbye\n")
+
+
+# A lane whose command tidies up when it is interrupted, as pytest does.
+ENDED = """\
+import signal, sys
+from hack import lanes
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+program = '''
+import pathlib, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    print("BEGUN".lower(), file=sys.stderr, flush=True)
+    signal.pause()
+finally:
+    pathlib.Path("tidied").touch()
+'''
+lanes.ROOT = sys.argv[1]
+lanes.{how}(lanes.Run({{}}){words}, [sys.executable, "-c", program])
+"""
+
+
+@pytest.mark.parametrize(("how", "words"), [("Run.follow", ', "tests"'), ("prepared", "")])
+def test_whoever_ends_a_lane_ends_what_it_has_started(tmp_path: Path, how: str, words: str) -> None:
+    command = [sys.executable, "-c", ENDED.format(how=how, words=words), str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as lane:
+        assert lane.stdout
+        assert any("begun" in line for line in lane.stdout)
+        lane.terminate()
+        lane.wait()
+    assert (tmp_path / "tidied").exists()
 
 
 @pytest.fixture
