@@ -25,6 +25,8 @@ _GO = ("go-template", "go-template-file", "template", "templatefile")
 
 # kubectl's columns: the widest cell and three blanks, and at least this.
 _LEAST, _GAP = 6, 3
+# Of a terminal, which our own tables need not cross for want of a blank.
+_COLUMNS = 80
 _SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {f"{prefix}i": 2 ** (10 * (at + 1)) for at, prefix in enumerate("KMGTPE")}
 _QUANTITY = re.compile(
@@ -68,7 +70,7 @@ class Printer:
 
     def table(self, rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
         """Our own columns."""
-        return self.beheaded(table(rows, header=header))
+        return self.beheaded(table(rows, header=header, width=_COLUMNS))
 
     def beheaded(self, text: str) -> str:
         """A table that is made already, without its first line where --no-headers says so."""

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 # Surrogates on their own, which JSON can bring, cannot be printed at all. Compiled by `re` when first needed.
 _CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
+# Between columns.
+_GAP, _CLOSE = 3, 2
+
 
 def escaped(text: str) -> str:
     """Cluster-supplied text made safe to print on one line."""
@@ -40,10 +43,12 @@ def counted(number: int, noun: str, many: str = "") -> str:
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"
 
 
-def table(rows: Sequence[Sequence[str]], *, header: Sequence[str]) -> str:
-    """Columns as kubectl prints them: three blanks between, nothing after the last."""
+def table(rows: Sequence[Sequence[str]], *, header: Sequence[str], width: int | None = None) -> str:
+    """Columns as kubectl prints them: three blanks between, two where that has it fit; nothing after the last."""
     lines = [list(header), *[list(row) for row in rows]]
     widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
+    room = None if width is None else width - sum(widths)
+    gap = _CLOSE if room is not None and _CLOSE <= room / max(len(widths) - 1, 1) < _GAP else _GAP
     return "\n".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        (" " * gap).join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )

@@ -151,6 +151,18 @@ def test_status_tells_of_processes_and_of_those_that_are_gone(book: Book, ctrl: 
     ]
 
 
+def test_status_fits_a_terminal_also_of_another_day(
+    book: Book, ctrl: Entry, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(App, "terminal", True)
+    monkeypatch.setattr(App, "width", 80)
+    noted(ctrl, "memcached", ended=NOON, code=3)
+    with only_runner(book.folder.parent, replace(runner(ctrl, "foo"), pid=2**22)):
+        rows, _ = said(capsys, "status", "--name=ctrl")
+    assert rows[2].split()[3:] == ["4194305", "2026-01-01", "12:00:00", "failed", "(3)"]
+    assert max(map(len, rows)) <= 80
+
+
 def test_status_knows_what_is_asked_to_stop_and_what_is_in_the_background(
     book: Book, ctrl: Entry, capsys: Captured
 ) -> None:

@@ -27,3 +27,11 @@ def test_what_drives_a_terminal_is_shown_by_its_number() -> None:
 
 def test_columns_are_kubectls() -> None:
     assert table([["foo", "x"], ["longer", ""]], header=["NAME", "FOR"]) == "NAME     FOR\nfoo      x\nlonger"
+
+
+def test_a_table_draws_together_where_that_has_it_fit() -> None:
+    rows, header = [["foo", "deploy", "x" * 69]], ["NAME", "OWNS", "RUNNING"]
+    wide, close = f"foo    deploy   {'x' * 69}", f"foo   deploy  {'x' * 69}"
+    fitting = {width: table(rows, header=header, width=width).split("\n")[1] for width in (None, 85, 84, 83, 82)}
+    assert fitting == {None: wide, 85: wide, 84: close, 83: close, 82: wide}
+    assert table([["x" * 9]], header=["NAME"], width=3) == f"NAME\n{'x' * 9}"
