@@ -1,25 +1,27 @@
-"""What `cluster` does: the pieces of `up` and `down`, and ways to get at a cluster of ours."""
+"""What `cluster` does: the pieces of `up` and `down`, and ways to get at a cluster of ours.
+
+A shell that begins may ask for `env`: what makes clusters is imported by those who need it.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubectl_ctrl.cli import answers, bringingup, ours, takingdown
+from kubectl_ctrl.cli import ours
 from kubectl_ctrl.cli.actions import chosen
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.cluster import ACTIONS, OWN
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.clusters.book import Entry, Phase
-from kubectl_ctrl.clusters.choosing import providers
-from kubectl_ctrl.clusters.making import held
-from kubectl_ctrl.clusters.provider import Provider
 from kubectl_ctrl.errors import ClusterError, CtrlError, NoCluster, UsageError
 from kubectl_ctrl.render.text import counted, escaped
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.clusters.provider import Provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,8 @@ def run(app: App, given: Given) -> int:
 
 
 def _create(asked: _Asked) -> int:
+    from kubectl_ctrl.cli import bringingup
+
     app, given = asked.app, asked.given
     name = ours.named(given, asked.words) or ours.DEFAULT
     app.book.place(name)
@@ -65,10 +69,16 @@ def _create(asked: _Asked) -> int:
 
 
 def _delete(asked: _Asked) -> int:
+    from kubectl_ctrl.cli import takingdown
+
     return takingdown.down(asked.app, asked.given, asked.words)
 
 
 def _list(asked: _Asked) -> int:
+    import asyncio
+
+    from kubectl_ctrl.cli import answers
+
     if asked.words:
         raise UsageError("cluster list takes no name.", next_step="kubectl ctrl cluster list -o json")
     form = answers.printer(asked.given)
@@ -86,6 +96,8 @@ def _list(asked: _Asked) -> int:
 
 
 async def _rows(app: App) -> list[dict[str, Any]]:
+    from kubectl_ctrl.clusters.choosing import providers
+
     known = providers(ours.machine(app, SystemClock()))
     rows = [await _row(app, entry, known.get(entry.provider)) for entry in app.book.entries()]
     rows += [_unreadable(path) for path in app.book.damaged()]
@@ -124,6 +136,10 @@ async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
 
 
 def _load(asked: _Asked) -> int:
+    import asyncio
+
+    from kubectl_ctrl.clusters.making import held
+
     app, images = asked.app, asked.words
     if not images:
         raise UsageError("cluster load needs an image.", next_step="for instance: cluster load mine:dev")
@@ -142,6 +158,8 @@ def _load(asked: _Asked) -> int:
 
 
 def _logs(asked: _Asked) -> int:
+    import asyncio
+
     app, clock, name = asked.app, SystemClock(), asked.meant
     folder = Path(asked.given["to"] or f"{name}-logs").expanduser()
     entry, provider = _provided(app, name, clock)
@@ -160,6 +178,8 @@ def _logs(asked: _Asked) -> int:
 
 def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]:
     """A cluster that was made to its end, and its provider."""
+    from kubectl_ctrl.clusters.choosing import providers
+
     entry = ours.ready(app.book, name)
     provider = providers(ours.machine(app, clock)).get(entry.provider)
     if provider is None:

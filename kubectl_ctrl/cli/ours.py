@@ -12,7 +12,6 @@ from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.cli.progress import FORMS, Progress
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
-from kubectl_ctrl.clusters.choosing import AUTO, PROVIDERS
 from kubectl_ctrl.clusters.provider import Machine, Wish
 from kubectl_ctrl.errors import ClusterError, NoCluster, UsageError
 
@@ -27,6 +26,8 @@ def machine(app: App, clock: Clock) -> Machine:
 
 def wish(given: Given) -> Wish:
     """What the flags say of a cluster to be made; what cannot be meant is said before anything is touched."""
+    from kubectl_ctrl.clusters.choosing import AUTO, PROVIDERS  # who only asks for a path shall not wait for it
+
     nodes, wait = given["nodes"], given["wait"]
     if nodes is not None and not 0 <= nodes <= _MOST_NODES:
         raise UsageError(
