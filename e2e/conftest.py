@@ -44,8 +44,10 @@ _LONG = ("clusters", "foo", "memcached", "scaler", "realkube", "uninstall", "run
 
 _numbers = count(1)
 
-# A script's background job ignores Ctrl-C, and so would every program that it starts; tests press it.
+# A script's background job ignores Ctrl-C, under nohup the end of the terminal, and so would every program that is
+# started from there; tests send both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import signal
 import socket
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from hypothesis import HealthCheck, settings
 # How long an example takes is the machine's business: a busy one must not fail a test.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+# Who started us with nohup ignores it, and so would we.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _SOCKET_CALLS = ("connect", "connect_ex", "bind", "sendto")
 

@@ -15,14 +15,11 @@ from kubectl_ctrl.cli.ending import Live, ended
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import TimedOut
 
-# Ends with 7 when it is asked to; one that is deaf does not.
-_POLITE = "import signal, sys; signal.signal(15, lambda *_: sys.exit(7)); print('on', flush=True); signal.pause()"
+# Ends with 7 when it is asked to. Waiting for a signal that is blocked, none can come between two steps and be missed.
+_HEARING = "import signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, {15}); print('on', flush=True)\n"
+_POLITE = f"{_HEARING}signal.sigwait({{15}}); sys.exit(7)"
 _DEAF = "import signal; signal.signal(15, signal.SIG_IGN); print('on', flush=True); signal.pause()"
-_TWICE = (
-    "import signal, sys, threading; seen = threading.Event()\n"
-    "signal.signal(15, lambda *_: sys.exit(9) if seen.is_set() else seen.set()); print('on', flush=True)\n"
-    "while True: signal.pause()"
-)
+_TWICE = f"{_HEARING}signal.sigwait({{15}}); signal.sigwait({{15}}); sys.exit(9)"
 
 Begin = Callable[[str], "subprocess.Popen[bytes]"]
 

@@ -27,7 +27,7 @@ def every_error() -> Iterator[CtrlError]:
             yield kind("No.", site=SITE, code=418, reason="Teapot", causes=causes, next_step="Look.", retry_after=2.5)
         elif issubclass(kind, CallError):
             yield kind("No.", site=SITE, next_step="Look.", retry_after=2.5)
-        elif kind is not errors.ProgramFailed:
+        elif not issubclass(kind, errors.ProgramFailed | errors.ClusterError):  # which no door raises
             yield kind("No.", next_step="Look.")
 
 
@@ -57,6 +57,7 @@ class Strange(Exception):
         UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"),
         Strange("a", "b"),
         errors.ProgramFailed("It failed.", argv=("a",), outcome="ended", code=3),
+        errors.NoCluster("There is none.", output="none"),
     ],
     ids=lambda error: type(error).__name__,
 )

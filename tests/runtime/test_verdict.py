@@ -62,6 +62,8 @@ FATES: dict[type[errors.CtrlError], tuple[Outcome, float]] = {
     errors.CredentialsError: (Outcome.RETRY, 0),
     errors.PrerequisiteMissing: (Outcome.RETRY, 0),
     errors.ProgramFailed: (Outcome.RETRY, 0),
+    errors.ClusterError: (Outcome.RETRY, 0),
+    errors.NoCluster: (Outcome.RETRY, 0),
     errors.Refused: (Outcome.TERMINAL, 0),
     errors.NotInstalled: (Outcome.WAITING, NOT_INSTALLED_RETRY),
     errors.TimedOut: (Outcome.RETRY, 0),
