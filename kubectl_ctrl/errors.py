@@ -54,12 +54,13 @@ class CtrlError(Exception):
 
     id: ClassVar[str] = "CTRL-ERROR"
     exit_code: ClassVar[int] = 1
+    usual_step: ClassVar[str] = ""  # what to do next, where nothing better is known
 
     def __init__(self, message: str, *, tried: str = "", next_step: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.tried = tried
-        self.next_step = next_step
+        self.next_step = next_step or self.usual_step
 
 
 class UsageError(CtrlError):
@@ -74,12 +75,14 @@ class ConfigError(CtrlError):
 
     id = "CTRL-KUBECONFIG"
     exit_code = 3
+    usual_step = "mend the kubeconfig, or choose another one with --kubeconfig"
 
 
 class CredentialsError(ConfigError):
     """A credential plugin, token file or identity provider gave no usable credentials."""
 
     id = "CTRL-CREDENTIALS"
+    usual_step = "log in again, or mend the user's entry in the kubeconfig"
 
 
 class PrerequisiteMissing(CtrlError):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ConfigError
@@ -15,6 +16,8 @@ from kubectl_ctrl.errors import ConfigError
 # What a command line may still say where the cluster is given: where in it, how patiently, as whom.
 _PLACE = ("namespace", "cache_dir", "request_timeout", "disable_compression")
 _WHOM = ("as_user", "as_uid", "as_group", "as_user_extra")
+# Of these each alone says which cluster is meant.
+_POINTERS = ("context", "cluster", "server", "user")
 
 
 def pointed(app: App, given: Given) -> Resolved:
@@ -67,3 +70,14 @@ def gone_cluster(app: App, given: Given) -> str:
     listed = [given["kubeconfig"]] if given["kubeconfig"] else app.environ.get("KUBECONFIG", "").split(os.pathsep)
     files = [Path(name).absolute() for name in listed if name]
     return next((file.parent.name for file in files if file.parent.parent == folder and not file.exists()), "")
+
+
+def means_nothing(app: App, given: Given) -> bool:
+    """Whether neither flags nor files name a cluster at all, rather than a wrong one, or one that is gone."""
+    if any(given[name] for name in _POINTERS) or gone_cluster(app, given):
+        return False
+    try:
+        merged = kubefiles.read(given["kubeconfig"], app.environ, app.home)
+    except ConfigError:
+        return False
+    return not merged.current_context

@@ -10,6 +10,7 @@ from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.attendance import Attendance, State
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.pointed import gone_cluster, means_nothing
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.errors import ConfigError, UsageError
 from kubectl_ctrl.render.printers import Printer
@@ -47,7 +48,7 @@ def _found(app: App, given: Given) -> tuple[list[Attendance], list[Attendance], 
     try:
         place = attendance.where(app, given)
     except ConfigError:
-        if given["name"]:
+        if not means_nothing(app, given) and not gone_cluster(app, given):
             raise
         return every, [], ""
     return *attendance.parted(app, place), f" on {place.text}"

@@ -7,15 +7,11 @@ from contextlib import suppress
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.checks import Bench, Reached, fail, info, ok, split
-from kubectl_ctrl.cli.pointed import gone_cluster, pointed
-from kubectl_ctrl.client import kubefiles
+from kubectl_ctrl.cli.pointed import means_nothing, pointed
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clusters.book import Phase
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.model.diagnosis import Line
-
-# Of these each alone says which cluster is meant.
-_POINTERS = ("context", "cluster", "server", "user")
 
 
 async def context(bench: Bench) -> Sequence[Line]:
@@ -23,7 +19,7 @@ async def context(bench: Bench) -> Sequence[Line]:
     try:
         there = await bench.reach.reached()
     except CtrlError as error:
-        if isinstance(error, ConfigError) and _means_nothing(bench):
+        if isinstance(error, ConfigError) and means_nothing(bench.app, bench.given):
             return (await _nothing(bench),)
         return (_unreached(bench, error),)
     who = f", and knows us as {there.user}" if there.user else ""
@@ -37,17 +33,6 @@ def _unreached(bench: Bench, error: CtrlError) -> Line:
         what = f"{_named(pointed(bench.app, bench.given))}: {what}"
     advice, command = split(error.next_step)
     return fail("context", what, code=3, advice=advice, command=command or ("" if advice else "kubectl config view"))
-
-
-def _means_nothing(bench: Bench) -> bool:
-    """Whether neither flags nor files name a cluster at all, rather than a wrong one, or one that is gone."""
-    if any(bench.given[name] for name in _POINTERS) or gone_cluster(bench.app, bench.given):
-        return False
-    try:
-        merged = kubefiles.read(bench.given["kubeconfig"], bench.app.environ, bench.app.home)
-    except ConfigError:
-        return False
-    return not merged.current_context
 
 
 async def _nothing(bench: Bench) -> Line:

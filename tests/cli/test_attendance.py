@@ -231,6 +231,23 @@ def test_a_name_in_the_environment_gives_way_to_what_is_typed(
         ]
 
 
+def test_a_kubeconfig_that_says_nothing_of_use_is_as_bad_for_each_of_them(
+    ctrl: Entry, theirs: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    next_step = "next: mend the kubeconfig, or choose another one with --kubeconfig"
+    theirs.write_text("a: [")
+    for verb in (["status"], ["stop", "foo"], ["logs", "foo"]):
+        told = said(capsys, *verb, code=3)[1]
+        assert told[0].startswith(f"error[CTRL-KUBECONFIG]: The kubeconfig '{theirs}' is not valid YAML at line ")
+        assert told[1:] == [next_step]
+        assert said(capsys, *verb, "--context=nix", "--kubeconfig=/", code=3)[1][-1] == next_step
+    # Whoever names a cluster of ours, or all, needs none.
+    assert said(capsys, "status", "-A")[0] == said(capsys, "status", "--name=ctrl")[0]
+    # Of a cluster that is gone nothing runs, so all that does is told.
+    monkeypatch.setenv("KUBECONFIG", str(ctrl.folder.parent / "gone" / "kubeconfig"))
+    assert [row.split()[0] for row in said(capsys, "status")[0]] == ["CONTROLLER", "foo"]
+
+
 def test_status_needs_no_cluster_and_little(book: Book) -> None:
     code = (
         "import sys; from kubectl_ctrl.cli.main import main; main(['status', '-A']); "
