@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.choosing import PROVIDERS, chosen, providers
-from kubectl_ctrl.clusters.provider import Fitness, Wish
+from kubectl_ctrl.clusters.provider import Fitness, Provider, Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from tests.clusters.made_up import MadeUp, machine
 
@@ -39,6 +40,14 @@ def book(tmp_path: Path) -> Book:
 def test_every_provider_is_there_by_its_name(tmp_path: Path) -> None:
     assert PROVIDERS == ("kind", "kwok")
     assert [provider.name for provider in providers(machine(tmp_path)).values()] == ["kind", "kwok"]
+
+
+def test_a_provider_is_eight_methods_and_nothing_that_only_one_of_them_has(tmp_path: Path) -> None:
+    methods = {name for name, one in vars(Provider).items() if inspect.isfunction(one) and not name.startswith("_")}
+    assert len(methods) <= 8
+    for provider in providers(machine(tmp_path)).values():
+        own = {name for name, one in vars(type(provider)).items() if inspect.isfunction(one)}
+        assert {name for name in own if not name.startswith("_")} == methods
 
 
 def test_the_first_that_can_is_taken_and_the_line_says_why(book: Book) -> None:
