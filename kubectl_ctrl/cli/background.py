@@ -11,8 +11,9 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from kubectl_ctrl import exec as programs
@@ -35,6 +36,10 @@ _PACE = 0.1
 _PATIENCE = 60.0
 # What a run has not recorded so long after it took its place, it does not record.
 _UNRECORDED = 5.0
+# The line that ends what a run says of itself, and the lines of a log that tell of something wrong.
+_BEGUN = re.compile(r"leader election .*; \w+ ends it")
+_WRONG = re.compile(r"\d\d:\d\d:\d\d (warning|error): ")
+_LAST_WORDS = 20
 _UNSYNCED = "it waits for its caches"
 # What is to go on in the background must not be ended, or led elsewhere, by a variable that was meant for other calls.
 _UNHEARD = ("once", "timeout", "until", "until-idle", *(flag.long for flag in KUBECTL_FLAGS))
@@ -191,21 +196,35 @@ def _died(one: Background, code: int) -> CtrlError:
 
 
 def _last_lines(one: Background) -> list[str]:
-    """Of what it said since it was started."""
+    """Of what it said since it was started, and behind the lines with which a run begins."""
     try:
         with one.log.open("rb") as log:
             log.seek(one.said if one.log.stat().st_size >= one.said else 0)
-            return [line for line in log.read().decode(errors="replace").splitlines() if line.strip()][-20:]
+            lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
     except OSError:
         return []
+    begun = next((at for at, line in enumerate(lines) if _BEGUN.fullmatch(line)), -1)
+    return lines[begun + 1 :][-_LAST_WORDS:]
 
 
 def _slow(one: Background, waits: str, patience: float) -> CtrlError:
     words = shlex.join(_named(one.entry, one.controller))
     return TimedOut(
         f"{one.controller} does not work within {format_duration(patience)}: {waits}. Process {one.pid} goes on.",
+        tried=_complaint(_last_lines(one)),
         next_step=f"kubectl ctrl logs {words} shows what it says, kubectl ctrl stop {words} ends it",
     )
+
+
+def _complaint(lines: Sequence[str]) -> str:
+    """The last warning or error in a log, with the place in the code where it gives one; "" for none."""
+    found = [at for at, line in enumerate(lines) if _WRONG.match(line)]
+    if not found:
+        return ""
+    first, *more = lines[found[-1] :]
+    stack = [line.strip() for line in takewhile(lambda line: line.startswith(" "), more)]
+    places = [line for line in stack if line.startswith("File ")]
+    return "it says: " + _WRONG.sub("", first) + (f" {places[-1]}" if places else "")
 
 
 def _named(entry: Entry, *words: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import Fitness, Provider, Wish
-from kubectl_ctrl.errors import ApiError, CallSite, CtrlError, DeadlinePassed
+from kubectl_ctrl.errors import ApiError, CallSite, CredentialsError, CtrlError, DeadlinePassed
 from kubectl_ctrl.model.diagnosis import Group, Line, Mark, Told
 
 PATIENCE = 4.0
@@ -75,7 +75,7 @@ async def reaching(app: App, given: Given, clock: Clock) -> AsyncIterator[Reach]
                 clients.append(await target.connected(app, resolved, clock=clock, rng=Random()))  # noqa: S311
                 return await met(clients[0], resolved)
         except TimeoutError:
-            raise _too_slow(resolved.server) from None
+            raise _too_slow(resolved, connected=bool(clients)) from None
 
     asked = asyncio.create_task(ask(), name="reach")
     try:
@@ -114,11 +114,14 @@ async def asked(client: Client, path: str, review: Mapping[str, Any]) -> Any:
     return orjson.loads(answer.body)
 
 
-def _too_slow(server: str) -> DeadlinePassed:
-    return DeadlinePassed(
-        f"{server} did not answer within {PATIENCE:g} s.",
-        site=CallSite("get", server),
-        next_step="kubectl cluster-info",
+def _too_slow(resolved: Resolved, *, connected: bool) -> CtrlError:
+    late = f"did not answer within {PATIENCE:g} s"
+    if connected:
+        site = CallSite("get", resolved.server)
+        return DeadlinePassed(f"{resolved.server} {late}.", site=site, next_step="kubectl cluster-info")
+    asked = target.credentials_from(resolved)
+    return CredentialsError(
+        f"{resolved.server} was not asked: {asked} {late}.", next_step="start it by hand: it may wait for a login"
     )
 
 

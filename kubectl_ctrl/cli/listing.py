@@ -20,7 +20,7 @@ from kubectl_ctrl.cli.places import Found, Place, look
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.takeover import Repair, repairs
-from kubectl_ctrl.cli.target import cluster_id, connected, meant
+from kubectl_ctrl.cli.target import cluster_id, connected, credentials_from, meant
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -107,16 +107,18 @@ def _declared(sourced: Sourced) -> _Row:
 
 async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
     """Fill the rows with what is found out in time; says why when that is nothing, or not all."""
-    clock = SystemClock()
+    clock, asked = SystemClock(), ""
     try:
         async with clock.timeout(_PATIENCE), AsyncExitStack() as held:
             resolved = meant(app, given, Effect.READ)
+            asked = credentials_from(resolved)
             client = await connected(app, resolved, clock=clock, rng=random.SystemRandom())
             held.push_async_callback(client.close)
+            asked = "the cluster"
             cluster = await cluster_id(client, resolved)
             await asyncio.gather(*(_ask(app, client, cluster, row) for row in rows))
     except TimeoutError:
-        return f"the cluster did not answer within {_PATIENCE:g} s."
+        return f"{asked} did not answer within {_PATIENCE:g} s."
     except CtrlError as error:
         return error.message
     if any(row.found and row.found.unseen for row in rows):

@@ -49,6 +49,13 @@ async def connected(app: App, resolved: Resolved, *, clock: Clock, rng: Random) 
     )
 
 
+def credentials_from(resolved: Resolved) -> str:
+    """Who is asked before the server is: without credentials there is no client."""
+    plugin = resolved.auth.exec
+    what = f"the credential plugin {plugin.command!r}" if plugin else "the identity provider"
+    return f"{what} of user {resolved.user!r}"
+
+
 async def check_namespace(client: Client, name: str) -> None:
     """Raise NotFound where the namespace is not there: waiting in one that was mistyped would look like success."""
     try:

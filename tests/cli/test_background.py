@@ -132,6 +132,44 @@ def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) ->
         settled(app, one)
 
 
+def test_how_a_run_begins_is_not_its_reason(app: App, entry: Entry) -> None:
+    one = started(app, entry)
+    until_said(one, "ends it")
+    os.kill(one.pid, signal.SIGKILL)
+    with pytest.raises(ProgramFailed) as caught:
+        settled(app, one)
+    assert "leader election" not in caught.value.message
+    assert "leader election" not in caught.value.stderr
+
+
+def test_what_it_complains_of_is_told_where_it_takes_too_long(app: App, entry: Entry, write: Write) -> None:
+    path = write(
+        "hang.py",
+        """
+        import time
+        from kubectl_ctrl import Resource, controller
+
+        async def reconcile(ctx, request):
+            pass
+
+        CONTROLLER = controller("hang", reconcile).for_(Resource("g", "v1", "mines", "Mine"))
+        """,
+    )
+    one = started(app, entry, str(path))
+    until_said(one, "No cluster answers yet")
+    with pytest.raises(TimedOut) as caught:
+        settled(app, one, patience=0.1)
+    assert caught.value.tried.startswith("it says: No cluster answers yet; it keeps trying: ")
+    with one.log.open("a") as log:  # as a loop that is blocked has it said
+        log.write("12:00:00 warning: The event loop is blocked: something does not await.\n")
+        log.write('      File "manager.py", line 1, in run\n        await it\n')
+        log.write('      File "hang.py", line 5, in reconcile\n        time.sleep(99)\n12:00:01 more\n')
+    with pytest.raises(TimedOut) as caught:
+        settled(app, one, patience=0.1)
+    said = 'The event loop is blocked: something does not await. File "hang.py", line 5, in reconcile'
+    assert caught.value.tried == f"it says: {said}"
+
+
 def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: Entry, write: Write) -> None:
     path = write(
         "mine.py",

@@ -102,6 +102,24 @@ def test_a_server_that_says_nothing_holds_nobody_up(
     assert (line["exitCode"], line["text"].partition(" did ")[2]) == (3, "not answer within 0.2 s")
 
 
+def test_a_plugin_that_hangs_is_named_and_not_the_server(
+    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("kubectl_ctrl.cli.checks.PATIENCE", 0.2)
+    monkeypatch.setattr("kubectl_ctrl.cli.listing._PATIENCE", 0.2)
+    program(machine, "login", "kill -STOP $$")
+    content = yaml.safe_load(kubeconfig("https://127.0.0.1:1", context="prod-eu"))
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "login", "interactiveMode": "Never"}
+    content["users"][0]["user"] = {"exec": plugin}
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(content))
+    late = "the credential plugin 'login' of user 'u' did not answer within 0.2 s"
+    assert main(["doctor", "-o", "json"]) == 5
+    (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
+    assert (line["exitCode"], line["text"]) == (3, f"context prod-eu: https://127.0.0.1:1 was not asked: {late}")
+    assert main(["list"]) == 0
+    assert capsys.readouterr().err == f"Where they are installed and run is not known: {late}.\n"
+
+
 def test_a_kubeconfig_that_is_none_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "kubeconfig").write_text("{")
     assert main(["doctor", "-o", "json"]) == 5
