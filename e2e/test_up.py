@@ -171,8 +171,10 @@ def _killed_after(started: Started, seconds: float) -> None:
 def test_two_at_once_make_one(user: User) -> None:
     first = user.ctrl.started("up", *_EVERYTHING)
     first.line("kwok v")
+    first.signal(signal.SIGSTOP)
     second = user.ctrl.started("up", *_EVERYTHING)
-    second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'")
+    second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'; that one is stopped")
+    first.signal(signal.SIGCONT)
     assert (first.wait(deadline=60), second.wait(deadline=60)) == (0, 0)
     assert any("there already" in line for line in second.err)
     assert sum("unattended" in line for line in user.processes()) == 1

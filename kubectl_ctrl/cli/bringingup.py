@@ -167,7 +167,7 @@ class _Work:
         app, asked = self._app, self._asked
         if asked.use:
             using.can_use(app)
-        async with held(app.book, asked.name, self._clock, self._progress.say):
+        async with held(app.book, asked.name, self._clock, ours.waiting(app.book, asked.name, self._progress)):
             app.book.check(asked.name)
             machine = ours.machine(app, self._clock)
             with self._progress.step("provider", "provider", error_tells=True) as step:

@@ -147,7 +147,7 @@ def _load(asked: _Asked) -> int:
     progress = ours.progress(app, asked.given, ("load",), clock)
 
     async def load() -> None:
-        async with held(app.book, name, clock, progress.say):
+        async with held(app.book, name, clock, ours.waiting(app.book, name, progress)):
             entry, provider = _provided(app, name, clock)
             with progress.step("load", f"load {', '.join(images)}") as step:
                 await provider.load(entry, images)

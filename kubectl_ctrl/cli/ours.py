@@ -9,10 +9,11 @@ from pathlib import Path
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
+from kubectl_ctrl.cli.holder import is_stopped
 from kubectl_ctrl.cli.progress import FORMS, Progress
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
-from kubectl_ctrl.clusters.provider import Machine, Wish
+from kubectl_ctrl.clusters.provider import Machine, Note, Wish
 from kubectl_ctrl.errors import ClusterError, NoCluster, UsageError
 
 DEFAULT = "ctrl"
@@ -131,6 +132,18 @@ def left(book: Book, name: str) -> str:
     if entry is not None and entry.phase is Phase.READY:
         return f"cluster {name} stays; to take it away: kubectl ctrl {down(name)}"
     return f"cluster {name} is not complete; to take away what is left: kubectl ctrl {down(name)}"
+
+
+def waiting(book: Book, name: str, progress: Progress) -> Note:
+    """Says for whom we wait, and what helps where that one does nothing."""
+
+    def say(text: str) -> None:
+        pid = book.holder(name)
+        if pid is not None and is_stopped(pid):
+            text += f"; that one is stopped, as Ctrl-Z does: fg in its terminal, or kill -CONT {pid}"
+        progress.say(text)
+
+    return say
 
 
 def _changing(book: Book, name: str) -> int | None:

@@ -71,7 +71,7 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
     def left() -> None:
         for name in names:
             if ours.is_there(app.book, name):
-                progress.say(f"cluster {name} is not taken away to its end: kubectl ctrl {ours.down(name)} goes on")
+                progress.say(ours.left(app.book, name))
 
     with logging_to(progress.stream, form="text", verbosity=app.verbosity):
         code = asyncio.run(cancellable(work(), stopping=stopping, forced=left))
@@ -106,7 +106,7 @@ async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> b
     """Everything of the cluster of that name; False when the book has none. Whatever ended an earlier try is fine."""
     if not ours.is_there(app.book, name):
         return False
-    async with held(app.book, name, clock, progress.say):
+    async with held(app.book, name, clock, ours.waiting(app.book, name, progress)):
         if not app.book.place(name).is_dir():
             return False  # whom we waited for took it away, or there was a lock alone
         entry = app.book.find(name)
