@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.cli import ours
+from kubectl_ctrl.cli import ours, table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.bringingup import Asked, pointers
 from kubectl_ctrl.cli.sources import resolve
@@ -355,3 +355,18 @@ def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
         told.format(""),
         "context kwok-ctrl is your current one",
     ]
+
+
+@pytest.mark.parametrize("words", [["up"], ["cluster", "create"]])
+def test_what_the_flags_say_is_what_is_wished_of_a_provider(tmp_path: Path, words: list[str]) -> None:
+    config = tmp_path / "kind.yaml"
+    config.touch()
+    flags = ["--image=node:1", f"--config={config}", "--wait=30s", "--keep-on-failure", "--offline", "--nodes=2"]
+    given = table.load(table.find(words[0])).parse([*words[1:], *flags, f"--bin-dir={tmp_path}"], {})
+    assert given is not None
+    assert ours.wish(given) == Wish(
+        image="node:1", config=config, wait=30.0, keep_on_failure=True, bin_dir=tmp_path, offline=True, nodes=2
+    )
+    plain = table.load(table.find(words[0])).parse(words[1:], {})
+    assert plain is not None
+    assert ours.wish(plain) == Wish()
