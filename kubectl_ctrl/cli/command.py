@@ -111,11 +111,15 @@ class Verb:
     def hint(self) -> str:
         return f"kubectl ctrl {self.name} --help"
 
+    def flags_behind(self, arguments: Sequence[str]) -> list[Flag]:
+        """Its own flags; where an action is among the arguments, those that this one takes."""
+        known = {action for actions in self.own.values() for action in actions}
+        action = next((word for word in arguments if word in known), "")
+        return [flag for flag in self.flags if not action or action in self.own.get(flag.long, known)]
+
     def help(self, words: Sequence[str] = ()) -> str:
         """The whole help text, at most 80 columns wide; only with the flags of the action that the words name."""
-        known = {action for actions in self.own.values() for action in actions}
-        action = next((word for word in split(words, self.all_flags).arguments if word in known), "")
-        flags = [flag for flag in self.flags if not action or action in self.own.get(flag.long, known)]
+        flags = self.flags_behind(split(words, self.all_flags).arguments)
         blocks = [self.summary]
         if self.details:
             blocks.append(self.details)

@@ -151,9 +151,12 @@ def _found(app: App, place: _Place, sort: str) -> Pairs:
 
 
 def _flags(verb: Verb, rest: Sequence[str]) -> Pairs:
-    """Those that are not there yet, or may be there again."""
+    """Those that the verb, or its action, takes and that are not there yet, or may be there again."""
     there = {word.partition("=")[0] for word in rest}
+    taken = verb.flags_behind(split(rest, verb.all_flags).arguments)
     for flag in verb.all_flags:
+        if flag in verb.flags and flag not in taken:
+            continue
         if flag.multiple or not there & {f"--{flag.long}", f"-{flag.short}"}:
             yield f"--{flag.long}", (flag.help or "").split(". ")[0].rstrip(".")
 

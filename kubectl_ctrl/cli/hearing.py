@@ -127,6 +127,8 @@ class _Hearing:
 
 def _end(entry: Entry, name: str) -> str:
     page = pages.read(pages.log_of(entry, name))
+    if page is not None and page.ended is None:
+        return f"{name} is dead: it ended without a word, as after kill -9."
     code = f", with exit code {page.code}" if page is not None and page.code else ""
     return f"{name} has ended{code}."
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.attendance import NAME
 from kubectl_ctrl.cli.command import Verb, later
 from kubectl_ctrl.cli.grammar import Flag
@@ -34,6 +33,5 @@ VERB = Verb(
         ),
     ),
     body=later("kubectl_ctrl.cli.hearing:run"),
-    completes=bundled.candidates,
-    recalls="any controller",
+    recalls="logged",
 )

@@ -16,12 +16,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from kubectl_ctrl import exec as programs
+from kubectl_ctrl.cli import pages, runlock
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.pointed import pointed
 from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import ConfigFlags
 from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import CtrlError
 
 Pairs = Iterable[tuple[str, str]]
@@ -70,6 +72,27 @@ def _clusters(app: App, given: Given) -> Pairs:
     return [(entry.name, " ".join((entry.provider, entry.version or entry.phase))) for entry in app.book.entries()]
 
 
+def _logged(app: App, given: Given) -> Pairs:
+    """Controllers that have a log, on the cluster that --name says or on any of ours."""
+    for entry in () if given.arguments else _named_entries(app, given):
+        yield from ((name, f"In the background of cluster {entry.name}") for name in pages.logged(entry))
+
+
+def _running(app: App, given: Given) -> Pairs:
+    """Controllers that run here, or should in the background."""
+    entries = _named_entries(app, given)
+    keys = {key for entry in entries for key in runlock.keys(entry)}
+    for runner in runlock.runners(app.state_dir):
+        if runner.cluster in keys or not given["name"]:
+            yield runner.controller, f"Process {runner.pid} on {runner.context}"
+    for entry in entries:
+        yield from ((name, f"On cluster {entry.name}") for name, _ in pages.pages(entry))
+
+
+def _named_entries(app: App, given: Given) -> Sequence[Entry]:
+    return [entry for entry in app.book.entries() if given["name"] in ("", entry.name)]
+
+
 def _behind_an_action(app: App, given: Given) -> Pairs:
     """Of `cluster`: those that it can be done with."""
     return _clusters(app, given) if given.arguments[:1] in [(one,) for one in _TAKE_NAMES] else ()
@@ -85,9 +108,11 @@ def _namespaces(app: App, given: Given) -> Pairs:
 SORTS: dict[str, Callable[[App, Given], Pairs]] = {
     "contexts": _contexts,
     "kubeconfig clusters": _named("clusters"),
+    "logged": _logged,
     "named behind an action": _behind_an_action,
     "namespaces": _namespaces,
     "our clusters": _clusters,
+    "running": _running,
     "users": _named("users"),
 }
 

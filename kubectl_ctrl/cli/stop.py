@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.attendance import NAME
 from kubectl_ctrl.cli.command import Verb, later
 from kubectl_ctrl.cli.grammar import DURATION, Flag
@@ -33,6 +32,5 @@ VERB = Verb(
         ),
     ),
     body=later("kubectl_ctrl.cli.stopping:run"),
-    completes=bundled.candidates,
-    recalls="any controller",
+    recalls="running",
 )

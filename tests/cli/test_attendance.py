@@ -391,7 +391,12 @@ def test_logs_shows_the_last_lines_and_nothing_that_drives_a_terminal(ctrl: Entr
     assert said(capsys, "logs", "foo", "--name=ctrl", "--tail", "2")[0] == whole[-2:]
     assert said(capsys, "logs", "foo", "--name=ctrl", "--tail", "0")[0] == []
     # It does not run any more, so there is nothing to wait for.
-    assert said(capsys, "logs", "foo", "--name=ctrl", "-f", "--tail=1") == (whole[-2:], ["foo has ended."])
+    assert said(capsys, "logs", "foo", "--name=ctrl", "-f", "--tail=1") == (
+        whole[-2:],
+        ["foo is dead: it ended without a word, as after kill -9."],
+    )
+    noted(ctrl, "foo", ended=NOON, code=0)
+    assert said(capsys, "logs", "foo", "--name=ctrl", "-f", "--tail=0")[1] == ["foo has ended."]
 
 
 def test_logs_of_all_say_whose_each_line_is(ctrl: Entry, capsys: Captured) -> None:

@@ -105,6 +105,14 @@ def test_flags_and_what_they_can_be(completed: Completed, words: list[str], offe
     assert completed(*words) == offered
 
 
+def test_an_action_has_only_its_own_flags(completed: Completed) -> None:
+    assert {"--name", "--shell", "--path", "--image"} <= set(completed("cluster", "-"))
+    behind = {action: set(completed("cluster", action, "--")) for action in ("env", "delete", "create")}
+    assert behind["env"] == {"--name", "--shell", "--color", "--help", "--v", ":4"}
+    assert "--all" in behind["delete"] - behind["create"]
+    assert "--image" in behind["create"] - behind["delete"]
+
+
 def test_a_flag_is_offered_again_only_where_it_may_be_given_again(completed: Completed) -> None:
     flags = completed("run", "--as=x", "--as-group=a", "-n", "b", "--")
     assert "--as-group" in flags

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from kubectl_ctrl.cli import complete
+from kubectl_ctrl.cli import complete, pages
+from kubectl_ctrl.cli.pages import Page
+from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from tests.cli.ours import made
+from tests.cli.test_runlock import ME
 
 KUBECONFIG = {
     "apiVersion": "v1",
@@ -217,3 +222,26 @@ def test_without_kubectl_or_a_place_to_write_nothing_is_said(
 def test_nothing_that_a_cluster_names_drives_the_terminal(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(home, "foo/\x1b[2Jevil", "foo/web\tand", "foo/ok")
     assert offered(capsys, "trace", "foo/") == ["foo/ok\tfoo"]
+
+
+def test_controllers_that_run_or_have_a_log(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert offered(capsys, "stop", "") == offered(capsys, "logs", "") == []
+    state = home / "state" / "kubectl-ctrl"
+    for name in ("one", "two"):
+        entry = made(Book(state / "clusters"), name, f"https://127.0.0.1:{len(name)}")
+        entry.controllers.mkdir()
+        (entry.controllers / f"of-{name}.log").touch()
+    with only_runner(state, replace(ME, cluster="uid-of-one", context="kind-one")):
+        assert (
+            offered(capsys, "stop", "")
+            == offered(capsys, "stop", "--name=one", "")
+            == ["foo\tProcess 4121 on kind-one"]
+        )
+        assert offered(capsys, "stop", "--name=two", "") == []
+        logs = [f"of-{name}\tIn the background of cluster {name}" for name in ("one", "two")]
+        assert offered(capsys, "logs", "") == logs
+        assert offered(capsys, "logs", "of-one", "") == []
+    page = Page(word="of-two", scope="default", pid=1, began=1.0)
+    pages.write(entry.controllers / "of-two.log", page)
+    assert offered(capsys, "stop", "") == ["of-two\tOn cluster two"]
+    assert offered(capsys, "stop", "of-two", "") == []
