@@ -127,6 +127,15 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     mine = user.ctrl.started("up", str(tmp_path / "mine.py"))
     mine.line(r"ConfigMap|kube-root-ca")
     assert mine.stop() == 0
+    with_all = user.ctrl.started("up", str(tmp_path / "mine.py"), "-A")
+    with_all.line("kube-system/")
+    assert with_all.stop() == 0
+    kubectl("create", "namespace", "apart")
+    apart = user.up("foo", "--example", "--until-idle", "-n", "apart").checked()
+    assert "namespace apart" in apart.err
+    assert kubectl("get", "foos", "--namespace=apart", "--output=name").split() == [
+        "foo.samplecontroller.k8s.io/example-foo"
+    ]
     assert mine.err[-1] == "cluster ctrl stays; to take it away: kubectl ctrl down"
     kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":4}}')
     wait_until(lambda: pods() == 4, what="the one in the background still works")
@@ -287,5 +296,5 @@ def test_interrupted_at_each_step_what_is_left_is_told_and_is_so(user: User) -> 
         down = user.started_to("down", step)
         down.signal(signal.SIGINT)
         assert down.wait() in (0, 130), down.output()
-        assert "kubectl ctrl down goes on" in down.err[-1] or not user.files(), down.output()
+        assert "kubectl ctrl down" in down.err[-1] or not user.files(), down.output()
     user.assert_nothing_is_left(user.down("ctrl"))

@@ -63,11 +63,12 @@ class Background:
         return f"{self.controller} runs in the background (process {self.pid})"
 
 
-def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced) -> Background:
+def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced, *, everywhere: bool = False) -> Background:
     """Have it run there; one that was started before, and has not come so far that its lock shows it, is that one."""
     name = sourced.spec.name
     log = pages.log_of(entry, name)
-    where = (f"--context={entry.context}", f"--namespace={resolved.namespace}")
+    where = [f"--context={entry.context}", f"--namespace={resolved.namespace}"]
+    where += ["--all-namespaces"] if everywhere else []
     words = ("run", pages.whole(sourced.word), f"--kubeconfig={entry.kubeconfig}", *where)
     pids = starting(entry, name)
     said = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import SystemRandom
 
 from kubectl_ctrl.cli import background, furnishing, guard, holder, ours, recordings, sources, using
@@ -22,7 +22,7 @@ from kubectl_ctrl.cli.start import options_of, run_on
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.target import connected
 from kubectl_ctrl.client import kubefiles
-from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.client.kubeconfig import Resolved, load_again
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.clusters.choosing import chosen, providers
@@ -47,6 +47,8 @@ class Asked:
     sourced: tuple[Sourced, ...] = ()
     example: bool = False
     detach: bool = False
+    namespace: str = ""  # of examples and controllers; "" is that of the cluster's context
+    everywhere: bool = False  # the controllers work in all namespaces
     run_words: tuple[str, ...] = field(default=())  # what `run` is to be told beside the context
 
     @property
@@ -94,6 +96,8 @@ def _asked(app: App, given: Given) -> Asked:
         sourced=sources.resolve(given.arguments),
         example=given["example"] and bool(given.arguments),
         detach=given["detach"] and bool(given.arguments),
+        namespace=given["namespace"],
+        everywhere=given["all_namespaces"],
         run_words=_run_words(given),
     )
     options_of(_run_given(app, asked, ()))
@@ -114,6 +118,8 @@ def _check_together(given: Given) -> None:
 def _run_words(given: Given) -> tuple[str, ...]:
     words = ["--until-idle"] if given["until_idle"] else []
     words += [f"--timeout={given['timeout']}s"] if given["timeout"] is not None else []
+    words += [f"--namespace={given['namespace']}"] if given["namespace"] else []
+    words += ["--all-namespaces"] if given["all_namespaces"] else []
     return (*words, *(["--log=json"] if given["progress"] == "json" else []))
 
 
@@ -222,7 +228,7 @@ class _Work:
 
     async def _furnish(self, entry: Entry) -> None:
         app, asked = self._app, self._asked
-        resolved = pinned(app, entry)
+        resolved = pinned(app, entry, asked.namespace)
         client = await connected(app, resolved, clock=self._clock, rng=SystemRandom())
         try:
             with self._progress.step("install", f"install {_names(asked)}") as step:
@@ -239,11 +245,11 @@ class _Work:
 
     async def _detach(self, entry: Entry, resolved: Resolved) -> None:
         app, asked = self._app, self._asked
-        there = _running(app, entry, resolved)
+        there = _running(app, entry, "" if asked.everywhere else resolved.namespace)
         with self._progress.step("controllers", "in the background") as step:
             for each in asked.sourced:
                 if each.spec.name not in there:
-                    self._begun.append(background.started(app, entry, resolved, each))
+                    self._begun.append(background.started(app, entry, resolved, each, everywhere=asked.everywhere))
             for one in self._begun:
                 await background.settled(app, one, self._clock, step.note)
             said = [_runs(name, there[name]) for name in _names(asked).split(", ") if name in there]
@@ -257,17 +263,20 @@ class _Work:
         self._progress.say(ours.left(self._app.book, self._asked.name))
 
 
-def pinned(app: App, entry: Entry) -> Resolved:
+def pinned(app: App, entry: Entry, namespace: str = "") -> Resolved:
     """The cluster through its own kubeconfig, which must still be the one that the book has."""
     resolved = pointed_at(app, entry)
+    if namespace:
+        origin = replace(resolved.origin, flags=replace(resolved.origin.flags, namespace=namespace))
+        resolved = load_again(replace(resolved, origin=origin))
     guard.check(Effect.WRITE, resolved, allow="", standing=(), book=app.book)
     return resolved
 
 
-def _running(app: App, entry: Entry, resolved: Resolved) -> Mapping[str, Runner]:
+def _running(app: App, entry: Entry, scope: str) -> Mapping[str, Runner]:
     """Who runs there already, by controller."""
     found = runners(app.state_dir, cluster=entry.uid)
-    return {runner.controller: runner for runner in found if runner.overlaps(resolved.namespace)}
+    return {runner.controller: runner for runner in found if runner.overlaps(scope)}
 
 
 def _runs(name: str, runner: Runner) -> str:
@@ -280,8 +289,8 @@ def _names(asked: Asked) -> str:
 
 def _foreground(app: App, asked: Asked, entry: Entry, progress: Progress) -> int:
     """The controllers until Ctrl-C, or until idle; the cluster stays, whatever ends them."""
-    resolved = pinned(app, entry)
-    there = _running(app, entry, resolved)
+    resolved = pinned(app, entry, asked.namespace)
+    there = _running(app, entry, "" if asked.everywhere else resolved.namespace)
     sourced = asked.sourced
     if "--until-idle" not in asked.run_words:
         for one in sourced:

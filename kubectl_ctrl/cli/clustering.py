@@ -168,7 +168,9 @@ def _logs(asked: _Asked) -> int:
         if any(folder.iterdir()):
             raise UsageError(f"The folder {str(folder)!r} is not empty.", next_step="name another one with --to")
     except OSError as error:
-        raise UsageError(f"The folder {str(folder)!r} cannot be made: {error.strerror}.") from error
+        raise UsageError(
+            f"The folder {str(folder)!r} cannot be made: {error.strerror}.", next_step="name another one with --to"
+        ) from error
     progress = ours.progress(app, asked.given, ("logs",), clock)
     with progress.step("logs", f"logs of {name}"):
         asyncio.run(provider.logs(entry, folder))

@@ -8,6 +8,7 @@ from kubectl_ctrl.cli.flags import MAKING, PROGRESS
 from kubectl_ctrl.cli.grammar import DURATION, Flag
 
 _FLAGS = (
+    Flag("-A", "--all-namespaces", help="Let the controllers work in all namespaces."),
     *MAKING,
     Flag("--detach", help="Run the controllers in the background, and return once they have begun."),
     Flag("--example", help="Create the controllers' example objects, where they are not there yet."),
@@ -18,6 +19,13 @@ _FLAGS = (
         help="Give the nodes this image of the local container runtime; may be given several times.",
     ),
     Flag("--name", value="NAME", default="ctrl", help="The name of the cluster."),
+    Flag(
+        "-n",
+        "--namespace",
+        value="NAME",
+        default="",
+        help="The namespace of the examples, in which the controllers work; default when not given.",
+    ),
     *PROGRESS,
     Flag(
         "--timeout",
