@@ -88,6 +88,7 @@ class Cases:
             writers=writers,
             bodies={**self._bodies(asked, attempts), **live},
             older=len([one for one in uids if one != uid]) if uid in uids else 0,
+            deleted=self._meant.cluster.ended is not None,
         )
 
     def work(self, run: Run, controller: str) -> Work:
@@ -126,6 +127,7 @@ class Cases:
             alive=alive,
             stopped=stopped,
             moment=moment,
+            deleted=self._meant.cluster.ended is not None,
         )
         worked = max((attempt.started for attempt in attempts), default=0.0)
         qualifier = standing(run, moment, self._now, alive=alive, stopped=stopped, worked=worked)

@@ -92,6 +92,22 @@ def test_the_shell_that_still_points_to_it_gets_its_answers(
     assert "No controller runs from this machine on cluster kind-ctrl" in err
 
 
+def test_nothing_is_advised_that_would_need_it(state: Path, told: Told) -> None:
+    entry = life(state)
+    assert "] " in told("explain", "foo/web", f"--context={entry.context}")[0]
+    assert "[write]" in told("explain", "foo/web", f"--context={entry.context}")[0]
+    down(entry, RUN.began)
+    for what in ("foo/web", "foo"):
+        advised = [line for line in told("explain", what)[0].splitlines() if "  kubectl " in line]
+        assert advised
+        assert [line for line in advised if "[read]" not in line or "kubectl ctrl " not in line] == []
+        assert [line for line in advised if "queue" in line or "list" in line] == []
+    lines = told("explain", "foo/web")[0].splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("NEXT")] == [
+        "nothing: its cluster was taken away"
+    ]
+
+
 def test_another_shell_finds_it_as_the_only_one_that_knows_the_object(
     state: Path, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

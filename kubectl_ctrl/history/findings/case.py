@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_ctrl.model.account import Risk, Try
@@ -23,6 +23,10 @@ class Body:
     obj: Obj | None  # None: it was looked for and is not there
     source: Source
     at: float
+
+
+# What answers out of a recording alone.
+_LOOKING_BACK = ("kubectl ctrl trace ", "kubectl ctrl explain ", "kubectl ctrl replay ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ class Case:
     writers: Mapping[Version, tuple[str, str]] = field(default_factory=dict)  # which attempt's which call wrote it
     bodies: Mapping[Place, Body] = field(default_factory=dict)
     older: int = 0  # objects of the same name before it
+    deleted: bool = False  # its cluster was taken away
 
     @property
     def last(self) -> Recorded | None:
@@ -112,6 +117,10 @@ class Case:
         if risk is Risk.READ or not self.context or pinned in self.flags:
             return self.flags
         return (*self.flags, pinned)
+
+    def possible(self, tries: Iterable[Try]) -> tuple[Try, ...]:
+        """Without those that a cluster would have to be there for."""
+        return tuple(one for one in tries if not self.deleted or one.command.startswith(_LOOKING_BACK))
 
     def revived(self) -> Try:
         """What makes the controller work again: a second one beside it would be refused."""

@@ -72,7 +72,7 @@ def health(work: Work) -> Health:
         held=moment.tally.filtered if moment and moment.tally else (),
         queue=_queue(moment.state.depth) if moment else (),
         gaps=work.run.gaps,
-        tries=tuple(_tries(work, [*(one.objects[0] for one in failing), *(one.key for one in unready)])),
+        tries=work.case.possible(_tries(work, [*(one.objects[0] for one in failing), *(one.key for one in unready)])),
     )
 
 

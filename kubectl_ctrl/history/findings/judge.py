@@ -66,13 +66,15 @@ def judge(case: Case) -> Account:
         where=found.where,
         call=found.call,
         next=_next(case, found, qualifier),
-        tries=found.tries,
+        tries=case.possible(found.tries),
         evidence=(*found.evidence, *proofs(steps)),
         notes=_notes(case),
     )
 
 
 def _next(case: Case, found: Found, qualifier: Qualifier | None) -> tuple[Coming, ...]:
+    if case.deleted:
+        return (Coming(text="nothing: its cluster was taken away"),)
     if found.finding is Finding.GONE:
         return (Coming(text=f"nothing; a new {case.resource.kind} of that name would be reconciled"),)
     return coming(case, qualifier) if qualifier is not None else (*found.next, *coming(case, qualifier))
