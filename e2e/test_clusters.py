@@ -22,6 +22,7 @@ import yaml
 
 from e2e.contract_clusters import ClusterContract, Maker
 from e2e.kube import wait_until
+from kubectl_ctrl.clusters.processes import gone
 
 
 class KwokMaker(Maker):
@@ -55,9 +56,10 @@ class KwokMaker(Maker):
         return found
 
     def stop(self, name: str) -> None:
-        for pid in self.processes(name).values():
+        pids = tuple(self.processes(name).values())
+        for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not self.processes(name), what="the end of its processes")
+        wait_until(lambda: not self.processes(name) and all(map(gone, pids)), what="the end of its processes")
         # After a restart of the machine the numbers that kwokctl kept are those of other programs.
         for file in (self.folder(name) / "kwok").rglob("*.pid"):
             file.write_text(str(os.getpid()))

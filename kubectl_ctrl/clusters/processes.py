@@ -61,7 +61,7 @@ async def ended(folder: Path, clock: Clock) -> None:
     Nothing of what they do is to be kept, so nobody is asked first. A process that leads a group goes with its group,
     as a program with the helpers that it has started from elsewhere.
     """
-    start = clock.elapsed()
+    start, killed = clock.elapsed(), set[int]()
     # Twice: one that was started behind our eyes is not missed.
     while left := (await running(folder) or await running(folder)):
         if clock.elapsed() - start > _PATIENCE:
@@ -71,7 +71,25 @@ async def ended(folder: Path, clock: Clock) -> None:
             )
         for process in left:
             _kill(process.pid)
+            killed.add(process.pid)
         await clock.sleep(_PACE)
+    # Only looked at: a number may be somebody else's by now.
+    while not all(map(gone, killed)) and clock.elapsed() - start < _PATIENCE:
+        await clock.sleep(_PACE)
+
+
+def gone(pid: int) -> bool:
+    """Whether nothing of it is left but, at most, its number.
+
+    One that was killed has no program any more while its threads end one by one, and until the last has, its ports are
+    taken. Where that cannot be seen, what has no program is gone.
+    """
+    entry = PROC / str(pid)
+    try:
+        state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        return state in ("Z", "X") and len(list((entry / "task").iterdir())) < 2
+    except OSError:
+        return True
 
 
 def _kill(pid: int) -> None:

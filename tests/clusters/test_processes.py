@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,3 +95,14 @@ def test_without_proc_they_are_found_through_ps(
     started.append(process)
     monkeypatch.setattr(processes, "PROC", tmp_path / "none")
     assert found(tmp_path / "with blanks") == {process.pid: "kube-apiserver"}
+
+
+def test_what_has_ended_is_gone_though_nobody_asked_how(started: list[subprocess.Popen[bytes]]) -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    started.append(process)
+    assert not processes.gone(process.pid)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert processes.gone(process.pid)
+    process.wait()
+    assert processes.gone(process.pid)
