@@ -127,7 +127,10 @@ def test_interrupted_while_it_is_made_it_leaves_nothing(number: signal.Signals, 
     os.kill(pid, number)
     assert started.wait(deadline=60) == 128 + number
     user.assert_nothing_is_in_docker()
+    user.up("--name", user.name).checked()
+    assert user.of(user.name)("get", "--raw=/readyz") == "ok"
     user.assert_nothing_is_left(user.down(user.name))
+    user.assert_nothing_is_in_docker()
 
 
 def test_killed_while_it_is_made_up_goes_on_and_down_leaves_nothing(user: KindUser) -> None:
@@ -142,5 +145,6 @@ def test_killed_while_it_is_made_up_goes_on_and_down_leaves_nothing(user: KindUs
     told = user.up("--name", user.name, "--progress=json").checked()
     assert "was not made to the end" in told.err
     assert user.of(user.name)("get", "--raw=/readyz") == "ok"
+    assert user.killed_at("up", "load", "--name", user.name, "--load", NGINX)
     user.assert_nothing_is_left(user.down(user.name))
     user.assert_nothing_is_in_docker()
