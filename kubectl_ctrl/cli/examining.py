@@ -24,6 +24,7 @@ CHECKS = (
     Check(name="python", group=Group.MACHINE, look=tools.python),
     Check(name="kubectl", group=Group.MACHINE, look=tools.kubectl),
     Check(name="plugin", group=Group.MACHINE, look=tools.plugin),
+    Check(name="config", group=Group.MACHINE, look=tools.configuration),
     Check(name="providers", group=Group.PROVIDERS, look=tools.providers, waits=True),
     Check(name="context", group=Group.CLUSTER, look=standing.context, waits=True),
     Check(name="guard", group=Group.CLUSTER, look=standing.permission, remote=True),

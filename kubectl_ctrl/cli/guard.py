@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import yaml
-
 from kubectl_ctrl.cli.table import Effect
+from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
 
 IN_CLUSTER = "in-cluster"
+_FIELDS = {"context", "server"}
 
 Host = Callable[[str], bool]
 
@@ -137,12 +137,18 @@ def standing_list(path: Path) -> tuple[Allowed, ...]:
         raise ConfigError(
             f"{str(path)!r} cannot be read: {error}.", next_step="make it readable, or move it away"
         ) from error
-    shape = "allowContexts is a list of {context: NAME, server: URL}"
+    shape = "write it like this: allowContexts: [{context: NAME, server: URL}]"
     try:
-        content = yaml.safe_load(text) or {}
-        entries = content.get("allowContexts") or []
-        return tuple(Allowed(str(entry["context"]), str(entry["server"])) for entry in entries)
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+        content = kubefiles.parse(text.encode(), repr(str(path)))
+    except ConfigError as error:
+        error.next_step = shape
+        raise
+    if not isinstance(content or {}, dict):
+        raise ConfigError(f"{str(path)!r} does not have the right shape: it is no mapping.", next_step=shape)
+    entries = (content or {}).get("allowContexts") or []
+    if not isinstance(entries, list) or not all(isinstance(one, dict) and one.keys() >= _FIELDS for one in entries):
         raise ConfigError(
-            f"{str(path)!r} does not have the right shape.", tried=str(error).split("\n")[0], next_step=shape
-        ) from error
+            f"{str(path)!r} does not have the right shape: allowContexts is no list of contexts, each with its server.",
+            next_step=shape,
+        )
+    return tuple(Allowed(str(entry["context"]), str(entry["server"])) for entry in entries)

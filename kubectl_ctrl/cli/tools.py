@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl import exec as programs
+from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.checks import PATIENCE, Bench, fail, info, ok, warn
 from kubectl_ctrl.clusters.provider import Fitness
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.diagnosis import Line
+from kubectl_ctrl.render.text import counted
 from kubectl_ctrl.version import VERSION
 
 _PROGRAM = "kubectl-ctrl"
@@ -58,6 +60,13 @@ async def plugin(bench: Bench) -> Sequence[Line]:
         text = f"completion is not installed: there is no {_COMPLETION} in PATH"
         lines.append(info("completion", text, command="kubectl ctrl completion install"))
     return lines
+
+
+async def configuration(bench: Bench) -> Sequence[Line]:
+    """Whether our own file can be read, which verbs that change a cluster need; most people have none."""
+    file = bench.app.config_file
+    allowed = guard.standing_list(file)  # raises where they would fail
+    return (info("config", f"{file} allows {counted(len(allowed), 'context')}"),) if file.exists() else ()
 
 
 # kubectl.

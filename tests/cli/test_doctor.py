@@ -127,6 +127,22 @@ def test_a_kubeconfig_that_is_none_is_a_line(tmp_path: Path, capsys: pytest.Capt
     assert (line["check"], line["exitCode"]) == ("context", 3)
 
 
+def test_a_configuration_that_would_fail_verbs_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "config" / "kubectl-ctrl" / "config.yaml"
+    file.parent.mkdir(parents=True)
+
+    def config() -> dict[str, Any]:
+        main(["doctor", "-o", "json"])
+        (line,) = [one for one in document(capsys)["checks"] if one["check"] == "config"]
+        return {name: line[name] for name in ("state", "exitCode", "text")}
+
+    file.write_text("allowContexts: foo")
+    assert (config()["state"], config()["exitCode"]) == ("fail", 3)
+    assert config()["text"].startswith(f"'{file}' does not have the right shape: ")
+    file.write_text("allowContexts: [{context: a, server: b}]")
+    assert config() == {"state": "info", "exitCode": 0, "text": f"{file} allows 1 context"}
+
+
 @pytest.mark.parametrize(
     "line",
     [

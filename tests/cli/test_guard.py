@@ -128,13 +128,24 @@ def test_the_list_is_read_from_the_users_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["allowContexts: [staging]", "allowContexts: {a: b}", "- a", "a: [", "allowContexts: [{context: x}]"]
+    ("text", "why"),
+    [
+        ("allowContexts: [staging]", "does not have the right shape: allowContexts is no list"),
+        ("allowContexts: staging", "does not have the right shape: allowContexts is no list"),
+        ("allowContexts: {a: b}", "does not have the right shape: allowContexts is no list"),
+        ("allowContexts: [{context: x}]", "does not have the right shape: allowContexts is no list"),
+        ("- a", "does not have the right shape: it is no mapping"),
+        ("a: [", "is not valid YAML at line "),
+    ],
 )
-def test_a_list_of_the_wrong_shape_is_an_error_not_an_empty_list(tmp_path: Path, text: str) -> None:
+def test_a_list_of_the_wrong_shape_is_an_error_not_an_empty_list(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match="does not have the right shape"):
+    with pytest.raises(ConfigError, match=why) as caught:
         standing_list(path)
+    assert caught.value.message.startswith(f"'{path}' ")
+    assert caught.value.tried == ""
+    assert caught.value.next_step == "write it like this: allowContexts: [{context: NAME, server: URL}]"
 
 
 # Ours.
