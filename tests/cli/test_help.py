@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.command import Verb, typed
-from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
+from kubectl_ctrl.cli.flags import COMMON_FLAGS, GLOBAL_FLAGS
 from kubectl_ctrl.cli.grammar import before_verb
 
 VERBS = [table.load(entry) for entry in table.VERBS]
@@ -71,7 +71,8 @@ def test_its_flags_are_in_order_and_say_what_they_are(verb: Verb) -> None:
     """Ours, by name; those that all verbs take, and kubectl's, are named by `options`."""
     names = [flag.long for flag in verb.flags]
     assert len(set(names)) == len(names)
-    assert not {flag.long for flag in GLOBAL_FLAGS} & set(names)
+    taken = GLOBAL_FLAGS if verb.cluster else COMMON_FLAGS  # up has a cluster of its own, and a namespace in that
+    assert not {flag.long for flag in taken} & set(names)
     for flag in verb.flags:
         assert re.fullmatch(r"[A-Za-z0-9].*[.)…]", flag.help or "", re.DOTALL), f"--{flag.long}: {flag.help}"
         assert flag.metavar is None or flag.metavar.isupper() or ":" in flag.metavar, flag.long
