@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from e2e.conftest import SESSION
 from e2e.ctrl import Ctrl
-from e2e.kube import Audit, Cluster, Kubectl, Ran, run, wait_until
+from e2e.kube import REALKUBE, Audit, Cluster, Kubectl, Ran, run, wait_until
 from e2e.test_foo import converged, deployment, foo
 
 NAME = "kubectl-ctrl-foo"
+
+
+@pytest.fixture(scope="module")
+def cluster(programs: Path, plain_env: Mapping[str, str]) -> Iterator[Cluster]:
+    """One of this file's own: doctor tells of all that lies in a cluster, also what other files have left."""
+    name = f"{SESSION}-doctor"
+    run(REALKUBE, "up", name, "--nodes=1", env=plain_env, timeout=300).checked()
+    yield Cluster.shown(name, plain_env)
+    run(REALKUBE, "down", name, env=plain_env).checked()
 
 
 def document(ran: Ran) -> Any:

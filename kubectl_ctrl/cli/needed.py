@@ -93,8 +93,12 @@ def _incomplete(name: str, parts: Iterable[_Part]) -> list[Line]:
     missing = [shown(ref_of(part.desired)) for part in parts if part.missing]
     if not missing:
         return []
+    command = f"kubectl ctrl install {name}"
+    if all(part.missing != (part.desired["kind"] == CRDS.kind) for part in parts):
+        # As `uninstall` and `install --crds-only` leave it.
+        return [info(name, f"of {name} only the CRD is there, so it runs with your rights alone", command=command)]
     text = f"{name} is installed in part: there is no {_listed(missing)}"
-    return [fail(name, text, code=8, command=f"kubectl ctrl install {name}")]
+    return [fail(name, text, code=8, command=command)]
 
 
 def _account_lacks(name: str, parts: Iterable[_Part]) -> list[Line]:

@@ -148,6 +148,17 @@ def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
     laid_out(play, tmp_path)
 
 
+def test_what_uninstall_leaves_is_no_failure(tmp_path: Path) -> None:
+    async def play(at: Layout) -> None:
+        at.grant(ALL)
+        at.stage.install(*(obj for obj in foo() if obj["kind"] == "CustomResourceDefinition"))
+        line = (await at.see(needed.controllers))[0]
+        assert (line.check, line.code, line.command) == ("foo", 0, "kubectl ctrl install foo")
+        assert line.text == "of foo only the CRD is there, so it runs with your rights alone"
+
+    laid_out(play, tmp_path)
+
+
 def test_rights_that_its_account_lost_are_named(tmp_path: Path) -> None:
     async def play(at: Layout) -> None:
         at.grant(ALL)
