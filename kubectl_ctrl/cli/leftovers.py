@@ -150,7 +150,7 @@ def _pages(bench: Bench) -> Iterable[Leftover]:
         except UsageError:
             yield Leftover(check="clusters", text=text, command=shlex.join(["rm", "-r", str(path)]))
         except ClusterError as error:
-            yield Leftover(check="clusters", text=error.message.rstrip("."), advice=error.next_step)
+            yield _cluster(bench, path.name, error.message.rstrip("."))
         else:
             yield _cluster(bench, path.name, text)
 

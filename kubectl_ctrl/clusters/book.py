@@ -90,8 +90,7 @@ class Book:
             raise ClusterError(
                 f"The page of cluster {name!r} cannot be read, so nobody knows what belongs to it.",
                 tried=str(place / _PAGE),
-                next_step=f"repair it, or end what runs of it (`kind delete cluster --name {name}`, or what runs out "
-                f"of that folder) and remove {str(place)!r}",
+                next_step=f"repair it, or take away what can be found of it: kubectl ctrl down {name}",
             )
 
     def find(self, name: str) -> Entry | None:

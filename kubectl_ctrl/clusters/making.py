@@ -171,9 +171,9 @@ async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, m
     """Nothing of the cluster runs any more; False when there was none. The caller holds the cluster, and ends with
     `book.remove`: until then the page stays, and what is left can be taken away again.
     """
-    book.check(name)
     entry = book.find(name)
     if entry is None:
+        await _check_nobodys(book, providers, name)
         return await _swept(book, name, machine, note)
     provider = providers.get(entry.provider)
     if provider is None:
@@ -186,6 +186,23 @@ async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, m
         book.write(replace(entry, phase=Phase.DELETING))
     await provider.delete(replace(entry, phase=Phase.DELETING), note)
     return True
+
+
+async def _check_nobodys(book: Book, providers: Mapping[str, Provider], name: str) -> None:
+    """Raise where there is a page that cannot be read, and a cluster that it may have been about."""
+    try:
+        book.check(name)
+    except ClusterError as unread:
+        for provider in providers.values():
+            owner = ""
+            with suppress(CtrlError):  # what cannot be asked knows of none
+                owner = await provider.foreign(name)
+            if owner:
+                unread.tried = owner
+                unread.next_step = (
+                    f"if it is that one, end it with {provider.name}; then remove {str(book.place(name))!r}"
+                )
+                raise
 
 
 async def _swept(book: Book, name: str, machine: Machine, note: Note) -> bool:

@@ -189,7 +189,7 @@ def test_of_no_clusters_the_list_is_empty(capsys: Captured) -> None:
     assert capsys.readouterr() == ("", "there is no cluster of ours\n")
 
 
-@pytest.mark.parametrize("words", [["down"], ["down", "ctrl"], ["up"], ["cluster", "env"], ["cluster", "delete"]])
+@pytest.mark.parametrize("words", [["up"], ["cluster", "env"], ["cluster", "kubeconfig"]])
 def test_a_page_that_cannot_be_read_is_named_and_nothing_is_guessed(
     book: Book, capsys: Captured, words: list[str]
 ) -> None:
@@ -199,7 +199,21 @@ def test_a_page_that_cannot_be_read_is_named_and_nothing_is_guessed(
     told = capsys.readouterr().err
     assert "error[CTRL-CLUSTER]: The page of cluster 'ctrl' cannot be read" in told
     assert f"tried: {page}" in told
+    assert "kubectl ctrl down ctrl" in told
     assert page.read_text() == "{"
+
+
+@pytest.mark.parametrize("words", [["down"], ["down", "ctrl"], ["down", "--all"], ["cluster", "delete"]])
+@pytest.mark.parametrize("content", ["", "{"])
+def test_of_a_page_that_cannot_be_read_what_can_be_found_is_taken_away(
+    book: Book, capsys: Captured, words: list[str], content: str
+) -> None:
+    # A loss of power leaves empty files; no name may be lost to that for good.
+    entry = add(book, "ctrl")
+    (entry.folder / "cluster.json").write_text(content)
+    assert cli.main(words) == 0
+    assert "files removed" in capsys.readouterr().err
+    assert not entry.folder.exists()
 
 
 @pytest.mark.parametrize("words", [["down"], ["down", "ctrl"], ["down", "--all"], ["cluster", "delete", "ctrl"]])

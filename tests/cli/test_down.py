@@ -125,7 +125,7 @@ def test_a_maker_that_nobody_knows_is_an_error_and_the_page_stays(book: Book, ca
 def test_with_all_one_that_cannot_go_does_not_keep_the_others(book: Book, capsys: Captured) -> None:
     add(book, "a", provider="minikube")
     add(book, "b")
-    (add(book, "c").folder / "cluster.json").write_text("{")
+    add(book, "c", provider="minikube")
     add(book, "d")
     assert cli.main(["down", "--all"]) == 1
     assert [path.name for path in sorted(book.folder.iterdir())] == ["a", "c"]

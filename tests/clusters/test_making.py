@@ -177,14 +177,18 @@ def test_one_of_another_provider_is_refused(book: Book) -> None:
     assert "made with made-up, not other" in error.message
 
 
-def test_a_page_that_cannot_be_read_stops_both(book: Book) -> None:
+def test_a_page_that_cannot_be_read_is_taken_away_where_nobody_knows_a_cluster_of_that_name(book: Book) -> None:
     written(book, Phase.READY)
     (book.place("one") / "cluster.json").write_text("{")
-    provider = MadeUp()
+    provider = MadeUp(owner="a cluster of that name is there")
     error, _ = up(book, provider)
     assert "cannot be read" in error.message
-    with pytest.raises(ClusterError, match="cannot be read"):
+    assert error.next_step.endswith("kubectl ctrl down one")
+    with pytest.raises(ClusterError, match="cannot be read") as caught:
         down(book, provider)
+    assert caught.value.tried == "a cluster of that name is there"
+    assert caught.value.next_step == f"if it is that one, end it with made-up; then remove '{book.place('one')}'"
+    assert down(book, MadeUp())
     assert provider.did == []
 
 
