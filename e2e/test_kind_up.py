@@ -118,6 +118,8 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     user.assert_nothing_is_left(user.down(user.name))
     user.assert_nothing_is_in_docker()
     assert user.down(user.name).checked().err == f"there is no cluster {user.name} of ours\n"
+    traced = user.ctrl("trace", "memcached/memcached-sample").checked()
+    assert traced.out.startswith(f"cluster {user.name} (kind), deleted ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
