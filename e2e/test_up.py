@@ -130,9 +130,9 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     with_all = user.ctrl.started("up", str(tmp_path / "mine.py"), "-A")
     with_all.line("kube-system/")
     assert with_all.stop() == 0
-    kubectl("create", "namespace", "apart")
     apart = user.up("foo", "--example", "--until-idle", "-n", "apart").checked()
-    assert "namespace apart" in apart.err
+    assert "; namespace apart created" in apart.err
+    assert "on context kwok-ctrl" in apart.err
     assert kubectl("get", "foos", "--namespace=apart", "--output=name").split() == [
         "foo.samplecontroller.k8s.io/example-foo"
     ]

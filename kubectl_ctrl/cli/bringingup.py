@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from kubectl_ctrl.errors import ConfigError, CtrlError, UsageError
 from kubectl_ctrl.render.text import counted
 
 _SIMULATED = "its pods are simulated: they become ready, and nothing runs in them"
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OF_CONTROLLERS = ("--detach", "--example", "--until-idle", "--timeout")
 
 
@@ -86,6 +88,11 @@ def run(app: App, given: Given) -> int:
 def _asked(app: App, given: Given) -> Asked:
     """What is wrong with the words is said before anything is touched."""
     app.book.place(given["name"])
+    if given["namespace"] and not _LABEL.fullmatch(given["namespace"]):
+        raise UsageError(
+            f"{given['namespace']!r} is not a name for a namespace.",
+            next_step="use at most 63 of a-z, 0-9 and '-', not '-' at its ends",
+        )
     _check_together(given)
     asked = Asked(
         name=given["name"],
@@ -136,12 +143,9 @@ def bring(app: App, asked: Asked, progress: Progress, clock: Clock) -> tuple[Ent
     and the exit code."""
     work = _Work(app, asked, progress, clock)
 
-    def stopping() -> None:
-        progress.say("stopping; Ctrl-C again ends at once")
-
     try:
         with logging_to(progress.stream, form="text", verbosity=app.verbosity):
-            code = asyncio.run(cancellable(work.do(), stopping=stopping, forced=work.tell_what_is_left))
+            code = asyncio.run(cancellable(work.do(), stopping=ours.stopping(progress), forced=work.tell_what_is_left))
     except CtrlError:
         if work.began and app.book.find(asked.name) is not None:
             work.tell_what_is_left()
@@ -233,6 +237,8 @@ class _Work:
         try:
             with self._progress.step("install", f"install {_names(asked)}") as step:
                 await furnishing.install(client, asked.sourced, step)
+                if asked.namespace:
+                    await furnishing.have_namespace(client, asked.namespace, step)
             if asked.example:
                 with self._progress.step("example", f"example of {_names(asked)}") as step:
                     await furnishing.exemplify(client, asked.sourced, resolved.namespace, step)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kubectl_ctrl.cli.installing import Manner, put
 from kubectl_ctrl.cli.progress import Step
 from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import PatchKind, WriteOptions
-from kubectl_ctrl.errors import CallSite, Conflict, ControllerError, NotFound, NotServed
+from kubectl_ctrl.errors import AlreadyExists, CallSite, Conflict, ControllerError, NotFound, NotServed
 from kubectl_ctrl.install import putting
 from kubectl_ctrl.install.kinds import shown
 from kubectl_ctrl.install.needs import needs
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
-from kubectl_ctrl.model.resources import ObjectRef
+from kubectl_ctrl.model.resources import NAMESPACES, ObjectRef
 from kubectl_ctrl.render.text import counted
 
 _MANAGER = "kubectl-ctrl-up"
@@ -30,6 +31,16 @@ async def install(client: Client, sourced: Sequence[Sourced], step: Step) -> Non
         lambda each: step.note(each.ref.resource.kind),
     )
     step.text = f"{_names(sourced)} installed: {_summary(done)}"
+
+
+async def have_namespace(client: Client, name: str, step: Step) -> None:
+    """The cluster is ours, and who asks for a namespace of it shall have that."""
+    try:
+        await client.get(NAMESPACES.ref(name))
+    except NotFound:
+        with suppress(AlreadyExists):
+            await client.create(NAMESPACES, {"metadata": {"name": name}}, WriteOptions(manager=_MANAGER))
+        step.text += f"; namespace {name} created"
 
 
 def _summary(done: Sequence[putting.Step]) -> str:

@@ -64,11 +64,11 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
 
 
 async def cancellable(
-    work: Coroutine[Any, Any, None], *, stopping: Callable[[], None], forced: Callable[[], None]
+    work: Coroutine[Any, Any, None], *, stopping: Callable[[str], None], forced: Callable[[], None]
 ) -> int:
     """Do it to its end: 0, or the exit code of the signal that cancelled it.
 
-    `stopping` is called at the first signal; `forced` at the second, which ends the process.
+    `stopping` is told the name of the first signal; `forced` at the second, which ends the process.
     """
     loop, doing = asyncio.get_running_loop(), asyncio.ensure_future(work)
 
@@ -76,7 +76,7 @@ async def cancellable(
         if signals.count > 1:
             forced()
             os._exit(signals.exit_code)
-        stopping()
+        stopping(signal.Signals(signals.last).name)
         doing.cancel()
 
     def heard() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
@@ -132,6 +132,16 @@ def left(book: Book, name: str) -> str:
     if entry is not None and entry.phase is Phase.READY:
         return f"cluster {name} stays; to take it away: kubectl ctrl {down(name)}"
     return f"cluster {name} is not complete; to take away what is left: kubectl ctrl {down(name)}"
+
+
+def stopping(progress: Progress) -> Callable[[str], None]:
+    """Says, told the name of the first signal, what the next one does."""
+
+    def say(name: str) -> None:
+        asked = "stopping; Ctrl-C again" if name == "SIGINT" else f"stopping, as {name} asks; a second one"
+        progress.say(f"{asked} ends at once")
+
+    return say
 
 
 def waiting(book: Book, name: str, progress: Progress) -> Note:

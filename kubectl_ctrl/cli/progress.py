@@ -25,6 +25,7 @@ FORMS = ("auto", "plain", "json", "none")
 # Where the seconds stand, on a terminal that is wide enough.
 _COLUMNS = 76
 _SECONDS = 9
+_SLOW = 5.0
 _PACE = 0.1
 
 
@@ -175,19 +176,25 @@ class _Objects:
 
 
 class _Plain:
-    """A line when a step is over, with its seconds."""
+    """A line when a step is over, with its seconds; one before it where it takes long enough to wonder."""
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._late: threading.Timer | None = None
         self._unicode = app.draws(app.err)
 
     def began(self, step: Step) -> None:
-        pass
+        sign = "…" if self._unicode else ".."
+        self._late = threading.Timer(_SLOW, lambda: self.say(f" {sign} {step.text}"))
+        self._late.daemon = True
+        self._late.start()
 
     def noted(self, step: Step, line: str) -> None:
         pass
 
     def over(self, step: Step, state: str, seconds: float) -> None:
+        if self._late is not None:
+            self._late.cancel()
         if state != "skipped" and not step.silent:
             for line in over_lines(step, state, seconds, unicode=self._unicode, columns=columns(self._app)):
                 self.say(line)

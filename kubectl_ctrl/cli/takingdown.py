@@ -65,16 +65,13 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
         if problems:
             raise _summed(problems, len(names))
 
-    def stopping() -> None:
-        progress.say("stopping; Ctrl-C again ends at once")
-
     def left() -> None:
         for name in names:
             if ours.is_there(app.book, name):
                 progress.say(ours.left(app.book, name))
 
     with logging_to(progress.stream, form="text", verbosity=app.verbosity):
-        code = asyncio.run(cancellable(work(), stopping=stopping, forced=left))
+        code = asyncio.run(cancellable(work(), stopping=ours.stopping(progress), forced=left))
     if code:
         left()
     return code

@@ -251,6 +251,7 @@ def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> 
         (["up", "--bin-dir=none"], "There is no folder 'none'."),
         (["up", "--provider=foo"], "Invalid value for --provider: 'foo'."),
         (["cluster", "create", "--provider=foo"], "Invalid value for --provider: 'foo'."),
+        (["up", "foo", "-n", "Bad_NS"], "'Bad_NS' is not a name for a namespace."),
         (["up", "--load="], "--load needs an image."),
         (["down", "--all", "--name=a"], "--all and a name exclude each other."),
         (["up", "--progress=loud"], "Invalid value for --progress: 'loud'."),

@@ -11,7 +11,7 @@ import pytest
 from kubectl_ctrl.cli.interrupts import cancellable
 
 
-def never() -> None:
+def never(_name: str = "") -> None:
     raise AssertionError("It was not asked for.")
 
 
@@ -28,9 +28,9 @@ def test_the_first_signal_cancels_and_waits_for_what_is_put_in_order(number: sig
             seen.append("in order")
 
     before = signal.getsignal(number)
-    code = asyncio.run(cancellable(work(), stopping=lambda: seen.append("stopping"), forced=never))
+    code = asyncio.run(cancellable(work(), stopping=seen.append, forced=never))
     assert code == 128 + number
-    assert seen == ["stopping", "in order"]
+    assert seen == [number.name, "in order"]
     assert signal.getsignal(number) is before
 
 

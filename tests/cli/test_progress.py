@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 import pytest
 from jsonschema import Draft202012Validator
 
+from kubectl_ctrl.cli import progress
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.bringingup import Asked
 from kubectl_ctrl.cli.narration import logging_to
@@ -93,6 +94,17 @@ def test_what_cannot_show_signs_gets_words(encoding: str, environ: Mapping[str, 
         " ok cluster ctrl (kwok, v1.36.3)                                       14.8s",
     ]
     assert said(there).isascii()
+
+
+def test_a_step_that_takes_long_is_told_before_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_SLOW", 0.01)
+    there, waiting = app(), threading.Event()
+    with Progress(there, "plain", STEPS, FakeClock()).step("cluster", "cluster ctrl (kind)"):
+        for _ in range(500):
+            if said(there):
+                break
+            waiting.wait(0.01)
+        assert said(there) == " … cluster ctrl (kind)\n"
 
 
 def test_a_step_that_fails_says_so_and_lets_the_error_pass() -> None:
