@@ -174,7 +174,8 @@ async def _stop(process: asyncio.subprocess.Process, *, group: bool) -> None:
     finally:
         if group or process.returncode is None:
             _signal(process, signal.SIGKILL, group=group)
-    await process.wait()
+        # Also where even this is cancelled: a loop that closes over a child of its own complains of it.
+        await process.wait()
 
 
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals, *, group: bool) -> None:
