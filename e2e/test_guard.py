@@ -218,3 +218,9 @@ def test_s10_a_reload_that_finds_another_cluster_ends_the_run(
     assert runs.wait() == 6
     assert "The context 'play' now means another cluster or certificate authority." in runs.output()
     assert "answer" not in kubectl.json("get", "configmap", "second")["data"]
+
+
+def test_what_is_suggested_means_the_cluster_that_was_named(ctrl: Ctrl, cluster: Cluster) -> None:
+    ran = ctrl("run", "foo", f"--context={cluster.context}", "--namespace=nowhere")
+    assert ran.code == 4
+    assert f"next: kubectl --context={cluster.context} create namespace nowhere, or" in ran.err

@@ -7,10 +7,11 @@ import io
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from kubectl_ctrl.cli.pinning import Pin
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
 
@@ -31,6 +32,7 @@ class App:
     quiet: bool = False  # of a run, nothing is told beside what it does and what goes wrong
     hide: Callable[[str], str] = masked_text  # takes out of a text what must not be seen: a verb may know more of that
     end: str = "Ctrl-C"  # how somebody ends what would go on for ever
+    pin: Pin = field(default_factory=Pin)  # what commands that are suggested need, to mean the cluster that is meant
     general_error: int = 1  # exit code of errors that have none of their own; 2 where 1 is a verdict
 
     @classmethod

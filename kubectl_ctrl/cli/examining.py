@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 
 from kubectl_ctrl.cli import leftovers, needed, ours, standing, tools, upkeep
 from kubectl_ctrl.cli.answers import document
@@ -14,7 +16,7 @@ from kubectl_ctrl.cli.mending import Mended, mended
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.choosing import providers
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.diagnosis import Diagnosis, Group
+from kubectl_ctrl.model.diagnosis import Diagnosis, Group, Line
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
 
@@ -68,7 +70,13 @@ def _recipe(given: Given) -> str:
 async def _examined(app: App, given: Given) -> Diagnosis:
     clock = SystemClock()
     async with benched(app, given, clock, providers(ours.machine(app, clock))) as bench:
-        return Diagnosis(at=clock.now(), told=await looked(CHECKS, bench))
+        told = await looked(CHECKS, bench)
+    return Diagnosis(at=clock.now(), told=tuple(replace(one, lines=_pinned(app, one.lines)) for one in told))
+
+
+def _pinned(app: App, lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Whoever copies a command means the cluster that was looked at."""
+    return tuple(replace(line, command=app.pin.into(line.command)) for line in lines)
 
 
 async def _mended(app: App, given: Given) -> Mended:

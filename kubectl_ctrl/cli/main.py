@@ -107,7 +107,7 @@ def _failed(app: App, error: Exception) -> int:
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     told = error if isinstance(error, CtrlError) else _bug(error)
-    told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, told.next_step))
+    told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, app.pin.into(told.next_step)))
     if isinstance(told, ClusterError) and told.output and app.verbosity >= _OUTPUT_FROM:
         app.narrate("\n".join(f"  {escaped(line)}" for line in app.hide(told.output).strip().split("\n")))
     if app.machine:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.pinning import as_typed, by_file
 from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
 from kubectl_ctrl.clusters.book import Entry, Phase
@@ -29,8 +30,9 @@ def pointed(app: App, given: Given) -> Resolved:
     # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
     flags = ConfigFlags(**{one.name: given[one.name] for one in fields(ConfigFlags)})
     gone = gone_cluster(app, given)
+    app.pin = as_typed(given.typed)
     try:
-        return load(flags, app.environ, app.home, apart=lambda: {} if gone else contexts_of_ours(app))
+        resolved = load(flags, app.environ, app.home, apart=lambda: {} if gone else contexts_of_ours(app))
     except ConfigError as error:
         if not gone:
             raise
@@ -39,6 +41,9 @@ def pointed(app: App, given: Given) -> Resolved:
             tried=error.message,
             next_step=f"kubectl ctrl up --name {gone} makes a new one; unset KUBECONFIG goes back to your own contexts",
         ) from error
+    if resolved.origin.flags.kubeconfig != flags.kubeconfig:  # it stands apart from the user's files
+        app.pin = by_file(Path(resolved.origin.flags.kubeconfig), resolved.context or "")
+    return resolved
 
 
 def pointed_at(app: App, entry: Entry, given: Given | None = None) -> Resolved:
@@ -49,9 +54,15 @@ def pointed_at(app: App, entry: Entry, given: Given | None = None) -> Resolved:
             tried=str(entry.kubeconfig),
             next_step=f"kubectl ctrl up --name {entry.name} makes it anew, kubectl ctrl down {entry.name} removes it",
         )
+    if entry.kubeconfig not in _named(app):
+        app.pin = by_file(entry.kubeconfig)
     kept = {name: given.flags[name] for name in (*_PLACE, *_WHOM) if name in given.flags} if given else {}
     flags = ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context, **kept)
     return load(flags, app.environ, app.home)
+
+
+def _named(app: App) -> list[Path]:
+    return [Path(name).absolute() for name in app.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
 def contexts_of_ours(app: App) -> dict[str, Path]:
@@ -67,8 +78,7 @@ def gone_cluster(app: App, given: Given) -> str:
     if given["context"] or given["server"]:
         return ""
     folder = app.book.folder.absolute()
-    listed = [given["kubeconfig"]] if given["kubeconfig"] else app.environ.get("KUBECONFIG", "").split(os.pathsep)
-    files = [Path(name).absolute() for name in listed if name]
+    files = [Path(given["kubeconfig"]).absolute()] if given["kubeconfig"] else _named(app)
     return next((file.parent.name for file in files if file.parent.parent == folder and not file.exists()), "")
 
 

@@ -1,0 +1,50 @@
+"""Commands that are suggested, made to mean the cluster that was meant.
+
+Whoever copies `next: kubectl ctrl install foo` means the cluster that the error was about, and the current context may
+be another: the flags that led there have to be in the line.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_POINTERS = ("--context", "--kubeconfig", "--cluster", "--server", "--user")
+_OURS = "doctor(?! --fix k)|explain|install|list|plan|queue|rbac|run|simulate|trace|uninstall"
+_THEIRS = "annotate|apply|cluster-info|create|delete|describe|edit|get|label|patch|scale"
+_COMMAND = re.compile(rf"\bkubectl (?:ctrl (?P<verb>{_OURS})\b|(?=(?:{_THEIRS})\b))")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The flags that mean the cluster, for our verbs and for kubectl, which knows no cluster of ours by name."""
+
+    ours: str = ""
+    theirs: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.ours)
+
+    def into(self, text: str) -> str:
+        """The text with every command in it pinned, unless it says already what it means."""
+        if not self or any(flag in text for flag in _POINTERS[:2]):
+            return text
+        return _COMMAND.sub(lambda found: self._said(found["verb"]), text)
+
+    def _said(self, verb: str | None) -> str:
+        return f"kubectl ctrl {verb} {self.ours}" if verb else f"kubectl {self.theirs} "
+
+
+def as_typed(typed: Sequence[str]) -> Pin:
+    """What the command line itself said of the cluster."""
+    said = shlex.join(flag for flag in typed if flag.partition("=")[0] in _POINTERS)
+    return Pin(said, said)
+
+
+def by_file(kubeconfig: Path, context: str = "") -> Pin:
+    """A cluster of ours; by its context where our verbs know it by that."""
+    file = shlex.join([f"--kubeconfig={kubeconfig}"])
+    return Pin(shlex.join([f"--context={context}"]) if context else file, file)
