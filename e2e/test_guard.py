@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import CHECKOUT, Audit, Kubectl, wait_until
+from e2e.kube import CHECKOUT, Audit, Cluster, Kubectl, wait_until
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 
