@@ -86,10 +86,8 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     kubectl("run", "web", f"--image={NGINX}", "--image-pull-policy=Never", "--restart=Never")
     kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
     absent = user.ctrl("cluster", "load", "no/such:1", "--name", user.name)
-    assert (absent.code, absent.err.splitlines()[-3]) == (
-        5,
-        "error[CTRL-PREREQUISITE]: docker has no image 'no/such:1'.",
-    )
+    missing = "error[CTRL-PREREQUISITE]: docker has no image 'no/such:1'."
+    assert (absent.code, absent.err.splitlines()[-3]) == (5, missing)
 
     # What its parts logged.
     user.ctrl("cluster", "logs", user.name, "--to", str(user.state.parent / "logs")).checked()
