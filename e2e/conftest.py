@@ -187,7 +187,7 @@ def kubeconfig(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[Pat
     """The test's own kubeconfig: the session's cluster, the test's namespace; nobody may change it."""
     content = yaml.safe_load(cluster.kubeconfig.read_text())
     content["contexts"][0]["context"]["namespace"] = namespace
-    path = tmp_path / "kubeconfig"
+    path = tmp_path / "test.kubeconfig"  # `user` may have one of their own
     path.write_text(yaml.safe_dump(content))
     before = path.read_bytes(), cluster.kubeconfig.read_bytes()
     yield path

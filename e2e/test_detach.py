@@ -33,13 +33,15 @@ CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
 
 _SLOW = """\
 import asyncio
+from pathlib import Path
 
 from kubectl_ctrl import CONFIGMAPS, Context, Request, controller
 
 
 async def reconcile(ctx: Context, request: Request) -> None:
     print("it takes its time", flush=True)
-    await asyncio.sleep(8)
+    while not Path(__file__).with_name("enough").exists():
+        await asyncio.sleep(0.1)
     print("and is done", flush=True)
 
 
@@ -145,8 +147,10 @@ def test_one_that_still_finishes_is_waited_for_and_never_cut_short(user: User, t
     for _ in range(2):
         assert user.ctrl("stop", "mine", "--name=ctrl", "--timeout=10ms").code == 124
     assert running(user.ctrl)["mine"]["state"] == "draining"
-    again = user.up(str(mine), "--detach").checked()
-    assert f"waiting for mine (process {first['pid']})" in again.err
+    again = user.ctrl.started("up", str(mine), "--detach", "--progress=json")
+    again.line(rf"waiting for mine \(process {first['pid']}\)")
+    mine.with_name("enough").touch()
+    assert again.wait() == 0
     second = running(user.ctrl)["mine"]
     assert (second["state"], second["pid"] == first["pid"]) == ("running", False)
     assert "and is done" in user.ctrl("logs", "mine", "--name=ctrl").checked().out
