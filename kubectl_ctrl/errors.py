@@ -90,6 +90,7 @@ class PrerequisiteMissing(CtrlError):
 
     id = "CTRL-PREREQUISITE"
     exit_code = 5
+    each: tuple[str, ...] = ()  # what was tried, where that was several things: a line for each
 
 
 class ProgramFailed(CtrlError):

@@ -62,11 +62,14 @@ def _of_old(word: str, name: str, maker: str, providers: Mapping[str, Provider])
 def _first(found: Mapping[str, Fitness], providers: Mapping[str, Provider]) -> tuple[Provider, str]:
     usable = [name for name, fitness in found.items() if fitness.usable]
     if not usable:
-        raise PrerequisiteMissing(
+        reasons = tuple(_reason(name, fitness.text) for name, fitness in found.items())
+        error = PrerequisiteMissing(
             "No program that makes clusters can work here.",
-            tried="; ".join(_reason(name, fitness.text) for name, fitness in found.items()),
+            tried="; ".join(reasons),
             next_step="; or ".join(fitness.next_step for fitness in found.values() if fitness.next_step),
         )
+        error.each = reasons
+        raise error
     name = usable[0]
     beside = [f"{other} would do too" for other in usable[1:]]
     beside += [_reason(other, fitness.text) for other, fitness in found.items() if not fitness.usable]

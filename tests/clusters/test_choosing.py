@@ -62,7 +62,8 @@ def test_the_first_that_can_is_taken_and_the_line_says_why(book: Book) -> None:
 def test_f58_when_none_can_each_says_what_it_lacks(book: Book) -> None:
     with pytest.raises(PrerequisiteMissing) as caught:
         choose("auto", two(NO_DOCKER, NO_KWOKCTL), book)
-    assert caught.value.tried == "kind: no docker, podman or nerdctl answers; kwokctl is not in PATH"
+    assert caught.value.each == ("kind: no docker, podman or nerdctl answers", "kwokctl is not in PATH")
+    assert caught.value.tried == "; ".join(caught.value.each)
     assert caught.value.next_step == "start docker; or brew install kwok"
     assert caught.value.exit_code == 5
 

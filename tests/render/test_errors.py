@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kubectl_ctrl.errors import CallSite, CtrlError, Refused, Unreachable
+from kubectl_ctrl.errors import CallSite, CtrlError, PrerequisiteMissing, Refused, Unreachable
 from kubectl_ctrl.render.errors import error_lines
 
 
@@ -9,6 +9,17 @@ def test_an_error_is_what_failed_what_was_tried_and_what_to_do() -> None:
     assert error_lines(error) == (
         "error[CTRL-REFUSED]: This is not a local cluster.\ntried: context 'prod-eu'\nnext: name it"
     )
+
+
+def test_of_several_things_that_were_tried_each_has_a_line() -> None:
+    error = PrerequisiteMissing("None works.", tried="one; two\nmore", next_step="get one")
+    error.each = ("one", "two\nmore")
+    assert error_lines(error).splitlines() == [
+        "error[CTRL-PREREQUISITE]: None works.",
+        "tried: one",
+        "       two\\x0amore",
+        "next: get one",
+    ]
 
 
 def test_lines_with_nothing_to_say_are_left_out() -> None:
