@@ -6,6 +6,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import click
@@ -89,8 +90,19 @@ class Verb:
     def all_flags(self) -> tuple[Flag, ...]:
         return (*self.flags, *COMMON_FLAGS, *(KUBECTL_FLAGS if self.cluster else ()))
 
+    def _refuse_kubectls(self, words: Sequence[str]) -> None:
+        """A flag of kubectl's is no slip of the keyboard, so nothing that sounds like it is meant."""
+        others = {flag.long for flag in KUBECTL_FLAGS} - {flag.long for flag in self.all_flags}
+        for word in takewhile(lambda one: one != "--", words):
+            name = word.removeprefix("--").partition("=")[0]
+            if word.startswith("--") and name in others:
+                raise UsageError(
+                    f"{self.name} takes no --{name}: it is about no cluster of your kubeconfig.", next_step=self.hint
+                )
+
     def parse(self, words: Sequence[str], environ: Mapping[str, str]) -> Given | None:
         """The values given, or None when help was asked for."""
+        self._refuse_kubectls(words)
         parts = split(words, self.all_flags)
         if "--help=true" in parts.flags:
             return None

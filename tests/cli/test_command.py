@@ -6,6 +6,7 @@ import pytest
 
 from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.errors import UsageError
 
 
 def given(*words: str) -> Given:
@@ -60,3 +61,12 @@ def test_a_variable_gives_way_to_the_flag(monkeypatch: pytest.MonkeyPatch) -> No
 
 def variable(flag: str) -> str:
     return f"KUBECTL_CTRL_{flag.upper().replace('-', '_')}"
+
+
+def test_a_flag_of_kubectl_is_not_taken_for_another() -> None:
+    up = table.load(table.find("up"))
+    with pytest.raises(UsageError, match=r"^up takes no --kubeconfig: it is about no cluster of your kubeconfig\.$"):
+        up.parse(["foo", "--kubeconfig=mine"], {})
+    with pytest.raises(UsageError, match=r"^Unknown flag: '--usee'\.$"):
+        up.parse(["foo", "--usee"], {})
+    assert up.parse(["--namespace=web", "--", "--as"], {}) is not None
