@@ -95,9 +95,14 @@ def read(path: Path | None) -> Configuration:
     try:
         documents = tuple(yaml.safe_load_all(path.read_bytes()))
     except OSError as error:
-        raise UsageError(f"--config {str(path)!r} cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"--config {str(path)!r} cannot be read: {error.strerror}.", next_step="name a file that can be read"
+        ) from error
     except yaml.YAMLError as error:
-        raise UsageError(f"--config {str(path)!r} is no YAML: {' '.join(str(error).split())}.") from error
+        raise UsageError(
+            f"--config {str(path)!r} is no YAML: {_what_is_wrong(error)}.",
+            next_step="correct it, and repeat the command",
+        ) from error
     found = tuple(document for document in documents if document is not None)
     if any(_group(document).startswith("kind.") for document in found):
         raise UsageError(f"--config {str(path)!r} is kind's.", next_step="leave it out")
@@ -115,6 +120,13 @@ def read(path: Path | None) -> Configuration:
                 next_step="leave it out",
             )
     return configuration
+
+
+def _what_is_wrong(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{error.problem} in line {mark.line + 1}, column {mark.column + 1}"
+    return str(error).partition("\n")[0]
 
 
 def _is_kwoks(document: object) -> bool:

@@ -311,6 +311,13 @@ def test_a_file_that_is_none_of_kwokctls_is_refused(tmp_path: Path, text: str) -
         kwokconfig.read(tmp_path / "none")
 
 
+def test_where_a_file_is_no_yaml_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a: 1\nb: [\n")
+    with pytest.raises(UsageError, match=r"no YAML: .*stream end.* in line 3, column 1\.$") as caught:
+        kwokconfig.read(tmp_path / "file")
+    assert caught.value.next_step == "correct it, and repeat the command"
+
+
 def test_its_kubeconfig_needs_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "ca").write_text("authority")
     (tmp_path / "key").write_text("secret")
