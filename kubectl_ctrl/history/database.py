@@ -100,9 +100,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 def _judged(connection: sqlite3.Connection, path: Path) -> int:
     """The version of the schema in the file, 0 for an empty one."""
-    application: int = connection.execute("PRAGMA application_id").fetchone()[0]
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if (application, version) == (0, 0) and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+    with _one_moment(connection):
+        application: int = connection.execute("PRAGMA application_id").fetchone()[0]
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    if (application, version) == (0, 0) and empty:
         return 0
     if application != APPLICATION:
         raise RecordingError(
@@ -115,6 +117,19 @@ def _judged(connection: sqlite3.Connection, path: Path) -> int:
             next_step="use that version, or record to another file with --record FILE",
         )
     return version
+
+
+@contextmanager
+def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """What the block reads was all there at once, though another process makes the schema meanwhile."""
+    within = connection.in_transaction
+    if not within:
+        connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if not within and connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -11,8 +11,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -459,3 +461,27 @@ def test_told_is_what_is_recorded(tmp_path: Path) -> None:
     path = recording_of(tmp_path, attempt(1))
     with Recording.open(path) as read:
         assert read.attempt("r7f3-1") == told(attempt(1))
+
+
+def test_a_file_that_becomes_a_recording_while_it_is_looked_at_is_not_taken_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "history.db"
+    with closing(sqlite3.connect(path)) as empty:
+        empty.execute("PRAGMA journal_mode = WAL")
+    said: list[str] = []
+
+    class Slow(sqlite3.Connection):
+        """Another process makes the schema while this one has read half of what tells a recording."""
+
+        def execute(self, statement: str, /, *values: Any) -> sqlite3.Cursor:
+            said.append(statement)
+            if said.count("PRAGMA user_version") == 1 and statement.startswith("SELECT 1 FROM sqlite_master"):
+                monkeypatch.undo()
+                database.writable(path).close()
+            return super().execute(statement, *values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Slow))
+    with pytest.raises(NotRecorded):
+        database.readable(path)
+    database.readable(path).close()
