@@ -29,16 +29,6 @@ from e2e.user import USERS_OWN, User
 _PREFIX = f"e2e-{hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]}-"
 SESSION = f"{_PREFIX}{os.getpid()}"
 
-# The kubeconfig of the user who runs the tests' programs: current, and of a cluster that nobody may touch.
-_PRODUCTION = """\
-apiVersion: v1
-kind: Config
-current-context: prod-eu
-clusters: [{name: prod-eu, cluster: {server: "https://prod-eu.invalid:6443"}}]
-contexts: [{name: prod-eu, context: {cluster: prod-eu, user: prod-eu, namespace: payments}}]
-users: [{name: prod-eu, user: {token: not-a-token}}]
-"""
-
 # Minutes long, so they begin: one that came last would have the other workers wait for it.
 _LONG = ("clusters", "foo", "memcached", "scaler", "realkube", "uninstall", "run_alone", "rbac", "podcount", "install")
 
@@ -59,7 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home folder in which ~/.kube/config points to production."""
     folder = tmp_path_factory.mktemp("home")
     (folder / ".kube").mkdir()
-    (folder / ".kube" / "config").write_text(_PRODUCTION)
+    (folder / ".kube" / "config").write_text(USERS_OWN)
     return folder
 
 

@@ -1,4 +1,4 @@
-"""A folder in which a test writes a user's own code."""
+"""A folder in which a test writes a user's own code, and a kubeconfig that points to production."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.cli.own import Write
+from tests.cli.own import PRODUCTION, Write
 
 
 @pytest.fixture
@@ -33,3 +33,14 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     for name in set(sys.modules) - before:
         if not name.startswith("kubectl_ctrl"):
             del sys.modules[name]
+
+
+@pytest.fixture
+def production(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's kubeconfig, whose current context is one that nobody named as one to be changed."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(PRODUCTION)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    for name in ("STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    return path

@@ -17,28 +17,15 @@ from kubectl_ctrl.cli.sources import resolve
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import CtrlError
+from tests.cli.own import PRODUCTION
 
 Captured = pytest.CaptureFixture[str]
 
-_PRODUCTION = """\
-apiVersion: v1
-kind: Config
-current-context: prod
-clusters: [{name: prod, cluster: {server: "http://127.0.0.1:1"}}]
-contexts: [{name: prod, context: {cluster: prod, user: prod}}]
-users: [{name: prod, user: {token: none}}]
-"""
-
 
 @pytest.fixture(autouse=True)
-def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kubeconfig(production: Path) -> Path:
     """The user's own, which points to a cluster that nobody may touch."""
-    path = tmp_path / "kubeconfig"
-    path.write_text(_PRODUCTION)
-    monkeypatch.setenv("KUBECONFIG", str(path))
-    for name in ("STATE", "CONFIG", "CACHE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    return path
+    return production
 
 
 @pytest.fixture
@@ -161,10 +148,10 @@ _ENV = 'for this shell: eval "$(kubectl ctrl cluster env)"'
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (_PRODUCTION, ["context kwok-ctrl; your context prod is unchanged", _ENV]),
+        (PRODUCTION, ["context kwok-ctrl; your context prod is unchanged", _ENV]),
         ("", ["context kwok-ctrl; you have no current context", _ENV]),
         (
-            _PRODUCTION.replace("prod", "kwok-ctrl"),
+            PRODUCTION.replace("prod", "kwok-ctrl"),
             ["your kubeconfig has a kwok-ctrl of its own: --context means that, and this line ours", _ENV],
         ),
         ("clusters: [", None),
@@ -364,7 +351,7 @@ def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
     asked = Asked(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=resolve(["foo"]), detach=True)
     told = "in the background: kubectl ctrl logs foo -f{0}; kubectl ctrl stop foo{0}"
     assert pointers(App.of_this_process(), asked, entry)[1] == told.format(" --name ctrl")
-    book.write_kubeconfig(entry, _PRODUCTION.replace("prod", "kwok-ctrl"))
+    book.write_kubeconfig(entry, PRODUCTION.replace("prod", "kwok-ctrl"))
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
     assert pointers(App.of_this_process(), asked, entry)[1:] == [
         told.format(""),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -12,24 +10,7 @@ from kubectl_ctrl.controllers import BUNDLED
 
 Captured = pytest.CaptureFixture[str]
 
-_PRODUCTION = """\
-apiVersion: v1
-kind: Config
-current-context: prod
-clusters: [{name: prod, cluster: {server: "http://127.0.0.1:1"}}]
-contexts: [{name: prod, context: {cluster: prod, user: prod}}]
-users: [{name: prod, user: {token: none}}]
-"""
-
-
-@pytest.fixture(autouse=True)
-def _production(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The current context is one that nobody named as one to be changed."""
-    path = tmp_path / "kubeconfig"
-    path.write_text(_PRODUCTION)
-    monkeypatch.setenv("KUBECONFIG", str(path))
-    for name in ("STATE", "CONFIG", "CACHE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+pytestmark = pytest.mark.usefixtures("production")
 
 
 @pytest.mark.parametrize(
