@@ -179,9 +179,10 @@ class Audit:
         """Requests since the mark by user agents that start so; a watch is there twice, as it starts and as it ends."""
         with self.log.open("rb") as log:
             assert since <= self.mark(), "The audit log was cut off; what it says is no longer the whole."
-            log.seek(since)
-            # The last line may be half written.
-            lines = log.read().rpartition(b"\n")[0].splitlines()
+            log.seek(max(since - 1, 0))
+            # The last line may be half written, as was the one at the mark: that one came before it.
+            written = log.read().rpartition(b"\n")[0]
+            lines = (written.partition(b"\n")[2] if since else written).splitlines()
         found = [Asked.of(json.loads(line)) for line in lines]
         return [one for one in found if one.agent.startswith(agent) and namespace in ("", one.namespace)]
 
