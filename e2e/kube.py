@@ -211,3 +211,19 @@ class Audit:
             written = self.writes(since, agent=agent, namespace=namespace)
             assert not written, f"There was a write at rest: {written!r}"
             time.sleep(0.2)
+
+
+def crd_of_anything(plural: str, kind: str, group: str) -> dict[str, Any]:
+    """A CRD whose objects may hold whatever they like."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }

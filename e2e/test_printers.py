@@ -7,28 +7,11 @@ from pathlib import Path
 import pytest
 
 from e2e.ctrl import Ctrl
-from e2e.kube import Kubectl
+from e2e.kube import Kubectl, crd_of_anything
 from kubectl_ctrl.controllers import BUNDLED
 from tests.render.test_printers import ITEMS, REFUSED, SAID, SORTED
 
-_CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "listeds.printers.example.com"},
-    "spec": {
-        "group": "printers.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "listeds", "singular": "listed", "kind": "Listed"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
+_CRD = crd_of_anything("listeds", "Listed", "printers.example.com")
 NAMES = [item["metadata"]["name"] for item in ITEMS]
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from e2e.ctrl import Ctrl
-from e2e.kube import Audit, Kubectl
+from e2e.kube import Audit, Kubectl, crd_of_anything
 from e2e.test_foo import deployment, foo
 from e2e.test_run import install
 from kubectl_ctrl.model.jsonpath import JsonPath
@@ -30,26 +30,7 @@ def test_jsonpath_is_kubectls(kubectl: Kubectl) -> None:
     assert accepted == {"{.status.conditions[?(@.type~='a')]}", "{range .spec.sizes[*]}{.}"}
 
 
-_CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "things.jsonpath.example.com"},
-    "spec": {
-        "group": "jsonpath.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-            }
-        ],
-    },
-}
+_CRD = crd_of_anything("things", "Thing", "jsonpath.example.com")
 _THING = {
     "apiVersion": "jsonpath.example.com/v1",
     "kind": "Thing",

@@ -16,7 +16,7 @@ from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Machine, Note
 from kubectl_ctrl.errors import CallError, NotFound, ServerError, TimedOut
-from kubectl_ctrl.model.conditions import find
+from kubectl_ctrl.model.conditions import find, is_true
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.version import VERSION
@@ -105,13 +105,9 @@ async def _not_there(client: Client, least: int) -> str:
     there = (await client.list(_NODES)).items
     if len(there) < least:
         return f"{len(there)} of {least} nodes are there"
-    waiting = [f"node {name_of(node)} is not Ready ({_why(node)})" for node in there if not _is_ready(node)]
+    waiting = [f"node {name_of(node)} is not Ready ({_why(node)})" for node in there if not is_true(node, "Ready")]
     more = f" and {len(waiting) - _MOST_NODES} more" if len(waiting) > _MOST_NODES else ""
     return ", ".join(waiting[:_MOST_NODES]) + more
-
-
-def _is_ready(node: Obj) -> bool:
-    return (find(node, "Ready") or {}).get("status") == "True"
 
 
 def _why(node: Obj) -> str:

@@ -19,6 +19,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.house.test_realkube import Realkube
+
 ROOT = Path(__file__).resolve().parents[2]
 HACK = ROOT / "hack"
 
@@ -54,28 +56,19 @@ DEFAULT = "kindest/node:v1.99.0@sha256:0123"
 
 
 @dataclass(frozen=True, slots=True)
-class Realkube:
-    """hack/realkube in an environment where nothing else is on PATH."""
-
-    folder: Path
-    env: dict[str, str]
-
-    @property
-    def cache(self) -> Path:
-        return self.folder / "cache" / "kubectl-ctrl" / "realkube"
+class RealkubeKind(Realkube):
+    """`hack/realkube kind`, and what docker was asked."""
 
     @property
     def calls(self) -> list[str]:
-        """What docker was asked."""
         return (self.folder / "calls").read_text().splitlines()
 
-    def __call__(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [str(HACK / "realkube"), "kind", *args]
-        return subprocess.run(command, env={**self.env, **env}, capture_output=True, text=True, timeout=60, check=False)
+    def __call__(self, *args: str, hack: Path = HACK, **env: str) -> subprocess.CompletedProcess[str]:
+        return Realkube.__call__(self, "kind", *args, hack=hack, **env)
 
 
 @pytest.fixture
-def realkube(tmp_path: Path) -> Realkube:
+def realkube(tmp_path: Path) -> RealkubeKind:
     for name in ("bin", "images", "source/pkg/apis/config/defaults"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "source/pkg/apis/config/defaults/image.go").write_text(f'const Image = "{DEFAULT}"\n')
@@ -94,10 +87,10 @@ def realkube(tmp_path: Path) -> Realkube:
         "DOCKER_CALLS": str(tmp_path / "calls"),
         "DOCKER_IMAGES": str(tmp_path / "images"),
     }
-    return Realkube(tmp_path, env)
+    return RealkubeKind(tmp_path, env)
 
 
-def test_daemon_that_answers_is_used_with_what_it_pulls(realkube: Realkube) -> None:
+def test_daemon_that_answers_is_used_with_what_it_pulls(realkube: RealkubeKind) -> None:
     up = realkube("up")
     assert up.returncode == 0, up.stderr
     facts = json.loads(up.stdout)
@@ -114,7 +107,7 @@ def test_daemon_that_answers_is_used_with_what_it_pulls(realkube: Realkube) -> N
     assert len([call for call in realkube.calls if call.startswith("pull")]) == len(pulled)
 
 
-def test_node_image_of_ones_own_is_used_as_it_is(realkube: Realkube) -> None:
+def test_node_image_of_ones_own_is_used_as_it_is(realkube: RealkubeKind) -> None:
     (realkube.folder / "images" / "my_node_1").touch()
     lane = json.loads(realkube("up", REALKUBE_NODE_IMAGE="my/node:1").stdout)
     assert lane["image"] == "my/node:1"
@@ -125,7 +118,7 @@ def test_node_image_of_ones_own_is_used_as_it_is(realkube: Realkube) -> None:
     assert "REALKUBE_NODE_IMAGE names 'my/node:2', which is neither here nor can be pulled." in wrong.stderr
 
 
-def test_env_is_the_same_as_lines_for_a_shell(realkube: Realkube) -> None:
+def test_env_is_the_same_as_lines_for_a_shell(realkube: RealkubeKind) -> None:
     lines = realkube("env").stdout
     shell = f'{lines}\necho "$DOCKER_HOST $KIND_LANE_IMAGE"; command -v kind'
     said = subprocess.run(["/bin/sh", "-c", shell], env=realkube.env, capture_output=True, text=True, check=True).stdout
@@ -134,14 +127,14 @@ def test_env_is_the_same_as_lines_for_a_shell(realkube: Realkube) -> None:
     assert Path(program).is_relative_to(realkube.cache)
 
 
-def test_stop_without_a_daemon_of_ours_touches_nobodys(realkube: Realkube) -> None:
+def test_stop_without_a_daemon_of_ours_touches_nobodys(realkube: RealkubeKind) -> None:
     stop = realkube("stop")
     assert (stop.returncode, stop.stdout, stop.stderr) == (0, "", "")
     assert not (realkube.folder / "calls").exists()
 
 
 @pytest.fixture
-def daemon(realkube: Realkube) -> Iterator[subprocess.Popen[bytes]]:
+def daemon(realkube: RealkubeKind) -> Iterator[subprocess.Popen[bytes]]:
     """A program that is found as the daemon of ours."""
     links = realkube.cache / "docker" / "bin"
     links.mkdir(parents=True)
@@ -156,7 +149,7 @@ def daemon(realkube: Realkube) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_daemon_of_ours_is_preferred_and_stopped_whoever_started_it(
-    realkube: Realkube, daemon: subprocess.Popen[bytes]
+    realkube: RealkubeKind, daemon: subprocess.Popen[bytes]
 ) -> None:
     # Nothing is pulled into it: what is there already must do.
     for image in (DEFAULT, "memcached:1.4.36-alpine", "nginx:latest", "nginx:stable"):
