@@ -56,20 +56,30 @@ def wait_until(condition: Callable[[], T], *, deadline: float = 30, every: float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A running cluster, as `hack/realkube show` describes it."""
+    """A running cluster, as `hack/realkube show` describes it: what stays as it is while the cluster lives."""
 
     name: str
     context: str
     kubeconfig: Path
     audit: Path
     programs: Path
-    processes: Mapping[str, int]
 
     @classmethod
     def shown(cls, name: str, env: Mapping[str, str]) -> Cluster:
-        facts = json.loads(run(REALKUBE, "show", name, env=env).checked().out)
+        facts = _shown(name, env)
         paths = {key: Path(facts[key]) for key in ("kubeconfig", "audit", "programs")}
-        return cls(name=name, context=facts["context"], processes=facts["processes"], **paths)
+        return cls(name=name, context=facts["context"], **paths)
+
+
+def parts_of(name: str, env: Mapping[str, str]) -> dict[str, int]:
+    """What runs of a cluster now, and the pids; a test before this one may have restarted its API server."""
+    parts: dict[str, int] = _shown(name, env)["processes"]
+    return parts
+
+
+def _shown(name: str, env: Mapping[str, str]) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(run(REALKUBE, "show", name, env=env).checked().out)
+    return facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,15 +203,16 @@ class Audit:
         """Writes by (verb, resource)."""
         return Counter((one.verb, one.resource) for one in self.writes(since, agent=agent, namespace=namespace))
 
-    def assert_rests(self, namespace: str, *, seconds: float = 5) -> None:
-        """Once two seconds have passed without a write, so many more do. Whatever fights or retries, is seen by then:
-        the pauses between retries have grown from milliseconds. A file keeps the promised ten for what matters most."""
+    def assert_rests(self, namespace: str, *, seconds: float = 5, pause: float = 2) -> None:
+        """Once `pause` seconds have passed without a write, so many more do. Whatever fights or retries, is seen by
+        then: the pauses between retries have grown from milliseconds. A file keeps the promised ten for what matters
+        most, and says a longer pause where its controller means to wait between two writes."""
 
-        def quiet() -> bool:
-            self.assert_no_writes(seconds=2, namespace=namespace)
+        def paused() -> bool:
+            self.assert_no_writes(seconds=pause, namespace=namespace)
             return True
 
-        wait_until(quiet, deadline=60)
+        wait_until(paused, deadline=60)
         self.assert_no_writes(seconds=seconds, namespace=namespace)
 
     def assert_no_writes(self, *, seconds: float = 10, agent: str = OURS, namespace: str = "") -> None:

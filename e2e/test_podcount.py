@@ -39,19 +39,24 @@ def pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
 
 
 def counted(kubectl: Kubectl, **wanted: int) -> Callable[[], bool]:
-    """Whether the labels of the ReplicaSets of these apps add up to so many pods, and every one has a label."""
+    """Whether every ReplicaSet's label says what its own controller counted, and these apps have so many pods."""
 
     def check() -> bool:
         found: dict[str, int] = {}
         for item in kubectl.json("get", "replicasets")["items"]:
             label = item["metadata"].get("labels", {}).get(LABEL)
-            assert label is not None, item["metadata"]["name"]
+            assert label == str(item["status"]["replicas"]), item["metadata"]["name"]
             app = item["spec"]["selector"]["matchLabels"]["app"]
             found[app] = found.get(app, 0) + int(label)
         assert found == wanted
         return True
 
     return check
+
+
+def assert_rests(audit: Audit, namespace: str, *, seconds: float = 5) -> None:
+    """It waits up to three seconds between two writes for one ReplicaSet: the time of the first is to the second."""
+    audit.assert_rests(namespace, seconds=seconds, pause=6)
 
 
 @pytest.fixture
@@ -71,7 +76,7 @@ def label_the_example(kubectl: Kubectl, ctrl: Ctrl) -> None:
 @pytest.mark.usefixtures("running")
 def test_the_example_is_labelled(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
     label_the_example(kubectl, ctrl)
-    audit.assert_rests(namespace)
+    assert_rests(audit, namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -81,7 +86,7 @@ def test_the_label_follows_scaling_up_and_down(kubectl: Kubectl, audit: Audit, n
     for replicas in (40, 2, 0):
         kubectl("scale", "deployment/web", f"--replicas={replicas}")
         wait_until(counted(kubectl, web=replicas), deadline=90)
-    audit.assert_rests(namespace)
+    assert_rests(audit, namespace)
     (name,) = [item["metadata"]["name"] for item in kubectl.json("get", "rs")["items"]]
     assert LABEL not in kubectl.json("get", "rs", name)["spec"]["template"]["metadata"]["labels"]
 
@@ -93,7 +98,7 @@ def test_f43_a_hundred_pods_at_once_cost_few_writes(kubectl: Kubectl, audit: Aud
     kubectl("delete", "pods", "--all", "--wait=false")
     wait_until(lambda: not [one for one in kubectl.json("get", "pods")["items"] if _is_leaving(one)], deadline=120)
     wait_until(counted(kubectl, web=100), deadline=120)
-    audit.assert_rests(namespace)
+    assert_rests(audit, namespace)
     assert audit.count(namespace=namespace)["patch", "replicasets.apps"] <= 40, "of some 500 pod events"
 
 
@@ -136,7 +141,7 @@ def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: s
         '{"status":{"phase":"Failed","reason":"Test"}}',
     )
     wait_until(counted(kubectl, bare=2), deadline=60)
-    audit.assert_rests(namespace)
+    assert_rests(audit, namespace)
 
 
 @pytest.mark.usefixtures("running")
@@ -150,7 +155,7 @@ def test_f45_a_rollout_keeps_its_labels_and_nobody_fights(kubectl: Kubectl, audi
     assert sorted(item["metadata"]["labels"][LABEL] for item in kubectl.json("get", "rs")["items"]) == ["0", "3"]
     kubectl("annotate", "deployment/web", "note=changed")
     kubectl("label", "deployment/web", "team=blue")
-    audit.assert_rests(namespace, seconds=10)
+    assert_rests(audit, namespace, seconds=10)
     assert counted(kubectl, web=3)()
 
 
@@ -161,7 +166,7 @@ def test_f45_deletion_while_it_is_labelled_is_quiet(
     kubectl.apply(*(workload("Deployment", f"web-{at}", 5) for at in range(5)))
     wait_until(lambda: audit.count(namespace=namespace)["patch", "replicasets.apps"] >= 3, deadline=60, every=0.02)
     kubectl("delete", "deployments", "--all", "--cascade=foreground", timeout=90)
-    audit.assert_rests(namespace)
+    assert_rests(audit, namespace)
     assert kubectl.json("get", "rs")["items"] == []
     assert not [line for line in running.err if "Traceback" in line]
 

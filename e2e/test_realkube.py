@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from e2e.conftest import SESSION, sweep
-from e2e.kube import REALKUBE, Audit, Cluster, Kubectl, manifest, run, wait_until
+from e2e.kube import REALKUBE, Audit, Cluster, Kubectl, manifest, parts_of, run, wait_until
 
 PARTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
 
@@ -243,16 +243,17 @@ def test_up_twice_is_one_cluster_and_down_leaves_nothing(spare: str, plain_env: 
     first = run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
     cluster = Cluster.shown(spare, plain_env)
     assert first.out == at_once.communicate(timeout=60)[0] == f"{cluster.kubeconfig}\n"
-    assert set(cluster.processes) == PARTS
-    assert set(processes_of(spare)) == set(cluster.processes.values())
+    parts = parts_of(spare, plain_env)
+    assert set(parts) == PARTS
+    assert set(processes_of(spare)) == set(parts.values())
 
     again = run(REALKUBE, "up", spare, env=plain_env).checked()
     assert (again.out, said(again.err)) == (first.out, "")
-    assert Cluster.shown(spare, plain_env) == cluster
+    assert (Cluster.shown(spare, plain_env), parts_of(spare, plain_env)) == (cluster, parts)
     shell = f'eval "$({shlex.quote(str(REALKUBE))} env {spare})" && kubectl config current-context'
     assert run("/bin/sh", "-c", shell, env=plain_env).checked().out == f"{cluster.context}\n"
 
-    ports = ports_of(iter(cluster.processes.values()))
+    ports = ports_of(iter(parts.values()))
     assert len(ports) == 6  # etcd has two
     run(REALKUBE, "down", spare, env=plain_env).checked()
     assert_gone(spare, plain_env)
@@ -276,18 +277,18 @@ def test_clusters_side_by_side_know_nothing_of_each_other(
 
     assert uid(there) != uid(kubectl)
     assert there.find("namespace", namespace) is None
-    ours = Cluster.shown(cluster.name, plain_env)  # as of now: another test may have restarted its API server
-    assert not ports_of(iter(other.processes.values())) & ports_of(iter(ours.processes.values()))
+    ours, theirs = parts_of(cluster.name, plain_env), parts_of(spare, plain_env)
+    assert not ports_of(iter(theirs.values())) & ports_of(iter(ours.values()))
 
     run(REALKUBE, "down", spare, env=plain_env).checked()
     assert kubectl.find("namespace", namespace)
-    assert Cluster.shown(cluster.name, plain_env) == ours
+    assert parts_of(cluster.name, plain_env) == ours
 
 
 def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mapping[str, str]) -> None:
     run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
-    before = Cluster.shown(spare, plain_env)
-    kubectl = Kubectl(before.programs / "kubectl", {**plain_env, "KUBECONFIG": str(before.kubeconfig)})
+    cluster, before = Cluster.shown(spare, plain_env), parts_of(spare, plain_env)
+    kubectl = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
     kubectl("create", "deployment", "web", "--image=nginx")
 
     run(REALKUBE, "stop-apiserver", spare, env=plain_env).checked()
@@ -297,8 +298,8 @@ def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mappin
     run(REALKUBE, "start-apiserver", spare, env=plain_env).checked()
     # The others went through it and still work.
     kubectl("rollout", "status", "deployment/web", "--timeout=60s")
-    after = Cluster.shown(spare, plain_env)
-    changed = {part for part in PARTS if after.processes[part] != before.processes[part]}
+    after = parts_of(spare, plain_env)
+    changed = {part for part in PARTS if after[part] != before[part]}
     assert changed == {"kube-apiserver"}
 
     run(REALKUBE, "restart-apiserver", spare, env=plain_env).checked()
@@ -307,10 +308,10 @@ def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mappin
 
 def test_up_replaces_a_cluster_that_lost_a_part(spare: str, plain_env: Mapping[str, str]) -> None:
     run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
-    os.kill(Cluster.shown(spare, plain_env).processes["kube-controller-manager"], signal.SIGKILL)
+    os.kill(parts_of(spare, plain_env)["kube-controller-manager"], signal.SIGKILL)
 
     run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
-    assert set(Cluster.shown(spare, plain_env).processes) == PARTS
+    assert set(parts_of(spare, plain_env)) == PARTS
 
 
 def test_the_next_session_removes_what_a_killed_one_left(cluster: Cluster, plain_env: Mapping[str, str]) -> None:
@@ -318,11 +319,11 @@ def test_the_next_session_removes_what_a_killed_one_left(cluster: Cluster, plain
         ended.wait()
     left = SESSION.replace(f"-{os.getpid()}", f"-{ended.pid}")
     (folder_of(left, plain_env) / "logs").mkdir(parents=True)
-    ours = Cluster.shown(cluster.name, plain_env)
+    ours = parts_of(cluster.name, plain_env)
 
     sweep(plain_env)
     assert_gone(left, plain_env)
-    assert Cluster.shown(cluster.name, plain_env) == ours
+    assert parts_of(cluster.name, plain_env) == ours
 
 
 # How far `up` is when it is killed -> what shows it.
@@ -350,9 +351,9 @@ def test_a_killed_up_is_cleaned_up(moment: str, then: str, spare: str, plain_env
     if then == "down":
         assert_gone(spare, plain_env)
     else:
-        cluster = Cluster.shown(spare, plain_env)
-        assert set(processes_of(spare)) == set(cluster.processes.values())
-        assert set(cluster.processes) == PARTS
+        parts = parts_of(spare, plain_env)
+        assert set(processes_of(spare)) == set(parts.values())
+        assert set(parts) == PARTS
 
 
 # How far `down` is when it is killed -> what shows it. It takes 0.2 s in all; one that was done earlier is no harm.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import PROGRAM, Ctrl, Started
-from e2e.kube import Audit, Cluster, Kubectl, wait_until
+from e2e.kube import Audit, Cluster, Kubectl, parts_of, wait_until
 from e2e.rights import losing
 from e2e.terminal import at_terminal
 from e2e.test_foo import MANIFESTS, deployment, foo
@@ -230,7 +230,7 @@ def test_what_a_kill_cut_off_is_told_with_the_call_that_nobody_answered(
     wait_until(lambda: calls() == [200], what="the first patch in the recording")
     follower = ctrl.started("trace", "cm/cut", "--watch")
     follower.line("WHY")
-    server = cluster.processes["kube-apiserver"]
+    server = parts_of(cluster.name, kubectl.env)["kube-apiserver"]
     os.kill(server, signal.SIGSTOP)
     try:
         go.touch()
