@@ -216,6 +216,33 @@ def test_what_the_user_keeps_read_only_is_not_written_to_and_nothing_is_made_for
     user.assert_nothing_is_left(user.down())
 
 
+def test_while_it_is_stopped_verbs_name_what_starts_it_again(user: User) -> None:
+    user.up("foo", "--example", "--until-idle", "--name=lab").checked()
+    meant = "--context=kwok-lab"
+    for line in user.processes():
+        os.kill(int(line.split()[0]), signal.SIGKILL)
+    wait_until(lambda: not user.processes(), what="the end of its processes, as with the machine's")
+    for words in ("run foo --once", "plan foo/example-foo", "install foo", "uninstall foo"):
+        refused = user.ctrl(*words.split(), meant)
+        assert refused.code == 3, refused.err
+        assert "error[CTRL-UNREACHABLE]: No answer came to " in refused.err
+        assert refused.err.splitlines()[-1] == "next: kubectl ctrl up --name lab"
+    reads = ("trace foo/example-foo --live", "trace foo/example-foo --tree", "explain foo/example-foo --live")
+    for words in ("list", *reads):
+        told = user.ctrl(*words.split(), meant).checked().err
+        assert re.search(r"No answer came to .* refused\. Next: kubectl ctrl up --name lab$", told, re.MULTILINE), told
+    checks = json.loads(user.ctrl("doctor", meant, "--output=json").out)["checks"]
+    [failed] = [check for check in checks if check["state"] == "fail"]
+    assert (failed["check"], failed["command"]) == ("context", "kubectl ctrl up --name lab")
+
+    # A run waits for it, says so at once, and works as soon as somebody has done that.
+    waiting = user.ctrl.started("run", "foo", meant, "--until-idle")
+    waiting.line("No cluster answers yet; it keeps trying: .* Next: kubectl ctrl up --name lab$")
+    user.ctrl("up", "--name", "lab").checked()
+    assert waiting.wait(deadline=60) == 0
+    user.assert_nothing_is_left(user.down("lab"))
+
+
 def test_a_lock_of_somebody_who_is_gone_is_none(user: User) -> None:
     lock = user.state / "clusters" / "ctrl.lock"
     lock.parent.mkdir(parents=True)

@@ -63,6 +63,11 @@ class App:
         except OSError:
             _lead_nowhere(self.err)
 
+    def briefly(self, error: CtrlError) -> str:
+        """An error as a part of something else that is told: what failed, and the command that helps where one does."""
+        helps = error.next_step.startswith("kubectl ")
+        return f"{error.message} Next: {self.pin.into(error.next_step)}" if helps else error.message
+
     def nobody_reads(self) -> None:
         """After a BrokenPipeError (`| head`): what is buffered, and what is still to come, has nowhere to go."""
         _lead_nowhere(self.out)

@@ -120,7 +120,7 @@ async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
     except TimeoutError:
         return f"{asked} did not answer within {_PATIENCE:g} s."
     except CtrlError as error:
-        return error.message
+        return app.briefly(error)
     if any(row.found and row.found.unseen for row in rows):
         return "Deployments or Leases may not be looked at with these credentials; -o yaml names them."
     return ""

@@ -31,4 +31,4 @@ def look(app: App, given: Given, cluster: Cluster, places: Sequence[Place]) -> t
             found[place] = Body(obj=obj, source=Source.LIVE, at=client.clock.now())
 
     error = shortly(app, given, ask, cluster=cluster)
-    return found, f"This is as it was recorded. {error.message}" if error is not None else ""
+    return found, f"This is as it was recorded. {app.briefly(error)}" if error is not None else ""

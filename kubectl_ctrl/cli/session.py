@@ -116,7 +116,7 @@ async def _begun(app: App, plan: RunPlan, held: AsyncExitStack, known: Sequence[
     held.push_async_callback(client.close)
     try:
         async with plan.clock.timeout(plan.options.timeout):
-            cluster = await _cluster_id(client, plan, known)
+            cluster = await _cluster_id(app, client, plan, known)
             if plan.namespace:
                 await check_namespace(client, plan.namespace)
             for runner in _runners(plan, cluster):
@@ -151,7 +151,7 @@ def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
     ]
 
 
-async def _cluster_id(client: Client, plan: RunPlan, known: Sequence[str]) -> str:
+async def _cluster_id(app: App, client: Client, plan: RunPlan, known: Sequence[str]) -> str:
     """The same for every way to the same cluster where we may look; else what the kubeconfig says of it.
 
     This is the first call of a run. A server that does not answer is waited for, except with --once. One whose TLS is
@@ -165,7 +165,8 @@ async def _cluster_id(client: Client, plan: RunPlan, known: Sequence[str]) -> st
             if plan.options.once or isinstance(error, Untrusted):
                 raise
             if not told:
-                _log.warning("No cluster answers yet; it keeps trying: %s", error.message, extra={"action": "waiting"})
+                said = app.briefly(error)
+                _log.warning("No cluster answers yet; it keeps trying: %s", said, extra={"action": "waiting"})
             told = True
         await plan.clock.sleep(_ASK_AGAIN * plan.rng.uniform(0.8, 1.2))
 

@@ -52,7 +52,7 @@ def grown(app: App, given: Given, asked: Asked) -> Grown:
     look = _Look(asked, chain((asked.resource, *types))[1:])
     error = shortly(app, given, look.ask, cluster=asked.cluster)
     if look.root is None:
-        why = error.message if error else "The cluster says nothing of it."
+        why = app.briefly(error) if error else "The cluster says nothing of it."
         return _remembered(asked, types, why)
     tree = tree_of(look.root, look.leaves, SystemClock().now())
     return Grown(tree=tree, note=look.note)

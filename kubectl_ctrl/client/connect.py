@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 
 from kubectl_ctrl.client.client import Client
@@ -20,15 +20,17 @@ async def connect(
     environ: Mapping[str, str],
     user_agent: str,
     interactive: bool = False,
+    remedy: Callable[[], str] = str,
 ) -> Client:
     """A client of that cluster; `interactive` says that a credential plugin may ask the person at stdin.
 
+    `remedy` is asked, where the server does not answer, for the command that has it do so, or "".
     Credentials are got before it returns, so a failing plugin is an error now and not at the first call.
     """
     credentials = Credentials(resolved, clock=clock, environ=environ, interactive=interactive)
     try:
         await credentials.current()
-        transport = NetworkTransport(resolved, credentials, clock=clock)
+        transport = NetworkTransport(resolved, credentials, clock=clock, remedy=remedy)
     except BaseException:
         await credentials.close()
         raise

@@ -142,7 +142,8 @@ class Flight:
         self._wire.counters.count(self.order.verb, self.order.method, self.code)
 
     def _no_answer(self, exc: BaseException, seconds: float) -> CallError:
-        said = f" {sentence(plain(str(exc)))}" if isinstance(exc, TransportFault) else ""
+        fault = exc if isinstance(exc, TransportFault) else None
+        said = f" {sentence(plain(str(fault)))}" if fault else ""
         what = f"{self.site.verb} {self.site.target}"
         error: CallError
         if isinstance(exc, TimeoutError | TooSlow):
@@ -161,7 +162,8 @@ class Flight:
             error = Unreachable(
                 f"No answer came to {what}.{said}",
                 site=self.site,
-                next_step="Check that the cluster runs and that this machine reaches its address.",
+                next_step=(fault and fault.remedy)
+                or "Check that the cluster runs and that this machine reaches its address.",
             )
         error.__cause__ = exc
         return error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -27,12 +27,18 @@ _HEADER_SAFE = "!#$&'*+-.^_`|~"
 
 
 class NetworkTransport:
-    """One server over aiohttp; made inside of a running loop. The server and whom it must be signed by never change."""
+    """One server over aiohttp; made inside of a running loop. The server and whom it must be signed by never change.
 
-    def __init__(self, resolved: Resolved, credentials: Credentials, *, clock: Clock) -> None:
+    `remedy` gives the command that has a server answer which does not, or ""; it is called only then.
+    """
+
+    def __init__(
+        self, resolved: Resolved, credentials: Credentials, *, clock: Clock, remedy: Callable[[], str] = str
+    ) -> None:
         self._resolved = resolved
         self._credentials = credentials
         self._clock = clock
+        self._remedy = remedy
         self._authority = read_ca(resolved)
         self._tls: ssl.SSLContext | None = None
         self._shown: Certificate | None = None
@@ -159,8 +165,10 @@ class NetworkTransport:
         return self._tls
 
     def _no_answer(self, error: Exception, trip: Trip) -> NoAnswer:
-        kind = NotTrusted if is_distrust(error) else NoAnswer
-        return kind(explain(error, self._resolved.server, self._resolved.proxy_url), sent=trip.sent)
+        said = explain(error, self._resolved.server, self._resolved.proxy_url)
+        if is_distrust(error):
+            return NotTrusted(said, sent=trip.sent)
+        return NoAnswer(said, sent=trip.sent, remedy=self._remedy())
 
     def _raise_if_closed(self, trip: Trip) -> None:
         # Closing cancels what waits for a connection; to the waiting task that must not look like its own end.

@@ -67,11 +67,15 @@ class Transport(Protocol):
 
 
 class TransportFault(Exception):
-    """No usable answer. `sent` is False only when it is certain that the server never saw the request."""
+    """No usable answer. `sent` is False only when it is certain that the server never saw the request.
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    `remedy` is the command that helps, where one is known.
+    """
+
+    def __init__(self, message: str, *, sent: bool, remedy: str = "") -> None:
         super().__init__(message)
         self.sent = sent
+        self.remedy = remedy
 
 
 class NoAnswer(TransportFault):

@@ -1,19 +1,27 @@
-"""By which key a cluster is known."""
+"""By which key a cluster is known, and what is said where it does not answer."""
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import pytest
+import yaml
+
+from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.target import cluster_id
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, ca_fingerprint, load
+from kubectl_ctrl.clusters.book import Book
 from kubectl_ctrl.history import writer
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
+from tests.cli.ours import made
+from tests.client.kubeconfigs import certificate
 from tests.history.made import RUN, recording
 
 KUBECONFIG = """\
@@ -56,3 +64,28 @@ def test_a_recording_tells_the_keys_by_server_and_ca(tmp_path: Path) -> None:
         recording(tmp_path, run=replace(RUN, id=f"r{at}", cluster=cluster, ca=ca, began=RUN.began + at))
     file = writer.prepare(tmp_path / "history.db")
     assert file.clusters == {(RUN.server, "ca1"): ("uid-new", "uid-old"), (RUN.server, "ca2"): ("x",)}
+
+
+@pytest.mark.parametrize("verb", ["install foo", "run foo --once", "plan foo/web", "uninstall foo"])
+def test_what_starts_it_again_is_named_of_a_cluster_of_ours_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    book = Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+    entry = made(book, "lab", "https://127.0.0.1:1")
+    content = yaml.safe_load(entry.kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(certificate("ca")).decode()
+    entry.kubeconfig.write_text(yaml.safe_dump(content))
+    monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
+    for ca, helps in (
+        (
+            ca_fingerprint(load(ConfigFlags(kubeconfig=str(entry.kubeconfig)), {}, tmp_path)),
+            "kubectl ctrl up --name lab",
+        ),
+        ("of another", "Check that the cluster runs and that this machine reaches its address."),
+    ):
+        book.write(replace(entry, ca=ca))
+        assert cli.main(verb.split()) == 3
+        error, step = capsys.readouterr().err.splitlines()[-2:]
+        assert error.startswith("error[CTRL-UNREACHABLE]: No answer came to ")
+        assert step == f"next: {helps}"

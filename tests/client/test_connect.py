@@ -12,7 +12,7 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.errors import ConfigError, CredentialsError
+from kubectl_ctrl.errors import ConfigError, CredentialsError, Unreachable
 from tests.client.kubeconfigs import certificate, kubeconfig, resolved
 from tests.client.loopback import server_tls, serving
 
@@ -34,6 +34,32 @@ def test_a_client_that_calls(tmp_path: Path) -> None:
             assert box.last.all("authorization") == ["Bearer t0ken"]
             assert box.last.all("impersonate-user") == ["me"]
             await made.close()
+
+    asyncio.run(test())
+
+
+def test_what_helps_is_asked_for_only_where_nobody_answers(tmp_path: Path) -> None:
+    asked = []
+
+    def remedy() -> str:
+        asked.append("")
+        return "start it"
+
+    async def test() -> None:
+        async with serving(tls=server_tls()) as box:
+            found = resolved(tmp_path, kubeconfig(cluster={"server": box.url, "certificate-authority-data": CA}))
+            made = await connect(found, clock=SystemClock(), rng=Random(1), environ={}, user_agent="foo", remedy=remedy)
+            await made.raw("GET", "/version")
+            assert asked == []
+        with pytest.raises(Unreachable) as caught:
+            await made.raw("GET", "/version")
+        assert caught.value.next_step == "start it"
+        await made.close()
+        without = await client(found)
+        with pytest.raises(Unreachable) as caught:
+            await without.raw("GET", "/version")
+        assert caught.value.next_step == "Check that the cluster runs and that this machine reaches its address."
+        await without.close()
 
     asyncio.run(test())
 
