@@ -63,6 +63,8 @@ class KwokMaker(Maker):
         # After a restart of the machine the numbers that kwokctl kept are those of other programs.
         for file in (self.folder(name) / "kwok").rglob("*.pid"):
             file.write_text(str(os.getpid()))
+        for link in self.ways(name):  # /tmp is empty then
+            link.unlink()
 
     def lose_part(self, name: str) -> None:
         pid = self.processes(name)["kube-apiserver"]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kubectl_ctrl.clusters import kwokconfig, ports, processes, programs
+from kubectl_ctrl.clusters import kwokconfig, ports, programs
 from kubectl_ctrl.clusters.answering import answering
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.kwokctl import Kwokctl, PortTaken
@@ -56,9 +56,9 @@ class Kwok:
     async def life(self, entry: Entry) -> Life:
         kwokctl = Kwokctl(entry, self._machine)
         parts = {Path(part["binary"]).name for part in kwokconfig.components(kwokctl.state)}
-        alive = {process.program for process in await processes.running(kwokctl.work)}
+        alive = await kwokctl.alive()
         if not parts or not (kwokctl.work / "etcd" / "member").is_dir():
-            return Life.PARTIAL if alive or kwokctl.root.exists() else Life.ABSENT
+            return Life.PARTIAL if alive or (kwokctl.folder / "kwok").exists() else Life.ABSENT
         return Life.RUNNING if parts <= alive else Life.STOPPED
 
     async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
@@ -117,7 +117,7 @@ class Kwok:
     async def start(self, entry: Entry, note: Note) -> None:
         kwokctl = Kwokctl(entry, self._machine)
         parts = kwokconfig.components(kwokctl.state)
-        alive = {process.program for process in await processes.running(kwokctl.work)}
+        alive = await kwokctl.alive()
         ended = [part for part in parts if Path(part["binary"]).name not in alive]
         self._check_programs(kwokctl, ended)
         wanted = kwokconfig.ports_of(ended)

@@ -77,8 +77,8 @@ class Kwokctl:
 
     @property
     def work(self) -> Path:
-        """All that kwokctl keeps of this cluster."""
-        return self.root / "clusters" / self.name
+        """All that kwokctl keeps of this cluster, by a path that stays: the way may be cleared away."""
+        return self.folder / "kwok" / "clusters" / self.name
 
     @property
     def state(self) -> Path:
@@ -103,6 +103,10 @@ class Kwokctl:
         """`bin/NAME` in the folder, as kwokctl can take it."""
         programs.link(self.folder / "bin" / name, target)
         return self.way / "bin" / name
+
+    async def alive(self) -> set[str]:
+        """The servers that run; they were started by the way."""
+        return {process.program for process in await processes.running(self.root / "clusters" / self.name)}
 
     async def end(self) -> None:
         """End all processes; whether the way is still there does not matter to what was started through it."""
@@ -146,7 +150,7 @@ class Kwokctl:
         while True:
             # In this order: its number is written after it was started.
             started = {file.stem for file in (self.work / "pids").glob("*.pid")}
-            ended = started - {process.program for process in await processes.running(self.work)}
+            ended = started - await self.alive()
             if ended:
                 return min(ended, key=lambda part: (_ORDER.index(part) if part in _ORDER else len(_ORDER), part))
             await self._machine.clock.sleep(_PACE)

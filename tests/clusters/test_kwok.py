@@ -387,6 +387,22 @@ def test_its_life_is_what_its_folder_and_processes_say(house: House) -> None:
     asyncio.run(house.kwok.delete(entry, house.notes.append))
 
 
+def test_one_whose_way_was_cleared_away_is_not_gone(house: House) -> None:
+    """A restart of the machine empties /tmp, and some systems do so every few days."""
+    entry = replace(house.entry(), folder=house.folder / "with blanks" / "one")
+    work = entry.folder / "kwok" / "clusters" / "one"
+    (work / "etcd" / "member").mkdir(parents=True)
+    (work / "logs").mkdir()
+    (work / "logs" / "etcd.log").write_text("said")
+    runner = kwokctl.Kwokctl(entry, house.machine)
+    assert not runner.way.exists()
+    part = {"name": "etcd", "binary": f"{runner.way}/kwok/clusters/one/bin/etcd", "ports": [{"port": 1}]}
+    (work / "kwok.yaml").write_text(yaml.safe_dump({"kind": "KwokctlConfiguration", "components": [part]}))
+    assert asyncio.run(house.kwok.life(entry)) is Life.STOPPED
+    asyncio.run(house.kwok.logs(entry, house.folder / "logs"))
+    assert (house.folder / "logs" / "etcd.log").read_text() == "said"
+
+
 def test_f58_a_cluster_that_the_user_has_with_kwokctl_is_foreign(house: House) -> None:
     assert asyncio.run(house.kwok.foreign("one")) == ""
     place = house.folder / ".kwok" / "clusters" / "one"
