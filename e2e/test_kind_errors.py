@@ -149,6 +149,9 @@ def test_f58_kubeadm_fails(user: Errors) -> None:
     patch = ', kubeadmConfigPatches: ["{kind: ClusterConfiguration, networking: {podSubnet: nonsense}}"]'
     ran = user.up(f"--image={user.image}", user.config(NODES % patch))
     says(ran, 1, "CTRL-CLUSTER", "its control plane did not start (kubeadm init failed)", "--keep-on-failure")
+    below = ran.err.partition("\nnext: ")[2].splitlines()[1:]
+    assert below[0].startswith("  failed to init node with kubeadm: command "), ran.err
+    assert "[config] WARNING: Ignored configuration" in below[1], ran.err
     assert user.clusters() == []
 
 

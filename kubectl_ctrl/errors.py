@@ -117,13 +117,25 @@ class ProgramFailed(CtrlError):
 
 
 class ClusterError(CtrlError):
-    """A cluster of ours could not be made, changed or taken away; `output` is what the program behind it said."""
+    """A cluster of ours could not be made, changed or taken away; `output` is what the program behind it said.
+
+    `last_words` are the lines of it that a user must see too, because the message does not tell the cause.
+    """
 
     id = "CTRL-CLUSTER"
 
-    def __init__(self, message: str, *, tried: str = "", next_step: str = "", output: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        tried: str = "",
+        next_step: str = "",
+        output: str = "",
+        last_words: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(message, tried=tried, next_step=next_step)
         self.output = output
+        self.last_words = last_words
 
 
 class NoCluster(ClusterError):

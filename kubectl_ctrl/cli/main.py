@@ -1,4 +1,7 @@
-"""The entry point: finds the verb, runs it, and turns every ending into an exit code and at most three lines."""
+"""The entry point: finds the verb, runs it, and turns every ending into an exit code and three lines at most.
+
+Below the three stand the last words of a program that failed to make a cluster, where they are needed to know why.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from kubectl_ctrl.render.errors import error_lines
 from kubectl_ctrl.render.text import escaped
 
 TRACEBACK_FROM = 6
-# What a program said that made or removed a cluster, and failed.
+# All that a program said that made or removed a cluster, and failed.
 _OUTPUT_FROM = 1
 
 _HEAD = """\
@@ -108,15 +111,25 @@ def _failed(app: App, error: Exception) -> int:
         error = error.exceptions[0]
     told = error if isinstance(error, CtrlError) else _bug(error)
     told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, app.pin.into(told.next_step)))
-    if isinstance(told, ClusterError) and told.output and app.verbosity >= _OUTPUT_FROM:
-        app.narrate("\n".join(f"  {escaped(line)}" for line in app.hide(told.output).strip().split("\n")))
+    said = _said(app, told)
     if app.machine:
         from kubectl_ctrl.cli.narration import error_line
 
-        app.narrate(error_line(told))
+        app.narrate(error_line(told, output="\n".join(said)))
     else:
-        app.narrate(error_lines(told))
+        # The end of what was said stands below the error; all of it would drive the error off the screen.
+        parts = [error_lines(told), *(f"  {escaped(line)}" for line in said)]
+        app.narrate("\n".join(parts if app.verbosity < _OUTPUT_FROM else [*parts[1:], parts[0]]))
     return app.general_error if told.exit_code == CtrlError.exit_code else told.exit_code
+
+
+def _said(app: App, error: CtrlError) -> list[str]:
+    """Lines of the program behind a cluster that failed: its last words, or all of them where that was asked for."""
+    if not isinstance(error, ClusterError):
+        return []
+    if error.output and app.verbosity >= _OUTPUT_FROM:
+        return app.hide(error.output).strip().split("\n")
+    return list(map(app.hide, error.last_words))
 
 
 def _bug(error: Exception) -> CtrlError:

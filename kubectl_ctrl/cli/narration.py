@@ -85,9 +85,9 @@ class _Json(logging.Formatter):
         return self._hide(str(value))
 
 
-def error_line(error: CtrlError) -> str:
-    """What ends the process, as a log line of machines."""
-    beside = {"tried": error.tried, "next": error.next_step}
+def error_line(error: CtrlError, *, output: str) -> str:
+    """What ends the process, as a log line of machines; `output` is what a program behind it said."""
+    beside = {"tried": error.tried, "next": error.next_step, "output": output}
     fields = {"action": "failed", "error": error.id, "exitCode": error.exit_code}
     record = {"name": __name__, "levelno": logging.ERROR, "levelname": "ERROR", "msg": error.message}
     return _Json().format(

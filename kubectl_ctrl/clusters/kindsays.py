@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.client.words import plain
+from kubectl_ctrl.clusters.programs import last_words
 from kubectl_ctrl.clusters.runtimes import last_line, unreachable
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.exec import Output
@@ -26,6 +27,12 @@ PLATFORMS_MISSING = re.compile(r"content digest \S+ not found")
 AFTER_NODES = "writing the configuration"
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# What is said of every create, and what stands before the words that matter.
+_USUAL = re.compile(
+    r"^( [•✓✗] |Creating cluster |Deleted nodes: |cgroup v1 is deprecated |using \S+ due to ).*"
+    r"|^ERROR: (failed to create cluster: )?|^Command Output: ",
+    re.MULTILINE,
+)
 # Its steps, each by how its line begins; what is told of them, and whether its last words in parentheses are too.
 _STEPS = (
     ("Ensuring node image", "node image {}"),
@@ -40,6 +47,8 @@ _STEPS = (
     ("Waiting", "waiting until the control plane is Ready"),
 )
 
+_KEEP = "; --keep-on-failure leaves what was made to look into"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
@@ -50,6 +59,7 @@ class _Case:
     cluster: str
     runtime: str
     config: str
+    making: bool
 
 
 def progress(line: str) -> str:
@@ -68,7 +78,8 @@ def progress(line: str) -> str:
 def failure(output: Output, what: str, cluster: str, runtime: str, config: Path | None = None) -> CtrlError:
     """The error for what kind said before it ended with another code than 0; `what` is what it could not do."""
     said = _COLOUR.sub("", output.stderr)
-    case = _Case(said=said, what=what, cluster=cluster, runtime=runtime, config=str(config or ""))
+    making = output.argv[1:2] == ("create",)
+    case = _Case(said=said, what=what, cluster=cluster, runtime=runtime, config=str(config or ""), making=making)
     error = unreachable(said, runtime) or _explained(case) or _unexplained(case, output.code)
     if not error.tried:
         error.tried = shlex.join(["kind", *output.argv[1:]])
@@ -84,10 +95,16 @@ def _explained(case: _Case) -> CtrlError | None:
 
 def _unexplained(case: _Case, code: int) -> CtrlError:
     why = f"it was ended by signal {-code}" if code < 0 else _sentence(case.said)
+    return _untold(case, f"kind {case.what}: {why}.")
+
+
+def _untold(case: _Case, message: str) -> ClusterError:
+    """The error for a failure whose cause is not in the message, but perhaps in what was said."""
     return ClusterError(
-        f"kind {case.what}: {why}.",
-        next_step="-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
+        message,
+        next_step="-v 1 shows all that it said" + _KEEP * case.making,
         output=case.said,
+        last_words=last_words(_USUAL.sub("", case.said), message),
     )
 
 
@@ -171,11 +188,7 @@ def _no_node_image(match: re.Match[str], case: _Case) -> CtrlError:
 
 def _kubeadm(match: re.Match[str], case: _Case) -> CtrlError:
     role = "control plane did not start" if match[1] == "init" else "node did not join"
-    return ClusterError(
-        f"kind {case.what}: its {role} (kubeadm {match[1]} failed).",
-        next_step="-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
-        output=case.said,
-    )
+    return _untold(case, f"kind {case.what}: its {role} (kubeadm {match[1]} failed).")
 
 
 def _disk(match: re.Match[str], case: _Case) -> CtrlError:

@@ -211,7 +211,7 @@ def failed(error: ProgramFailed, name: str) -> CtrlError:
             tried=os.path.realpath(path),
             next_step="give a folder with programs of this system: --bin-dir DIR",
         )
-    return _error(f"kwokctl could not do it for cluster {name!r}", said, error.stderr, name)
+    return _error(f"kwokctl could not do it for cluster {name!r}", said, error.stderr, name, explained=bool(why))
 
 
 def ended(part: str, name: str, log: str) -> ClusterError:
@@ -220,10 +220,11 @@ def ended(part: str, name: str, log: str) -> ClusterError:
     last = "".join(log.strip().splitlines()[-1:])
     said = log if _FULL in log else found.replace('\\"', '"') or last or "its log is empty"
     tail = "\n".join(log.splitlines()[-_TAIL:])
-    return _error(f"{part} of cluster {name!r} ended", said, tail, name)
+    return _error(f"{part} of cluster {name!r} ended", said, tail, name, explained=bool(found))
 
 
-def _error(what: str, said: str, output: str, name: str) -> ClusterError:
+def _error(what: str, said: str, output: str, name: str, *, explained: bool) -> ClusterError:
+    """`said` is the reason where that is known, else the last line."""
     if _FULL in said:
         return ClusterError(
             f"{what}: the disk is full.",
@@ -236,4 +237,6 @@ def _error(what: str, said: str, output: str, name: str) -> ClusterError:
             next_step=f"end that program, or have other ports chosen: kubectl ctrl down {name}, then up again",
             output=output,
         )
-    return ClusterError(f"{what}: {said.rstrip('.')}.", next_step=_MORE, output=output)
+    message = f"{what}: {said.rstrip('.')}."
+    last = () if explained else programs.last_words(output, message)
+    return ClusterError(message, next_step=_MORE, output=output, last_words=last)

@@ -1,4 +1,4 @@
-"""Programs that make clusters: where they are, and the links through which they are started.
+"""Programs that make clusters: where they are, the links through which they are started, and their last words.
 
 A program that is started through a link in the cluster's folder can be found again by its path, whoever started it.
 """
@@ -6,12 +6,14 @@ A program that is started through a link in the cluster's folder can be found ag
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from kubectl_ctrl.client.words import plain
 from kubectl_ctrl.clusters.book import Entry
 
 # How a program of this system begins: as compiled, or as a script. (Mach-O: for one processor, or for several.)
@@ -19,6 +21,11 @@ _COMPILED = {
     "linux": (b"\x7fELF",),
     "darwin": (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"),
 }
+
+# What tells nobody why it failed: information, and where in a program's source an error came up.
+_INFORMATION = re.compile(r"""I\d{4} |\{.*"level":"(?i:info|debug)"|no stack trace$""")
+_FRAMES = re.compile(r"^\S.*\n\t\S+\.(?:go|s):\d+.*\n?", re.MULTILINE)
+_MOST_LINES, _LONGEST = 12, 400
 
 
 def found(name: str, environ: Mapping[str, str], bin_dir: Path | None = None) -> Path | None:
@@ -59,3 +66,9 @@ def link(path: Path, program: Path) -> Path:
         path.unlink()
     path.symlink_to(program)
     return path
+
+
+def last_words(said: str, message: str) -> tuple[str, ...]:
+    """The last lines of what a program said, few and without what the message has already."""
+    lines = [plain(line, _LONGEST) for line in _FRAMES.sub("", said).splitlines() if not _INFORMATION.match(line)]
+    return tuple(line for line in lines if line and line not in message)[-_MOST_LINES:]

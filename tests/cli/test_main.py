@@ -142,7 +142,9 @@ TIMED_OUT = TimedOut("It took too long.", next_step="wait")
 ERRORS: dict[str, BaseException] = {
     "plain": CtrlError("It failed."),
     "timeout": TIMED_OUT,
-    "cluster": ClusterError("It was not made.", output="first\n\x1bsecond\n"),
+    "cluster": ClusterError(
+        "It was not made.", next_step="look", output="first\n\x1bsecond\n", last_words=("\x1bsecond",)
+    ),
     "bug": ValueError("a\x1bb"),
     "interrupt": KeyboardInterrupt(),
     "grouped": ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("inner", [TIMED_OUT])]),
@@ -186,11 +188,20 @@ def test_from_v_6_on_the_traceback_is_shown_too(capsys: Captured, words: list[st
 
 
 @pytest.mark.usefixtures("_verb")
-def test_what_the_program_behind_a_cluster_said_is_shown_when_asked_for(capsys: Captured) -> None:
+def test_of_what_the_program_behind_a_cluster_said_the_end_is_shown_and_all_when_asked_for(capsys: Captured) -> None:
+    error = "error[CTRL-CLUSTER]: It was not made.\nnext: look\n"
     assert cli.main(["fail", "cluster"]) == 1
-    assert capsys.readouterr().err == "error[CTRL-CLUSTER]: It was not made.\n"
+    assert capsys.readouterr().err == f"{error}  \\x1bsecond\n"
     assert cli.main(["fail", "cluster", "-v=1"]) == 1
-    assert capsys.readouterr().err == "  first\n  \\x1bsecond\nerror[CTRL-CLUSTER]: It was not made.\n"
+    assert capsys.readouterr().err == f"  first\n  \\x1bsecond\n{error}"
+
+
+@pytest.mark.usefixtures("_verb")
+@pytest.mark.parametrize(("words", "said"), [([], "\x1bsecond"), (["-v=1"], "first\n\x1bsecond")])
+def test_a_machine_gets_it_as_a_field(capsys: Captured, words: list[str], said: str) -> None:
+    assert cli.main(["fail", "cluster", "--machine", *words]) == 1
+    told = json.loads(capsys.readouterr().err)
+    assert (told["error"], told["next"], told["output"]) == ("CTRL-CLUSTER", "look", said)
 
 
 @pytest.mark.usefixtures("_verb")

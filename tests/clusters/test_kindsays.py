@@ -180,6 +180,7 @@ def test_f58_each_row_of_what_kind_says_is_a_clear_error(row: Row) -> None:
     assert (error.message, error.next_step, error.tried) == (row.message, row.next_step, row.tried)
     assert error.exit_code == CODES[row.error]
     assert "\n" not in error.message + error.next_step
+    assert "-v 1" in error.next_step or not getattr(error, "last_words", ())
 
 
 def test_all_that_kind_said_is_kept() -> None:
@@ -187,6 +188,46 @@ def test_all_that_kind_said_is_kept() -> None:
     error = failure(output, "could not make cluster 'ctrl'", "ctrl", "docker")
     assert isinstance(error, ClusterError)
     assert error.output == said("kubeadm")
+
+
+# The first and the last line of what the error has of it.
+LAST = {
+    "kubeadm": (
+        3,
+        "failed to init node with kubeadm: command ",
+        'error: networking.podSubnet: Invalid value: "nonsense": couldn\'t parse subnet',
+    ),
+    "kubeadm-late": (
+        12,
+        '[kubeconfig] Writing "scheduler.conf" kubeconfig file',
+        "error: error execution phase wait-control-plane: cannot obtain client without bootstrap: could not bootstrap ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "last"), LAST.items())
+def test_of_what_kubeadm_said_the_error_has_the_end_without_places_in_its_source(
+    name: str, last: tuple[int, str, str]
+) -> None:
+    output = Output(argv=("kind", "create"), code=1, stdout="", stderr=said(name))
+    error = failure(output, "could not make cluster 'ctrl'", "ctrl", "docker")
+    assert isinstance(error, ClusterError)
+    assert len(error.last_words) == last[0]
+    assert error.last_words[0].startswith(last[1])
+    assert error.last_words[-1].startswith(last[2])
+
+
+def test_what_the_message_has_already_is_not_said_again() -> None:
+    output = Output(argv=("kind", "create"), code=1, stdout="", stderr=said("locked"))
+    error = failure(output, "could not make cluster 'ctrl'", "ctrl", "docker")
+    assert isinstance(error, ClusterError)
+    assert error.last_words == ()
+
+
+def test_who_loads_an_image_is_not_sent_to_a_flag_of_up() -> None:
+    output = Output(argv=("kind", "load"), code=1, stdout="", stderr="ERROR: the moon is in the wrong phase\n")
+    error = failure(output, "could not load the images", "ctrl", "docker")
+    assert error.next_step == "-v 1 shows all that it said"
 
 
 def test_words_that_are_not_known_are_passed_on() -> None:

@@ -220,6 +220,23 @@ def test_f58_the_log_of_a_server_that_ended_says_why(part: str, message: str, ki
     assert len(error.output.splitlines()) <= 40
 
 
+def test_the_log_of_a_server_that_gives_no_reason_is_shown_at_its_end() -> None:
+    log = "".join(f"W1122 00:57:22.554452 1 x.go:1] warning {number}\n" for number in range(20))
+    error = kwokctl.ended("kube-apiserver", "one", f"{log}I1122 00:57:23 1 x.go:2] by the way\nKilled\n")
+    assert error.message == "kube-apiserver of cluster 'one' ended: Killed."
+    assert len(error.last_words) == 12
+    assert error.last_words[-1] == "W1122 00:57:22.554452 1 x.go:1] warning 19"
+
+
+def test_of_a_kwokctl_that_ends_without_a_reason_the_end_is_shown() -> None:
+    said = "goroutine 1 [running]:\nmain.main()\n\tk8s/main.go:44 +0x76\nout of \x1bmemory\nexit status 2\n"
+    error = ProgramFailed("long", argv=("kwokctl",), outcome="ended with exit code 2", code=2, stderr=said)
+    found = kwokctl.failed(error, "one")
+    assert isinstance(found, ClusterError)
+    assert found.message == "kwokctl could not do it for cluster 'one': exit status 2."
+    assert found.last_words == ("goroutine 1 [running]:", "out of \\x1bmemory")
+
+
 def test_a_server_that_said_nothing_is_told_so() -> None:
     assert kwokctl.ended("etcd", "one", "").message == "etcd of cluster 'one' ended: its log is empty."
 
