@@ -106,12 +106,12 @@ class Kwokctl:
 
     async def alive(self) -> set[str]:
         """The servers that run; they were started by the way."""
-        return {process.program for process in await processes.running(self.root / "clusters" / self.name)}
+        return {process.program for process in await processes.running(self.root / "clusters" / self.name, links=False)}
 
     async def end(self) -> None:
-        """End all processes; whether the way is still there does not matter to what was started through it."""
+        """End all processes; whether the way is still there, or leads elsewhere, does not matter to what it started."""
         for place in {self.folder, self.way}:
-            await processes.ended(place, self._machine.clock)
+            await processes.ended(place, self._machine.clock, links=False)
 
     def clear(self) -> None:
         """Remove all that was made here, and nothing that links lead to. OSError where that cannot be."""
@@ -120,9 +120,9 @@ class Kwokctl:
                 shutil.rmtree(path)
         ports.forget(self.folder)
         if self.way != self.folder:
-            self.way.unlink(missing_ok=True)
-            # Another cluster may still need it.
+            # It may be somebody else's by now, and its folder another cluster's, too.
             with suppress(OSError):
+                self.way.unlink(missing_ok=True)
                 self.way.parent.rmdir()
 
     async def run(self, *words: str, note: Note, timeout: float | None) -> None:

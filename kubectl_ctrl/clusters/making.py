@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters import processes
 from kubectl_ctrl.clusters.answering import Known, answering
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.kwok import Kwok
 from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
 
@@ -211,5 +211,6 @@ async def _swept(book: Book, name: str, machine: Machine, note: Note) -> bool:
     if not place.is_dir():
         return False
     note(f"ending what runs out of {str(place)!r}, if anything does")
-    await processes.ended(place, machine.clock)
+    # What runs out of the folder, of whichever provider, and what kwok has by another path to it.
+    await Kwok(machine).delete(Entry(name=name, provider="", phase=Phase.DELETING, began=0.0, folder=place), note)
     return True

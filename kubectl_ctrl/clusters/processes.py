@@ -36,13 +36,13 @@ class Process:
         return f"{self.program} (pid {self.pid})"
 
 
-async def running(folder: Path) -> tuple[Process, ...]:
-    """This user's, by name; the folder counts by the path that is given, and by the one that links in it lead to."""
-    return _inside(folder)
+async def running(folder: Path, *, links: bool = True) -> tuple[Process, ...]:
+    """This user's, by name; the folder counts by the path that is given, and by the one that `links` in it lead to."""
+    return _inside(folder, links=links)
 
 
-def _inside(folder: Path) -> tuple[Process, ...]:
-    inside = (f"{folder}{os.sep}", f"{folder.resolve()}{os.sep}")
+def _inside(folder: Path, *, links: bool) -> tuple[Process, ...]:
+    inside = (f"{folder}{os.sep}", f"{folder.resolve() if links else folder}{os.sep}")
     found = [(pid, line) for pid, line in _all() if line.startswith(inside)]
     # `ps` puts blanks between the arguments, and a path may have some: the names of programs that we link have none.
     rest = [(pid, line.removeprefix(inside[0]).removeprefix(inside[1])) for pid, line in found]
@@ -55,7 +55,7 @@ def called_with(*texts: str) -> tuple[int, ...]:
     return tuple(sorted(pid for pid, line in _all() if all(text in line for text in texts)))
 
 
-async def ended(folder: Path, clock: Clock) -> None:
+async def ended(folder: Path, clock: Clock, *, links: bool = True) -> None:
     """Kill them, and return when none is left; ClusterError where some stay.
 
     Nothing of what they do is to be kept, so nobody is asked first. A process that leads a group goes with its group,
@@ -63,7 +63,7 @@ async def ended(folder: Path, clock: Clock) -> None:
     """
     start, killed = clock.elapsed(), set[int]()
     # Twice: one that was started behind our eyes is not missed.
-    while left := (await running(folder) or await running(folder)):
+    while left := (await running(folder, links=links) or await running(folder, links=links)):
         if clock.elapsed() - start > _PATIENCE:
             raise ClusterError(
                 f"These processes do not end: {', '.join(map(str, left))}.",

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import yaml
 from kubectl_ctrl.clusters import kwokconfig, kwokctl, ports, programs
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.kwok import Kwok
+from kubectl_ctrl.clusters.making import removed
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, TimedOut, UsageError
 from tests.clusters.made_up import machine
@@ -418,6 +420,51 @@ def test_one_whose_way_was_cleared_away_is_not_gone(house: House) -> None:
     assert asyncio.run(house.kwok.life(entry)) is Life.STOPPED
     asyncio.run(house.kwok.logs(entry, house.folder / "logs"))
     assert (house.folder / "logs" / "etcd.log").read_text() == "said"
+
+
+@pytest.fixture
+def server(house: House) -> Iterator[Callable[[Path], subprocess.Popen[bytes]]]:
+    """Starts what stands for a server through a link in that folder."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(folder: Path) -> subprocess.Popen[bytes]:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "etcd").symlink_to("/bin/sleep")
+        started.append(subprocess.Popen([folder / "etcd", "1000"]))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_one_whose_page_cannot_be_read_ends_by_whichever_path_it_was_started(
+    house: House, monkeypatch: pytest.MonkeyPatch, server: Callable[[Path], subprocess.Popen[bytes]]
+) -> None:
+    folder = house.book.place("one")
+    folder.mkdir(parents=True)
+    (folder / "cluster.json").write_text("{")
+    way = house.folder / "way"
+    way.symlink_to(folder)
+    monkeypatch.setattr(kwokctl.Kwokctl, "way", property(lambda self: way))
+    process = server(way / "kwok" / "clusters" / "one" / "bin")
+    assert asyncio.run(removed(house.book, {}, "one", machine=house.machine, note=house.notes.append))
+    assert process.wait(timeout=10) == -9
+    assert not way.is_symlink()
+
+
+def test_what_runs_where_a_strangers_way_leads_is_let_be(
+    house: House, monkeypatch: pytest.MonkeyPatch, server: Callable[[Path], subprocess.Popen[bytes]]
+) -> None:
+    """Where the way was may be anybody's, once it is cleared away."""
+    elsewhere, way = house.folder / "elsewhere", house.folder / "stranger" / "way"
+    way.parent.mkdir()
+    way.symlink_to(elsewhere)
+    monkeypatch.setattr(kwokctl.Kwokctl, "way", property(lambda self: way))
+    process = server(elsewhere)
+    asyncio.run(house.kwok.delete(house.entry(), house.notes.append))
+    assert process.poll() is None
 
 
 def test_f58_a_cluster_that_the_user_has_with_kwokctl_is_foreign(house: House) -> None:
