@@ -10,7 +10,7 @@ import pytest
 
 from e2e.contract_clusters import ClusterContract, Maker
 from e2e.docker import Docker
-from e2e.kube import KindLane, run
+from e2e.kube import KindLane, run, wait_until
 
 
 class KindMaker(Maker):
@@ -43,7 +43,10 @@ class KindMaker(Maker):
         self.docker.stop(name)
 
     def lose_part(self, name: str) -> None:
-        self.docker.remove(name)
+        # Without -v, as people do it: the volume stays behind.
+        before = self.docker.forgotten_volumes()
+        self.docker("rm", "-f", *self.docker.nodes(name))
+        wait_until(lambda: self.docker.forgotten_volumes() - before, what="the volume that nobody uses any more")
 
     def take_name(self, name: str) -> None:
         self.docker.pretend(name, self.wish["image"])

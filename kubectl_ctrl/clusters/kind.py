@@ -236,23 +236,22 @@ class Kind:
     async def _noted(self, entry: Entry, page: Page, runtime: Runtime, there: asyncio.Event) -> None:
         """From then on they are known by their ids, whatever is made under that name after we are killed."""
         await there.wait()
-        ours = await self._ours(entry, page, runtime)
-        kindfiles.write(entry, replace(page, nodes=tuple(node.id for node in ours)))
+        kindfiles.write(entry, _with_nodes(page, await self._ours(entry, page, runtime)))
 
     async def _made(self, entry: Entry, page: Page, runtime: Runtime) -> Made:
         ours = await self._ours(entry, page, runtime)
         control = next((node for node in ours if node.role == "control-plane"), None)
         if control is None:
             raise ClusterError(f"kind made cluster {entry.name!r} without a control plane.", next_step="run it again")
-        ids = tuple(node.id for node in ours)
+        page = _with_nodes(page, ours)
         # The network is known by its id too, from now on, so that clusters of ours that come later can ask for it.
         network = page.network_before or await runtime.network(page.network)
-        kindfiles.write(entry, replace(page, nodes=ids, network_before=network))
+        kindfiles.write(entry, replace(page, network_before=network))
         return Made(
             context=f"kind-{entry.name}",
             kubeconfig=kindfiles.taken_kubeconfig(entry),
             version=(await runtime.inside(control, "cat", "/kind/version")).strip(),
-            notes={_NODES: " ".join(ids), kindfiles.RUNTIME: runtime.name},
+            notes={_NODES: " ".join(page.nodes), kindfiles.RUNTIME: runtime.name},
         )
 
     async def _waited_in_vain(self, entry: Entry, wish: Wish, page: Page) -> TimedOut:
@@ -286,6 +285,7 @@ class Kind:
                 note(f"removing {_names(ours)}")
                 await self._removed(runtime, ours)
             await clock.sleep(_PACE)
+        await runtime.drop_volumes(page.volumes)
         network = await runtime.network(page.network) if page.network_ours else ""
         if network and page.network_before in ("", network) and await runtime.drop_network(network):
             note(f"removed network {page.network}")
@@ -399,6 +399,11 @@ async def _offline_lack(runtime: Runtime, wish: Wish) -> str:
         return "which node image kind would pull is not known without --image"
     absent = [image for image in images if not await runtime.has_image(image)]
     return f"the node image {absent[0]!r} is not here" if absent else ""
+
+
+def _with_nodes(page: Page, nodes: Sequence[Node]) -> Page:
+    volumes = tuple(volume for node in nodes for volume in node.volumes)
+    return replace(page, nodes=tuple(node.id for node in nodes), volumes=volumes)
 
 
 def _clause(error: CtrlError) -> str:

@@ -33,6 +33,7 @@ class Page:
     daemon: str = ""  # its id, where it has one
     since: int = 0  # its clock, in whole seconds: what is ours was made after
     nodes: tuple[str, ...] = ()  # their ids, once kind has made them
+    volumes: tuple[str, ...] = ()  # theirs, which stay behind where somebody else removes a node
     network: str = ""  # the name of the nodes' network
     network_before: str = ""  # its id, where it was there
     network_ours: bool = False  # it was not, or another cluster of ours made it
@@ -96,7 +97,8 @@ def page_of(entry: Entry) -> Page | None:
 def _read(file: Path) -> Page | None:
     try:
         told = json.loads(file.read_bytes())
-        return Page(**{**told, "nodes": tuple(told["nodes"])})
+        lists = {name: tuple(told.get(name, ())) for name in ("nodes", "volumes")}
+        return Page(**{**told, **lists})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -177,6 +177,11 @@ class Runtime:
             return False
         return (await self._run("network", "rm", "--", network)).code == 0
 
+    async def drop_volumes(self, names: Sequence[str]) -> None:
+        """Remove these, but for those that a container needs; those that are gone are no error."""
+        for name in names:
+            await self._run("volume", "rm", "--", name)
+
     async def asked_version(self) -> bool:
         """Whether the program is what its name says, as kind asks it; keeps its version."""
         with suppress(CtrlError):

@@ -91,6 +91,9 @@ case "$1 $2" in
   exit 0 ;;
 "network inspect") if [ -e "$home/network" ]; then cat "$home/network"; else echo '[]'; exit 1; fi ;;
 "network rm") rm "$home/network" ;;
+"volume rm")
+  for word; do volume=$word; done
+  rm "$home/volumes/$volume" ;;
 "image inspect") for word; do image=$word; done; grep -qx "$image" "$home/images" ;;
 "exec --privileged")
   case "$4" in

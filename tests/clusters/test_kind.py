@@ -306,6 +306,18 @@ def test_delete_twice_is_fine(there: Programs) -> None:
     assert there.calls("docker", "rm") == ["docker <rm> <-f> <-v> <ours1>"]
 
 
+def test_the_volume_of_a_node_that_somebody_removed_without_it_goes_too(there: Programs) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
+    volumes = there.home / "volumes"
+    volumes.mkdir()
+    for name in ("volume-of-ours1", "volume-of-theirs"):
+        (volumes / name).touch()
+    (there.home / "nodes" / "ctrl" / "ours1").unlink()
+    assert delete(kind, entry) == []
+    assert [path.name for path in volumes.iterdir()] == ["volume-of-theirs"]
+
+
 def test_f58_with_a_daemon_that_is_down_nothing_is_said_to_be_gone(there: Programs) -> None:
     kind = there.kind()
     entry = ready(there, kind)
@@ -340,7 +352,7 @@ def test_podmans_volumes_are_removed_by_name(tmp_path: Path) -> None:
     there.says("create.makes", node("ours1", "ctrl-control-plane", created=rfc3339(time.time() + 5)))
     entry = ready(there, kind)
     delete(kind, entry)
-    assert there.calls("podman", "volume") == ["podman <volume> <rm> <--force> <volume-of-ours1>"]
+    assert there.calls("podman", "volume", "rm", "--force") == ["podman <volume> <rm> <--force> <volume-of-ours1>"]
 
 
 # The network.
