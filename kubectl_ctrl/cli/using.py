@@ -305,8 +305,8 @@ def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
     if not isinstance(content, dict):
         raise ConfigError(f"The kubeconfig {str(file)!r} is none any more.", next_step="mend it, and repeat this")
     if not _without_ours(content, entry):
-        return f"{file} is left as it is: what it calls {entry.context} is another cluster by now"
-    text = f"{entry.context} is taken out of {file}"
+        return f"{file} is left as it is: what it calls {entry.used['context']} is another cluster by now"
+    text = f"{entry.used['context']} is taken out of {file}"
     if content.get(_CURRENT) == entry.used["context"]:
         names, earlier = _names(app, content), [entry.used["previous"], *entry.used["before"].split("\n")]
         kept = next((name for name in earlier if name in names), "")

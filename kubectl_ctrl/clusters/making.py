@@ -60,14 +60,15 @@ async def raised(book: Book, provider: Provider, name: str, wish: Wish, *, machi
     elif found is not None:
         done = "made" if found.phase is Phase.CREATING else "taken away"
         note(f"cluster {name!r} was not {done} to the end: taking it away first")
-    if await removed(book, {provider.name: provider}, name, machine=machine, note=note):
-        book.remove(name)
+    there = await removed(book, {provider.name: provider}, name, machine=machine, note=note)
     owner = await provider.foreign(name)
     if owner:
         raise Refused(
             f"The name {name!r} is taken: {owner}.",
             next_step="choose another --name: what is not ours is not touched",
         )
+    if there:
+        book.remove(name)
     return await making.made(name, used=found.used if found else {})
 
 
@@ -143,11 +144,15 @@ class _Making:
             raise
 
     async def _forgotten(self, entry: Entry, error: BaseException) -> None:
-        """Nothing of it is left. Where that fails, its page stays, and the error says so."""
+        """Nothing of it is left. Where that fails, its page stays, and the error says so.
+
+        It stays also where --use is still to be undone, for `down` to do it.
+        """
         self.note("taking away what was made of it")
         try:
             await self.provider.delete(entry, self.note)
-            self.book.remove(entry.name)
+            if not entry.used:
+                self.book.remove(entry.name)
         except CtrlError as left:
             if isinstance(error, CtrlError):
                 error.tried = f"to take it away again: {left.message}"

@@ -16,7 +16,7 @@ import yaml
 from kubectl_ctrl.cli import using
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.client import kubefiles
-from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from tests.cli.ours import kubeconfig, made
 
@@ -162,6 +162,16 @@ def test_of_a_cluster_that_was_made_anew_the_old_entries_go_out(app: App, mine: 
     assert names(mine) == ["prod", "staging", "kind-ctrl"]
     assert undo(app, again).endswith("current-context prod")
     assert names(mine) == ["prod", "staging"]
+
+
+def test_one_that_could_not_be_made_anew_is_taken_out_by_the_name_that_it_had(
+    app: App, mine: Path, entry: Entry
+) -> None:
+    used = use(app, entry)
+    (entry.folder / "kubeconfig.before").unlink()
+    assert undo(app, replace(used, phase=Phase.CREATING, context="")) == (
+        f"kind-ctrl is taken out of {mine}; current-context is prod again"
+    )
 
 
 def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path, entry: Entry) -> None:

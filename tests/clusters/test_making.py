@@ -129,6 +129,16 @@ def test_one_that_is_gone_is_made_anew_with_its_changes_to_the_kubeconfig_known(
     assert [(entry.phase, entry.used) for entry in book.entries()] == [(Phase.CREATING, {"file": "mine"})]
 
 
+@pytest.mark.parametrize("provider", [MadeUp(now=Life.ABSENT, fails={"create"}), MadeUp(now=Life.ABSENT, owner="x")])
+def test_what_was_changed_for_one_that_cannot_be_made_anew_is_still_known(book: Book, provider: MadeUp) -> None:
+    """Or the user's kubeconfig would lead to nothing for good."""
+    written(book, Phase.READY)
+    up(book, provider)
+    [entry] = book.entries()
+    assert entry.phase is not Phase.READY
+    assert entry.used == {"file": "mine"}
+
+
 def test_what_is_in_one_that_is_incomplete_is_not_given_up_unasked(book: Book) -> None:
     before = written(book, Phase.READY)
     provider = MadeUp(now=Life.PARTIAL)
