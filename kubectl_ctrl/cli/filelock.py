@@ -105,7 +105,8 @@ def _linked(lock: Path) -> int | None:
 
 def _signed(handle: int) -> int:
     fcntl.flock(handle, fcntl.LOCK_EX)
-    os.write(handle, _OURS + str(os.getpid()).encode())
+    with suppress(OSError):  # on a full disk it is a lock all the same
+        os.write(handle, _OURS + str(os.getpid()).encode())
     return handle
 
 

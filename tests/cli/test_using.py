@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import resource
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_ctrl.cli import using
+from kubectl_ctrl.cli import filelock, using
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.client import kubefiles
+from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from tests.cli.ours import kubeconfig, made
@@ -357,6 +359,20 @@ def test_a_lock_that_one_of_us_left_when_it_was_killed_is_taken_over(app: App, m
     mine.with_name("config.lock").write_text("kubectl-ctrl 4121")
     assert using.stale_locks(app) == ()
     use(app, entry)
+    assert beside(mine) == ["config"]
+
+
+def test_a_full_disk_leaves_no_lock_behind(mine: Path) -> None:
+    async def locked() -> None:
+        async with filelock.locked(mine, SystemClock()):
+            assert beside(mine) == ["config", "config.lock"]
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        asyncio.run(locked())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert beside(mine) == ["config"]
 
 
