@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -225,10 +226,33 @@ def test_f54_code_that_blocks_everything_is_named_and_ended_by_the_second_signal
     started.line(r"mine\.py\", line 6, in reconcile")
     assert re.search(r"attempt=r\w+-\d+", "\n".join(started.err)), started.output()
 
-    def ended() -> bool:
-        if started.process.poll() is None:
-            started.signal(2)  # again after a while: signals that come together are one
-        return started.process.poll() is not None
+    started.signal(signal.SIGINT)
+    blocks = rf"r\w+-\d+ \(mine {namespace}/\S+\) blocks the event loop"
+    started.line(f"Stopping: {blocks}, so nothing can finish; Ctrl-C again ends the run.")
+    assert started.process.poll() is None
+    started.signal(signal.SIGINT)
+    assert started.wait(deadline=15) == 130
+    assert re.search(rf"^\S+ error: Ended, as it did not stop within 2s: {blocks}\.$", started.err[-1])
 
-    wait_until(ended, every=0.5, deadline=15)
-    assert started.process.returncode == 130
+
+def test_f52_code_that_goes_on_although_it_is_cancelled_is_named_when_the_second_signal_ends_it(
+    here: Path, ctrl: Ctrl, kubectl: Kubectl, namespace: str
+) -> None:
+    mark(kubectl)
+    goes_on = """\
+    print("at work", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            pass
+"""
+    (here / "mine.py").write_text("import asyncio\n" + MINE.replace("    obj =", f"{goes_on}    obj =", 1))
+    started = ctrl.started("run", str(here / "mine.py"), "--workers=1")
+    started.line("at work")
+    started.signal(signal.SIGINT)
+    started.line("Stopping: 1 reconcile under way may take up to 30s to finish; Ctrl-C again ends them.")
+    started.signal(signal.SIGINT)
+    assert started.wait(deadline=15) == 130
+    said = rf"^\S+ error: Ended, as it did not stop within 2s: r\w+-\d+ \(mine {namespace}/\S+\) under way\.$"
+    assert re.search(said, started.err[-1]), started.output()

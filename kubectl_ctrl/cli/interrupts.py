@@ -16,16 +16,34 @@ from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# After the first signal: the time in which a loop that is not blocked has turned.
+_A_MOMENT = 1.0
 # After the second signal: time to say what was left, for a loop that still turns.
-_LAST_WORDS = 2.0
+LAST_WORDS = 2.0
+# Who says why it ends may be kept from it, as by a pipe that nobody reads.
+_NO_LONGER = 1.0
+
+
+def _nothing() -> None: ...
 
 
 @dataclass(slots=True)
 class Signals:
-    """Which signals came so far."""
+    """Which signals came so far; what is to be said is called from threads of its own."""
 
     count: int = 0
     last: int = 0
+    heard: int = 0  # of how many the loop knows
+    unheard: Callable[[], None] = _nothing  # the first came, and the loop does not turn
+    forced: Callable[[], None] = _nothing  # the second came a while ago, and the process is about to be ended
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the loop has not turned since the last of them."""
+        return self.heard < self.count
+
+    def hear(self, count: int) -> None:
+        self.heard = count
 
     @property
     def exit_code(self) -> int:
@@ -38,17 +56,38 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
 
     Plain handlers rather than the loop's own: those wait for a turn of the loop, and a stuck reconciler gives none.
     """
-    seen = Signals()
+    loop, seen = asyncio.get_running_loop(), Signals()
     timers: list[threading.Timer] = []
+
+    def later(seconds: float, act: Callable[[], None]) -> None:
+        timer = threading.Timer(seconds, act)  # not the last of the list: signals interrupt this too
+        timers.append(timer)
+        timer.daemon = True
+        timer.start()
+
+    def end() -> None:
+        os._exit(seen.exit_code)
+
+    def look() -> None:
+        if seen.blocked and seen.count == 1:
+            seen.unheard()
+
+    def force() -> None:
+        later(_NO_LONGER, end)
+        try:
+            seen.forced()
+        finally:
+            end()
 
     def handle(number: int, _frame: FrameType | None) -> None:
         seen.count, seen.last = seen.count + 1, number
         if seen.count > 2:
-            os._exit(seen.exit_code)
+            end()
         if seen.count == 2:
-            timers.append(threading.Timer(_LAST_WORDS, os._exit, (seen.exit_code,)))
-            timers[0].daemon = True
-            timers[0].start()
+            later(LAST_WORDS, force)
+        else:
+            later(_A_MOMENT, look)
+        loop.call_soon_threadsafe(seen.hear, seen.count)
         stop()
 
     # Under nohup the end of the terminal is to mean nothing.

@@ -70,6 +70,8 @@ async def session(app: App, plan: RunPlan) -> int:
         place = prepared(plan)
         plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, place.runs)))
         teller = Teller(app, plan, secrecy)
+        signals.unheard = teller.unheard
+        signals.forced = lambda: teller.forced(blocked=signals.blocked)
         teller.begin(plan.options.run_id, place.text)
         async with AsyncExitStack() as held:
             began = plan.clock.elapsed()
@@ -187,6 +189,7 @@ async def _run(app: App, plan: RunPlan, ground: _Ground, teller: Teller, stop: S
             options=replace(plan.options, namespace=plan.namespace),
             services=_services(plan, ground),
         )
+        teller.at_work = lambda: [one for member in manager.members for one in member.at_work]
         beside.enter_context(_watchdog(app, plan, manager))
         for address, pages in _pages(plan, manager, metrics).items():
             at = await beside.enter_async_context(serving(address, pages, clock=plan.clock))

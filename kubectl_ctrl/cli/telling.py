@@ -13,6 +13,7 @@ from typing import TypeGuard
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.identities import user_of
+from kubectl_ctrl.cli.interrupts import LAST_WORDS
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.errors import CtrlError, NotInstalled
 from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
@@ -40,6 +41,7 @@ class Teller:
         self._plan = plan
         self._machine = plan.log == "json"
         self._secrecy = secrecy
+        self.at_work: Callable[[], Sequence[tuple[str, bool]]] = tuple  # what a run does, once it runs: see Member
         self._style = Style(
             width=app.width,
             color=app.color,
@@ -113,6 +115,36 @@ class Teller:
                 self._app.end,
                 extra={"action": "run.stopping"},
             )
+
+    def unheard(self) -> None:
+        """After the first signal, where that could not be told: the event loop is blocked."""
+        _log.warning(
+            "Stopping: %s, so nothing can finish; %s again ends the run.",
+            self._standing(blocked=True),
+            self._app.end,
+            extra={"action": "run.stopping"},
+        )
+
+    def forced(self, *, blocked: bool) -> None:
+        """The last words of a run that did not end by itself after the second signal."""
+        standing = self._standing(blocked=blocked)
+        _log.error(
+            "Ended, as it did not stop within %s%s.",
+            format_duration(LAST_WORDS),
+            f": {standing}" if standing else "",
+            extra={"action": "run.forced"},
+        )
+
+    def _standing(self, *, blocked: bool) -> str:
+        """Which reconciles are under way, or else the one that keeps all others from it."""
+        at_work = self.at_work()
+        under_way = f"{', '.join(one for one, _ in at_work)} under way" if at_work else ""
+        if not blocked:
+            return under_way
+        holding = [one for one, holds_loop in at_work if holds_loop]
+        if holding:
+            return f"{holding[0]} blocks the event loop"
+        return f"the event loop is blocked, with {under_way}" if under_way else "the event loop is blocked"
 
     def end(self, summary: Summary) -> CtrlError | None:
         """Say what was left; gives what to end the process with, None when the run did what it was meant to."""

@@ -80,6 +80,11 @@ class Running:
     def over(self) -> bool:
         return self._task.done()
 
+    @property
+    def holds_loop(self) -> bool:
+        """Whether the loop is in it just now, as a thread sees that finds the loop blocked."""
+        return asyncio.current_task(self._task.get_loop()) is self._task
+
     def cut(self, why: Cut) -> None:
         """End it; its doors close at once, whatever it makes of being cancelled."""
         if not self._task.done() and self._cut is None:

@@ -283,6 +283,12 @@ class Controller:
         return tuple(running.attempt for running in tuple(self._running.values()))
 
     @property
+    def at_work(self) -> tuple[tuple[str, bool], ...]:
+        """The same with their objects, and whether it is they who keep the loop; also for another thread."""
+        running = tuple(self._running.items())
+        return tuple((f"{one.attempt} ({self.spec.name} {request})", one.holds_loop) for request, one in running)
+
+    @property
     def held_back(self) -> tuple[tuple[str, int], ...]:
         """(predicate, changes that it held back), by name."""
         return tuple(sorted(self._watching.held.items()))

@@ -167,6 +167,11 @@ class Member:
         return tuple(attempt for controller in self._controllers for attempt in controller.under_way)
 
     @property
+    def at_work(self) -> tuple[tuple[str, bool], ...]:
+        """The same with their objects, and whether it is they who keep the loop; also for another thread."""
+        return tuple(one for controller in self._controllers for one in controller.at_work)
+
+    @property
     def started(self) -> bool:
         """Whether its workers were."""
         return self._edition.started

@@ -109,6 +109,38 @@ def test_the_header_names_context_server_and_namespace_and_whose_cluster_it_is(t
     ]
 
 
+ONE, OTHER = "r7f3-1 (foo default/web)", "r7f3-2 (foo default/db)"
+
+
+@pytest.mark.parametrize(
+    ("at_work", "blocked", "standing"),
+    [
+        ([(ONE, False), (OTHER, True)], True, f": {OTHER} blocks the event loop"),
+        ([(ONE, False), (OTHER, False)], True, f": the event loop is blocked, with {ONE}, {OTHER} under way"),
+        ([], True, ": the event loop is blocked"),
+        ([(ONE, True), (OTHER, False)], False, f": {ONE}, {OTHER} under way"),
+        ([], False, ""),
+    ],
+)
+def test_a_run_that_does_not_stop_says_what_keeps_it(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    at_work: list[tuple[str, bool]],
+    blocked: bool,
+    standing: str,
+) -> None:
+    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
+    teller = Teller(app, plan(tmp_path, "text"), Secrecy())
+    teller.at_work = lambda: at_work
+    teller.forced(blocked=blocked)
+    if blocked:
+        teller.unheard()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Ended, as it did not stop within 2s{standing}.",
+        f"Stopping{standing}, so nothing can finish; Ctrl-C again ends the run.",
+    ][: 1 + blocked]
+
+
 @pytest.mark.parametrize("log", ["text", "json"])
 def test_nothing_of_a_secret_is_printed(tmp_path: Path, log: str, caplog: pytest.LogCaptureFixture) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, verbosity=6)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -262,6 +263,32 @@ def test_the_first_stop_finishes_what_is_under_way_and_lists_the_rest() -> None:
         left = sorted((one.entry.request.name, str(one.entry.state)) for one in summary.left)
         assert left == [("a", "ready"), ("bad", "backoff"), ("c", "ready"), ("d", "ready")]
         assert {one.controller for one in summary.left} == {"toy"}
+
+    run_virtual(main())
+
+
+def test_a_thread_sees_which_attempt_holds_the_loop() -> None:
+    async def main() -> None:
+        world = World()
+        for name in ("blocks", "waits"):
+            world.server.create(toy(name))
+        at_work: list[tuple[str, bool]] = []
+
+        async def body(world: World, ctx: Context, request: Request) -> Result | None:
+            await world.clock.sleep(1 if request.name == "blocks" else 2)
+            if request.name == "blocks":
+                other = threading.Thread(target=lambda: at_work.extend(running.manager.members[0].at_work))
+                other.start()
+                other.join()
+            return None
+
+        async with world.running(spec_of(world, body), workers=2) as running:
+            await world.rest(3)
+        assert sorted((text.partition(" ")[2], holds) for text, holds in at_work) == [
+            ("(toy default/blocks)", True),
+            ("(toy default/waits)", False),
+        ]
+        assert {text.partition(" ")[0] for text, _ in at_work} == {attempt.start.id for attempt in world.attempts}
 
     run_virtual(main())
 
