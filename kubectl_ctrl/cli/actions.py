@@ -23,5 +23,7 @@ def chosen(
     for flag in given.typed:
         name = flag.partition("=")[0].removeprefix("--")
         if action not in own.get(name, names):
-            raise UsageError(f"--{name} is for {verb} {' and '.join(own[name])}.")
+            raise UsageError(
+                f"--{name} is for {verb} {' and '.join(own[name])}.", next_step=f"kubectl ctrl {verb} --help"
+            )
     return action, tuple(words)

@@ -185,7 +185,10 @@ def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]
     entry = ours.ready(app.book, name)
     provider = providers(ours.machine(app, clock)).get(entry.provider)
     if provider is None:
-        raise ClusterError(f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.")
+        raise ClusterError(
+            f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.",
+            next_step="use the version that made it",
+        )
     return entry, provider
 
 
@@ -222,7 +225,8 @@ def _kubeconfig(asked: _Asked) -> int:
         raise ClusterError(
             f"The kubeconfig of cluster {entry.name!r} cannot be read: {error.strerror}.",
             tried=str(entry.kubeconfig),
-            next_step=f"kubectl ctrl {ours.up(entry.name)} puts it in order",
+            next_step="make it readable, or give the cluster up: "
+            f"kubectl ctrl {ours.down(entry.name)}, then kubectl ctrl {ours.up(entry.name)}",
         ) from error
     return 0
 

@@ -96,11 +96,21 @@ class _Making:
         if not entry.kubeconfig.is_file():
             raise _incomplete(entry, "its kubeconfig is missing")
         if life is Life.STOPPED:
-            self.note(f"cluster {entry.name!r} is stopped: starting it")
-            await self.provider.start(entry, self.note)
+            await self._started(entry)
         # Of what runs, the nodes are its user's business: only a server that answers is asked for.
         await self._settled(entry, nodes=0 if life is Life.STOPPED else None)
         return True
+
+    async def _started(self, entry: Entry) -> None:
+        self.note(f"cluster {entry.name!r} is stopped: starting it")
+        try:
+            await self.provider.start(entry, self.note)
+        except TimedOut as error:
+            name = entry.name
+            error.next_step = (
+                f"see why: kubectl ctrl cluster logs {name}; or try once more: kubectl ctrl up --name {name}"
+            )
+            raise
 
     async def made(self, name: str, used: Mapping[str, str]) -> Entry:
         """`used` is what --use changed for one of that name, which is still to be undone."""

@@ -81,6 +81,16 @@ def test_kubeconfig_prints_its_content_or_where_it_lies(book: Book, capsys: Capt
     assert capsys.readouterr() == (f"kind: Config\n{entry.kubeconfig}\n", "")
 
 
+def test_without_its_kubeconfig_one_can_only_be_given_up(book: Book, capsys: Captured) -> None:
+    add(book, "two").kubeconfig.unlink()
+    assert cli.main(["cluster", "kubeconfig"]) == 1
+    told = capsys.readouterr().err
+    assert "The kubeconfig of cluster 'two' cannot be read: No such file or directory." in told
+    assert (
+        "next: make it readable, or give the cluster up: kubectl ctrl down two, then kubectl ctrl up --name two" in told
+    )
+
+
 @pytest.mark.parametrize("words", [["env"], ["kubeconfig"], ["logs"], ["load", "mine:dev"], ["env", "two"]])
 def test_what_is_not_in_the_book_is_not_found(book: Book, capsys: Captured, words: list[str]) -> None:
     assert cli.main(["cluster", *words]) == 4
@@ -248,6 +258,7 @@ def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> 
         (["cluster"], "cluster needs to be told what to do."),
         (["cluster", "creat"], "next: did you mean create?"),
         (["cluster", "env", "--nodes=3"], "--nodes is for cluster create."),
+        (["cluster", "env", "--nodes=3"], "next: kubectl ctrl cluster --help"),
         (["cluster", "create", "a", "b"], "One name at a time, not a b."),
         (["cluster", "env", "--shell=tcsh"], "next: use one of: sh, fish, pwsh"),
         (["cluster", "load"], "cluster load needs an image."),

@@ -13,7 +13,7 @@ import pytest
 
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.making import raised, removed
-from kubectl_ctrl.clusters.provider import Life, Wish
+from kubectl_ctrl.clusters.provider import Life, Note, Wish
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
 from tests.clusters.made_up import KUBECONFIG, MadeUp, machine
 
@@ -159,6 +159,17 @@ def test_one_that_is_stopped_is_started_and_never_made_anew(book: Book) -> None:
     provider = MadeUp(now=Life.STOPPED, fails={"start"})
     error, _ = up(book, provider)
     assert (provider.did, error.message) == (["start"], "The start failed.")
+    assert book.entries() == (before,)
+
+
+def test_one_that_does_not_come_back_in_time_is_told_where_to_look(book: Book) -> None:
+    class Late(MadeUp):
+        async def start(self, entry: Entry, note: Note) -> None:
+            raise TimedOut("It is late.")
+
+    before = written(book, Phase.READY)
+    error, _ = up(book, Late(now=Life.STOPPED))
+    assert error.next_step == "see why: kubectl ctrl cluster logs one; or try once more: kubectl ctrl up --name one"
     assert book.entries() == (before,)
 
 
