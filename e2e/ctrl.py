@@ -36,7 +36,7 @@ class Ctrl:
     def __repr__(self) -> str:
         return f"<Ctrl {self.env.get('KUBECONFIG')} started={len(self.all_started)}>"
 
-    def __call__(self, *args: str, stdin: str = "", timeout: float = 120) -> Ran:
+    def __call__(self, *args: str, stdin: str = "", timeout: float = 240) -> Ran:
         """Run it to its end, whatever comes out; `.checked()` where it has to succeed."""
         return run(PROGRAM, *args, env=self.env, stdin=stdin, timeout=timeout)
 
@@ -76,7 +76,7 @@ class Started:
         """The lines of its stderr so far."""
         return self._err.read_text(errors="replace").splitlines()
 
-    def line(self, pattern: str, *, deadline: float = 30) -> str:
+    def line(self, pattern: str, *, deadline: float = 120) -> str:
         """The first line, of stdout or stderr, in which the pattern is found; waits for it while the program runs."""
 
         def found() -> list[str]:
@@ -92,14 +92,14 @@ class Started:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def wait(self, *, deadline: float = 30) -> int:
+    def wait(self, *, deadline: float = 120) -> int:
         """Its exit code."""
         try:
             return self.process.wait(deadline)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self!r} has not ended within {deadline:g} s.\n{self.output()}") from None
 
-    def stop(self, *, deadline: float = 30) -> int:
+    def stop(self, *, deadline: float = 120) -> int:
         """Ask it to end, as Ctrl-C does; its exit code."""
         self.signal(signal.SIGINT)
         return self.wait(deadline=deadline)

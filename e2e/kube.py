@@ -32,14 +32,14 @@ class Ran:
         return self
 
 
-def run(*command: str | Path, env: Mapping[str, str], stdin: str = "", timeout: float = 60) -> Ran:
+def run(*command: str | Path, env: Mapping[str, str], stdin: str = "", timeout: float = 120) -> Ran:
     """Run a program to its end."""
     words = tuple(map(str, command))
     done = subprocess.run(words, env=env, input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
     return Ran(command=words, code=done.returncode, out=done.stdout, err=done.stderr)
 
 
-def wait_until(condition: Callable[[], T], *, deadline: float = 30, every: float = 0.1, what: str = "") -> T:
+def wait_until(condition: Callable[[], T], *, deadline: float = 120, every: float = 0.1, what: str = "") -> T:
     """The first true answer of `condition`, asked again and again; an AssertionError in it means "not yet"."""
     end = time.monotonic() + deadline
     while True:
@@ -100,11 +100,11 @@ class Kubectl:
     def __repr__(self) -> str:
         return f"<Kubectl {self.env.get('KUBECONFIG')}>"
 
-    def try_(self, *args: str, stdin: str = "", timeout: float = 60) -> Ran:
+    def try_(self, *args: str, stdin: str = "", timeout: float = 120) -> Ran:
         """Run it, whatever comes out."""
         return run(self.program, *args, env=self.env, stdin=stdin, timeout=timeout)
 
-    def __call__(self, *args: str, stdin: str = "", timeout: float = 60) -> str:
+    def __call__(self, *args: str, stdin: str = "", timeout: float = 120) -> str:
         """Run it; it must succeed. Its stdout."""
         return self.try_(*args, stdin=stdin, timeout=timeout).checked().out
 
@@ -212,7 +212,7 @@ class Audit:
             self.assert_no_writes(seconds=pause, namespace=namespace)
             return True
 
-        wait_until(paused, deadline=60)
+        wait_until(paused)
         self.assert_no_writes(seconds=seconds, namespace=namespace)
 
     def assert_no_writes(self, *, seconds: float = 10, agent: str = OURS, namespace: str = "") -> None:

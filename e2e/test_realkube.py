@@ -48,7 +48,7 @@ def test_a_crd_is_established_and_its_objects_are_stored_and_checked(kubectl: Ku
     widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": 3}}
     kubectl.create(crd)
     try:
-        kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s")
+        kubectl("wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=90s")
         kubectl.create(widget)
         assert kubectl.json("get", f"{plural}.{group}", "one")["spec"] == {"size": 3}
 
@@ -61,7 +61,7 @@ def test_a_crd_is_established_and_its_objects_are_stored_and_checked(kubectl: Ku
 
 def test_a_deployment_brings_up_pods_that_become_ready(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=110s")
 
     deployment = kubectl.json("get", "deployment", "web")
     replica_set = kubectl.json("get", "replicasets")["items"][0]
@@ -74,7 +74,7 @@ def test_a_deployment_brings_up_pods_that_become_ready(kubectl: Kubectl) -> None
 
 def test_the_garbage_collector_removes_what_a_deleted_owner_leaves(kubectl: Kubectl) -> None:
     kubectl("create", "deployment", "web", "--image=nginx")
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=110s")
 
     kubectl("delete", "deployment", "web", "--cascade=background")
     wait_until(lambda: not kubectl.json("get", "replicasets,pods")["items"], what="The garbage collector's work")
@@ -90,7 +90,7 @@ def test_foreground_deletion_waits_for_the_dependents(kubectl: Kubectl) -> None:
     assert kubectl.find("configmap", "owner")["metadata"]["finalizers"] == ["foregroundDeletion"]
 
     kubectl("patch", "configmap", "child", "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
-    kubectl("wait", "--for=delete", "configmap/owner", "configmap/child", "--timeout=30s")
+    kubectl("wait", "--for=delete", "configmap/owner", "configmap/child", "--timeout=90s")
 
 
 def test_a_stale_owner_of_a_lease_cannot_renew_it(kubectl: Kubectl) -> None:
@@ -167,12 +167,12 @@ def test_the_audit_log_counts_writes_and_not_dry_runs_or_reads(kubectl: Kubectl,
     assert audit.writes(mark) == []
 
     again_and_again = "while at=$((at + 1)); do kubectl annotate configmap one at=$at --overwrite >/dev/null; done"
-    with subprocess.Popen(["/bin/sh", "-c", again_and_again], env=kubectl.env) as writing:
+    with subprocess.Popen(["/bin/sh", "-c", again_and_again], env=kubectl.env, start_new_session=True) as writing:
         try:
             with pytest.raises(AssertionError, match="write at rest"):
                 audit.assert_no_writes(seconds=20, agent="kubectl/", namespace=namespace)
         finally:
-            writing.kill()
+            os.killpg(writing.pid, signal.SIGKILL)  # its kubectl, too: it would write into the home of the next test
 
 
 # up, down, and kills at any moment
@@ -242,7 +242,7 @@ def test_up_twice_is_one_cluster_and_down_leaves_nothing(spare: str, plain_env: 
     at_once = subprocess.Popen([str(REALKUBE), "up", spare], env=plain_env, stdout=subprocess.PIPE, text=True)
     first = run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
     cluster = Cluster.shown(spare, plain_env)
-    assert first.out == at_once.communicate(timeout=60)[0] == f"{cluster.kubeconfig}\n"
+    assert first.out == at_once.communicate(timeout=300)[0] == f"{cluster.kubeconfig}\n"
     parts = parts_of(spare, plain_env)
     assert set(parts) == PARTS
     assert set(processes_of(spare)) == set(parts.values())
@@ -297,7 +297,7 @@ def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mappin
 
     run(REALKUBE, "start-apiserver", spare, env=plain_env).checked()
     # The others went through it and still work.
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=110s")
     after = parts_of(spare, plain_env)
     changed = {part for part in PARTS if after[part] != before[part]}
     assert changed == {"kube-apiserver"}
@@ -308,7 +308,9 @@ def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mappin
 
 def test_up_replaces_a_cluster_that_lost_a_part(spare: str, plain_env: Mapping[str, str]) -> None:
     run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
-    os.kill(parts_of(spare, plain_env)["kube-controller-manager"], signal.SIGKILL)
+    lost = parts_of(spare, plain_env)["kube-controller-manager"]
+    os.kill(lost, signal.SIGKILL)
+    wait_until(lambda: lost not in processes_of(spare), what="its end")
 
     run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
     assert set(parts_of(spare, plain_env)) == PARTS
@@ -341,10 +343,10 @@ MOMENTS: dict[str, Callable[[Path, str], object]] = {
 )
 def test_a_killed_up_is_cleaned_up(moment: str, then: str, spare: str, plain_env: Mapping[str, str]) -> None:
     up = subprocess.Popen([str(REALKUBE), "up", spare], env=plain_env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: MOMENTS[moment](folder_of(spare, plain_env), spare), deadline=60, what=moment)
+    wait_until(lambda: MOMENTS[moment](folder_of(spare, plain_env), spare), every=0.02, what=moment)
     up.kill()
     # Whatever it had started does not hold its streams: a reader sees their end at once.
-    out, _ = up.communicate(timeout=2)
+    out, _ = up.communicate(timeout=60)
     assert (out, up.returncode) == (b"", -signal.SIGKILL)
 
     run(REALKUBE, then, spare, env=plain_env, timeout=300).checked()

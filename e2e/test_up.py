@@ -143,8 +143,11 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     # down ends what is in the foreground somewhere as well; killed as it begins each step, it goes on each time.
     mine = user.ctrl.started("up", str(tmp_path / "mine.py"))
     mine.line(r"ConfigMap|kube-root-ca")
-    came = [step for step in ("controllers", "use", "cluster", "recording", "files") if user.killed_at("down", step)]
-    assert came == ["controllers", "use", "cluster", "recording", "files"]
+    for step in ("controllers", "use", "cluster", "recording", "files"):
+        if not user.killed_at("down", step):
+            # The one before was killed a moment too late, and had done it all.
+            user.up("--use").checked()
+            assert user.killed_at("down", step), f"It never came to {step}."
     user.assert_nothing_is_left(user.down())
     assert mine.wait() == 0
 
@@ -184,7 +187,7 @@ def test_two_at_once_make_one(user: User) -> None:
     second = user.ctrl.started("up", *_EVERYTHING)
     second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'; that one is stopped")
     first.signal(signal.SIGCONT)
-    assert (first.wait(deadline=60), second.wait(deadline=60)) == (0, 0)
+    assert (first.wait(), second.wait()) == (0, 0)
     assert any("there already" in line for line in second.err)
     assert sum("unattended" in line for line in user.processes()) == 1
     downs = [user.ctrl.started("down") for _ in range(2)]
@@ -239,7 +242,7 @@ def test_while_it_is_stopped_verbs_name_what_starts_it_again(user: User) -> None
     waiting = user.ctrl.started("run", "foo", meant, "--until-idle")
     waiting.line("No cluster answers yet; it keeps trying: .* Next: kubectl ctrl up --name lab$")
     user.ctrl("up", "--name", "lab").checked()
-    assert waiting.wait(deadline=60) == 0
+    assert waiting.wait() == 0
     user.assert_nothing_is_left(user.down("lab"))
 
 
@@ -275,7 +278,7 @@ def test_a_port_that_is_taken_and_a_name_that_is_not_ours(user: User, tmp_path: 
 @pytest.mark.parametrize("kilobytes", [0, 4_000])
 def test_a_full_disk_fails_clearly_and_leaves_nothing(user: User, kilobytes: int) -> None:
     """Files that may not grow: the page of the cluster itself, or what its servers write."""
-    line = f'ulimit -f {kilobytes} && exec "$0" up --wait 20s 2>&1 | cat'
+    line = f'ulimit -f {kilobytes} && exec "$0" up --wait 60s 2>&1 | cat'
     full = run("bash", "-o", "pipefail", "-c", line, str(PROGRAM), env=user.env)
     assert full.code == 1
     assert re.search(r"^error\[CTRL-\w+\]: ", full.out, re.MULTILINE), full.out
@@ -297,8 +300,10 @@ def test_the_second_ctrl_c_ends_at_once_and_says_what_is_left(user: User) -> Non
     started = user.ctrl.started("up", "--progress=json")
     started.line("starting the control plane|waiting")
     started.signal(signal.SIGINT)
+    # Two that come before it has heard the first are one.
+    wait_until(lambda: "Ctrl-C again ends at once" in started.output(), every=0.005, what="the first was heard")
     started.signal(signal.SIGINT)
-    assert started.wait(deadline=5) == 130
+    assert started.wait() == 130
     assert re.search(r"take away what is left|nothing is left of cluster ctrl", started.err[-1])
     user.assert_nothing_is_left(user.down("ctrl"))
 
