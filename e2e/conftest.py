@@ -23,7 +23,7 @@ import yaml
 
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, KindLane, Kubectl, run
-from e2e.user import USERS_OWN, User
+from e2e.user import USERS_OWN, KindUser, User
 
 # Ours among all clusters: this checkout's, then the pid of the session or worker, which tells whether it still runs.
 _PREFIX = f"e2e-{hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]}-"
@@ -216,6 +216,18 @@ def user(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> Iterat
     yield user
     user.clean()
     assert user.kubeconfig.read_text() == USERS_OWN, "The test changed the user's kubeconfig."
+
+
+@pytest.fixture
+def kind_user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) -> Iterator[KindUser]:
+    user = KindUser(tmp_path, kind_env, kind_lane.image)
+    volumes = user.docker.forgotten_volumes()
+    yield user
+    user.clean()
+    for name in (user.name, user.other):
+        user.docker.remove(name)
+    user.docker.try_("network", "rm", user.network)
+    user.docker.assert_none_is_forgotten(volumes)
 
 
 @pytest.fixture

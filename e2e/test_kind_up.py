@@ -4,64 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from e2e.docker import Docker
-from e2e.kube import KindLane, Kubectl, run, wait_until
-from e2e.user import User
+from e2e.kube import wait_until
+from e2e.user import KindUser
 
-MEMCACHED = "memcached:1.4.36-alpine"
 NGINX = "nginx:stable"
 FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
-class KindUser(User):
-    """One who has docker, and whose clusters are known by this session's names."""
-
-    def __init__(self, folder: Path, env: Mapping[str, str], image: str) -> None:
-        # A network of its own: the one that is named kind may be used by others.
-        self.network = f"kubectl-ctrl-{os.getpid()}"
-        chosen = {"KUBECTL_CTRL_PROVIDER": "kind", "KUBECTL_CTRL_IMAGE": image}
-        super().__init__(folder, {**env, **chosen, "KIND_EXPERIMENTAL_DOCKER_NETWORK": self.network})
-        self.docker = Docker(self.env)
-        self.name = f"up{os.getpid()}"
-        self.other = f"{self.name}-b"
-
-    def started_up(self) -> int:
-        """An `up` that is in the middle of making its nodes: the number of its process."""
-        started = self.ctrl.started("up", "--name", self.name, "--progress=json")
-        started.line("starting the control plane", deadline=120)
-        assert self.docker.nodes(self.name), "kind has made its node."
-        return started.process.pid
-
-    def of(self, name: str) -> Kubectl:
-        path = self.ctrl("cluster", "kubeconfig", name, "--path").checked().out.strip()
-        program = run("which", "kubectl", env=self.env).checked().out.strip()
-        return Kubectl(Path(program), {**self.env, "KUBECONFIG": path})
-
-    def assert_nothing_is_in_docker(self) -> None:
-        assert self.docker.nodes(self.name) == self.docker.nodes(self.other) == []
-        assert self.network not in self.docker.networks()
-
-
 @pytest.fixture
-def user(kind_lane: KindLane, kind_env: Mapping[str, str], tmp_path: Path) -> Iterator[KindUser]:
-    user = KindUser(tmp_path, kind_env, kind_lane.image)
-    volumes = user.docker.forgotten_volumes()
-    yield user
-    user.clean()
-    for name in (user.name, user.other):
-        user.docker.remove(name)
-    user.docker.try_("network", "rm", user.network)
-    user.docker.assert_none_is_forgotten(volumes)
+def user(kind_user: KindUser) -> KindUser:
+    return kind_user
 
 
 def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     told = user.up(
-        "memcached", "--name", user.name, "--example", "--until-idle", "--load", MEMCACHED, "--timeout=2m"
+        "memcached", "--name", user.name, "--example", "--until-idle", "--load", KindUser.memcached, "--timeout=2m"
     ).checked()
     for line in (
         f"context kind-{user.name}; your context prod-eu is unchanged",

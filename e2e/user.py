@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import Kubectl, Ran, wait_until
+from e2e.docker import Docker
+from e2e.kube import Kubectl, Ran, run, wait_until
 
 USERS_OWN = """\
 # My own: comments stay.
@@ -99,3 +100,34 @@ class User:
 def _is_at(started: Started, step: str) -> bool:
     told = [json.loads(line) for line in started.err if line.startswith("{") and line.endswith("}")]
     return any(one.get("name") == step for one in told)
+
+
+class KindUser(User):
+    """One who has docker, and whose clusters are known by this session's names."""
+
+    memcached = "memcached:1.4.36-alpine"  # of the example; the lane has no registry
+
+    def __init__(self, folder: Path, env: Mapping[str, str], image: str) -> None:
+        # A network of its own: the one that is named kind may be used by others.
+        self.network = f"kubectl-ctrl-{os.getpid()}"
+        chosen = {"KUBECTL_CTRL_PROVIDER": "kind", "KUBECTL_CTRL_IMAGE": image}
+        super().__init__(folder, {**env, **chosen, "KIND_EXPERIMENTAL_DOCKER_NETWORK": self.network})
+        self.docker = Docker(self.env)
+        self.name = f"up{os.getpid()}"
+        self.other = f"{self.name}-b"
+
+    def started_up(self) -> int:
+        """An `up` that is in the middle of making its nodes: the number of its process."""
+        started = self.ctrl.started("up", "--name", self.name, "--progress=json")
+        started.line("starting the control plane", deadline=120)
+        assert self.docker.nodes(self.name), "kind has made its node."
+        return started.process.pid
+
+    def of(self, name: str) -> Kubectl:
+        path = self.ctrl("cluster", "kubeconfig", name, "--path").checked().out.strip()
+        program = run("which", "kubectl", env=self.env).checked().out.strip()
+        return Kubectl(Path(program), {**self.env, "KUBECONFIG": path})
+
+    def assert_nothing_is_in_docker(self) -> None:
+        assert self.docker.nodes(self.name) == self.docker.nodes(self.other) == []
+        assert self.network not in self.docker.networks()

@@ -1,0 +1,20 @@
+"""The README's first tour as it goes on kind, where pods really run; test_readme.py has all of the README on kwok."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from e2e import tour
+from e2e.user import USERS_OWN, KindUser
+
+
+def test_the_first_tour(kind_user: KindUser, tmp_path: Path) -> None:
+    """Of somebody who has no current context.
+
+    What the typed lines leave open, the environment says: no registry is at hand, and `ctrl` may be somebody's.
+    """
+    env = {**kind_user.env, "KUBECTL_CTRL_NAME": kind_user.name, "KUBECTL_CTRL_LOAD": kind_user.memcached}
+    del env["KUBECTL_CTRL_PROVIDER"]
+    with tour.tourist(tmp_path, env, USERS_OWN.replace("current-context: prod-eu\n", "")) as reader:
+        tour.take(reader, kind_user, "kind")
+    kind_user.assert_nothing_is_in_docker()

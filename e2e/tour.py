@@ -1,0 +1,117 @@
+"""The README's commands, somebody who types them, and what the first tour shows: one body for all lanes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from e2e.ctrl import Ctrl
+from e2e.kube import CHECKOUT, Ran, run, wait_until
+from e2e.user import User
+
+README = (CHECKOUT / "README.md").read_text()
+
+
+def commands(heading: str) -> list[str]:
+    """The lines of a section's shell blocks, without remarks."""
+    section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    return [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+
+
+class Reader:
+    """Types commands into one shell; what runs until Ctrl-C goes to the background."""
+
+    def __init__(self, ctrl: Ctrl) -> None:
+        self._ctrl = ctrl
+        self._env = dict(ctrl.env)
+        self._after = ctrl.folder / "environment"
+
+    def typed(self, command: str) -> Ran:
+        """Whatever comes out; what the command makes of the shell's variables is there for the next one."""
+        script = f"{command}\ncode=$?; env -0 >{shlex.quote(str(self._after))}; exit $code"
+        ran = run("bash", "-o", "pipefail", "-c", script, env=self._env, timeout=300)
+        pairs = [pair.partition("=") for pair in self._after.read_text().split("\0") if pair]
+        self._env = {name: value for name, _, value in pairs}
+        return replace(ran, command=(command,))
+
+    def type(self, command: str) -> str:
+        return self.typed(command).checked().out
+
+    def shown(self, command: str, pattern: str) -> str:
+        """What it shows, once that has the pattern; it is typed again only where it reads."""
+        again = command.startswith(("kubectl get", "kubectl ctrl trace", "kubectl ctrl explain"))
+
+        def look() -> str:
+            ran = self.typed(command).checked()
+            assert re.search(pattern, ran.out + ran.err), f"{command}\n{ran.out}{ran.err}"
+            return ran.out + ran.err
+
+        return wait_until(look, what=command) if again else look()
+
+    def start(self, command: str) -> None:
+        """`kubectl ctrl run ...`, until it has reconciled something."""
+        self.begin(command)
+        self._running.line(r"\bdone\b|rollout")
+
+    def begin(self, command: str) -> None:
+        words = shlex.split(command)
+        assert words[:3] == ["kubectl", "ctrl", "run"]
+        self._running = self._ctrl.started(*words[2:])
+
+    def end(self) -> None:
+        """Ctrl-C."""
+        assert self._running.stop() == 0
+
+    def kill(self) -> None:
+        for started in self._ctrl.all_started:
+            started.kill()
+
+
+# What the lines of the first block show; nothing that matters may be missing.
+TOUR = (
+    "",
+    r"ok +{provider} v[^|]*Recordings",
+    (
+        r"memcached runs in the background \(process [^|]*context {provider}-\S+; "
+        r"(your context \S+ is unchanged|you have no current context)\n.*cluster env"
+    ),
+    "",
+    r"memcached-sample +3 +3 (.|\n)*(pod/memcached-sample-\S+ +1/1 +Running .*\n){3}",
+    r"memcached-sample patched",
+    r"spec\.size 3→5 by kubectl-patch .*apply Deployment/memcached-sample 200 (.|\n)*\nNEXT ",
+    # Where the pods of a slow machine come late, the edit stands apart from the chain.
+    r"^CONVERGED for (.|\n)* spec\.size 3→5 by kubectl-patch (.|\n)*\nCHAIN +kub(.|\n)*wakes on Memcached",
+    r"(.* default/memcached-sample r\w+-\d+ .*\n){4}(.|\n)*memcached: run r\w+, process \d+",
+    r"1 controller ended(.|\n)*cluster \S+ \({provider}\) removed(.|\n)*files removed",
+    r"^cluster \S+ \({provider}\), deleted (.|\n)*spec\.size 3→5 by kubectl-patch",
+    "",
+)
+
+
+@contextmanager
+def tourist(folder: Path, env: Mapping[str, str], kubeconfig: str) -> Iterator[Reader]:
+    """Somebody in a checkout whose own kubeconfig, in the usual place, has this content; it stays as it is."""
+    config = folder / "home" / ".kube" / "config"
+    config.parent.mkdir(parents=True)
+    config.write_text(kubeconfig)
+    env = {**env, "HOME": str(folder / "home")}
+    del env["KUBECONFIG"]
+    reader = Reader(Ctrl(env, folder))
+    yield reader
+    reader.kill()
+    assert config.read_text() == kubeconfig, "The tour changed the reader's kubeconfig."
+
+
+def take(reader: Reader, user: User, provider: str) -> None:
+    """Type the first block, look at what it shows, and at what is left of the user's cluster after `down`."""
+    steps = commands("First tour")
+    assert len(steps) > len(TOUR)
+    for step, pattern in zip(steps, TOUR, strict=False):
+        told = reader.shown(step, pattern.replace("{provider}", provider))
+        if step == "kubectl ctrl down":
+            assert (user.processes(), user.files()) == ([], []), told
