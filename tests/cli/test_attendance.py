@@ -268,7 +268,7 @@ def test_stop_ends_a_process_wherever_it_was_started(
     assert refused[1] == "next: kubectl ctrl stop foo scaler ends all of them"
     assert process.poll() is None
     assert said(capsys, *both)[0] == ["foo stopped", "scaler stopped"]
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     assert said(capsys, *both) == (
         [],
         ["foo does not run here on cluster ctrl.", "scaler does not run here on cluster ctrl."],

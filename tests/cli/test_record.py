@@ -250,7 +250,7 @@ def old(tmp_path: Path) -> Path:
     """Runs of today and of long ago, and one that goes on, on two clusters."""
     now = SystemClock().now()
     for run, number, name in (("rold", 1, "web"), ("rold", 2, "api")):
-        began = replace(attempt(run, number, name).start, started=now - 3 * DAY + number)
+        began = replace(attempt(run, number, name).start, started=now - 3 * DAY + number * 3600)
         one = replace(attempt(run, number, name), start=began)
         path = recording(tmp_path / "old", one, run=replace(RUN, id=run, began=now - 3 * DAY))
     new = attempt("rnew", 1, "web")
@@ -274,7 +274,7 @@ def old(tmp_path: Path) -> Path:
         (["--recorded-cluster=c1"], {"rnew": 1, "rlive": 1}),
         (["--context=kind-dev", "--older-than=24h"], {"rnew": 1, "rlive": 1}),
         (["--all", "--older-than=24h"], {"rnew": 1, "rlive": 1}),
-        (["--run=rold", "--older-than=71h59m59s"], {"rnew": 1, "rold": 1, "rlive": 1}),
+        (["--run=rold", "--older-than=70h30m"], {"rnew": 1, "rold": 1, "rlive": 1}),
     ],
 )
 def test_prune_says_what_would_go_and_takes_that_alone(

@@ -56,6 +56,6 @@ class HandClock:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the rest of the world go on until something holds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110 - the condition lies outside of this loop
             await asyncio.sleep(0)

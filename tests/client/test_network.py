@@ -355,7 +355,7 @@ class TestWhatIsKnownAboutARequestWithoutAnAnswer:
             reached = asyncio.Event()
             async with serving(hang(reached)) as box, connected(tmp_path, box) as transport:
                 calls = [asyncio.create_task(transport.send(GET)) for _ in range(70)]  # more than there are connections
-                await until(lambda: box.connections == 64)
+                await until(lambda: len(box.requests) == 64)
                 await transport.close()
                 ends = await asyncio.gather(*calls, return_exceptions=True)
                 assert {type(end) for end in ends} == {NoAnswer}

@@ -145,7 +145,7 @@ class TestConnections:
             async with serving(split) as box, connected(tmp_path, box) as transport:
                 watch = HttpRequest(method="GET", path="/watch")
                 streams = await asyncio.gather(*(transport.open(watch) for _ in range(80)))
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(120):
                     assert (await transport.send(GET)).status == 200
                 assert repr(transport) == f"NetworkTransport({box.url}, calls=0, streams=80, closed=False)"
                 for stream in streams:

@@ -54,7 +54,7 @@ class Realkube:
 
     def __call__(self, *args: str, hack: Path = HACK, **env: str) -> subprocess.CompletedProcess[str]:
         command = [str(hack / "realkube"), *args]
-        return subprocess.run(command, env={**self.env, **env}, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, env={**self.env, **env}, capture_output=True, text=True, timeout=99, check=False)
 
     def started(self, *args: str) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
@@ -151,7 +151,7 @@ def test_two_builds_at_once_are_one(realkube: Realkube) -> None:
     assert "Waiting for another build" in second.stderr.readline()
 
     os.close(opened)
-    assert first.communicate(timeout=30)[0] == second.communicate(timeout=30)[0] != ""
+    assert first.communicate(timeout=90)[0] == second.communicate(timeout=90)[0] != ""
     assert first.returncode == second.returncode == 0
     assert realkube.calls.count("build") == 3
 
@@ -163,13 +163,13 @@ def test_after_a_killed_build_the_next_one_waits_for_its_go_and_builds(realkube:
     opened = stand_at(gate, killed)
     killed.kill()
     # Its go, still at work, holds neither stream.
-    assert killed.communicate(timeout=5)[0] == ""
+    assert killed.communicate(timeout=60)[0] == ""
     following = realkube.started("build")
     assert following.stderr
     assert "Waiting for another build" in following.stderr.readline()
 
     os.close(opened)
-    out, err = following.communicate(timeout=30)
+    out, err = following.communicate(timeout=90)
     assert following.returncode == 0, err
     assert (Path(out.strip()) / "kwokctl").exists()
     assert [path.name for path in realkube.cache.glob("*.part")] == []
@@ -203,7 +203,7 @@ def test_down_ends_what_runs_from_the_folder_and_spares_what_only_names_it(realk
         assert realkube("list").stdout == f"one\tunfinished\t{folder}/kubeconfig\n"
 
         down = realkube("down", "one")
-        assert (down.returncode, down.stdout, ours.wait(5)) == (0, "", -signal.SIGKILL)
+        assert (down.returncode, down.stdout, ours.wait(60)) == (0, "", -signal.SIGKILL)
         assert other.poll() is None
     finally:
         for process in (ours, other):

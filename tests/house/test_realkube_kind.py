@@ -158,7 +158,7 @@ def test_daemon_of_ours_is_preferred_and_stopped_whoever_started_it(
     assert (facts["started"], facts["path"][-1]) == (False, str(realkube.cache / "docker" / "bin"))
 
     stop = realkube("stop")
-    assert (stop.returncode, daemon.wait(5)) == (0, -signal.SIGTERM)
+    assert (stop.returncode, daemon.wait(60)) == (0, -signal.SIGTERM)
     assert "is stopped" in stop.stderr
     assert "ps --all --quiet" in realkube.calls
 
