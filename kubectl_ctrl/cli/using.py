@@ -238,8 +238,9 @@ def _put_in(app: App, entry: Entry, book: Book, parts: _Parts, explicit: str) ->
     new = manifests.text([{**content, _CURRENT: parts.context}]).encode()
     _save(entry, raw)
     # The cluster may be made anew before this is undone: what it was then is what to look for.
-    left = {"context": parts.context, "server": parts.server, "was": "there" if there else "", "left": _digest(new)}
-    entry = replace(entry, used={**entry.used, **left, "previous": previous, "before": "\n".join(before)})
+    names = {kind: name for _, name, kind, _ in parts.items}
+    left = {"server": parts.server, "was": "there" if there else "", "left": _digest(new)}
+    entry = replace(entry, used={**entry.used, **names, **left, "previous": previous, "before": "\n".join(before)})
     book.write(entry)
     replaced(file, new)
     if there and stat.S_IMODE(file.stat().st_mode) & 0o077:
@@ -323,13 +324,13 @@ def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
 
 def _without_ours(content: dict[str, Any], entry: Entry) -> bool:
     """Take our three entries out, changed or not; False, and nothing is, where their cluster is another one now."""
-    context = entry.used["context"]
-    named = _find(content, "contexts", context).get("context") or {}
-    names = {"contexts": context, "clusters": named.get("cluster", context), "users": named.get("user", context)}
-    cluster = _find(content, "clusters", names["clusters"]).get("cluster") or {}
-    if cluster.get("server", entry.used["server"]) != entry.used["server"]:
+    used = entry.used
+    named = _find(content, "contexts", used["context"]).get("context") or {}
+    cluster = _find(content, "clusters", named.get("cluster", used["cluster"])).get("cluster") or {}
+    if cluster.get("server", used["server"]) != used["server"]:
         return False
-    for plural, name in names.items():
+    # By the names that they were put in under: whom our context was made to name since may be the user's own.
+    for plural, name in (("contexts", used["context"]), ("clusters", used["cluster"]), ("users", used["user"])):
         if plural in content:
             content[plural] = [one for one in content[plural] or [] if one.get("name") != name]
     return True

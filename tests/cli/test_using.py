@@ -139,6 +139,15 @@ def test_s10_of_a_file_that_others_wrote_since_only_ours_goes_out(app: App, mine
     assert read(mine)["of-nobody-we-know"] == {"kept": "0x10"}
 
 
+def test_s10_a_user_of_theirs_with_whom_they_tried_our_context_stays(app: App, mine: Path, entry: Entry) -> None:
+    used = use(app, entry)
+    others = read(mine)
+    others["contexts"][2]["context"]["user"] = "me"
+    mine.write_text(yaml.safe_dump(others))
+    undo(app, used)
+    assert (names(mine), names(mine, "clusters"), names(mine, "users")) == (["prod", "staging"], ["prod"], ["me"])
+
+
 def test_s10_a_context_that_the_user_chose_since_stays(app: App, mine: Path, entry: Entry) -> None:
     used = use(app, entry)
     mine.write_text(mine.read_text().replace("current-context: kind-ctrl", "current-context: staging"))
