@@ -84,8 +84,6 @@ class TestKind(ClusterContract):
     kills = 3
     longest = 9.0
     test_it_comes_back_after_a_restart_of_the_machine = None  # type: ignore[assignment]
-    test_one_without_its_kubeconfig_is_not_given_up_unasked = None  # type: ignore[assignment]
     test_its_logs_are_copied = None  # type: ignore[assignment]
     test_interrupted_in_the_middle_it_leaves_nothing = None  # type: ignore[assignment]
     test_killed_in_the_middle_it_is_made_by_the_next_one = None  # type: ignore[assignment]
-    test_two_who_make_the_same_one_wait_for_each_other = None  # type: ignore[assignment]
