@@ -62,31 +62,31 @@ class _Parts:
         return str(self.items[0][3].get("server"))
 
 
-def can_use(app: App, explicit: str = "") -> None:
-    """Raise where `use` could not be done, before anything is made for it; `explicit` is what --kubeconfig says."""
-    file = _file(app, explicit)
+def can_use(app: App) -> None:
+    """Raise where `use` could not be done, before anything is made for it."""
+    file = _file(app)
     if file.parent.parent == app.book.folder.absolute():
         raise UsageError(
             f"--use changes your own kubeconfig, and {str(file)!r} is that of cluster {file.parent.name!r}.",
             next_step="unset KUBECONFIG, or leave out --use",
         )
-    _merged(app, explicit)
+    _merged(app)
     check_writable(file)
     now = SystemClock().now()
     if (age := age_of(lock_of(file), now)) is not None and age > _STALE_AFTER:
         raise held_by_another(file, now)
 
 
-async def could_use(app: App, name: str, context: str, explicit: str = "") -> None:
+async def could_use(app: App, name: str, context: str) -> None:
     """Raise where `use` of that cluster, which need not be made yet, would be refused; a lock is waited for already."""
-    can_use(app, explicit)
-    file, entry = _file(app, explicit), app.book.find(name)
+    can_use(app)
+    file, entry = _file(app), app.book.find(name)
     if file.parent.is_dir():
         async with locked(file, SystemClock()):
             pass
     if entry is not None and entry.used:
         return  # what stands there is ours
-    merged = _merged(app, explicit)
+    merged = _merged(app)
     if entry is not None and entry.kubeconfig.exists():
         _check_free(merged, _parts(app, entry))
         return
@@ -102,19 +102,19 @@ def stale_locks(app: App) -> tuple[StaleLock, ...]:
     return tuple(StaleLock(path=lock, age=age) for lock, age in ages.items() if age is not None and age > _STALE_AFTER)
 
 
-async def use(app: App, entry: Entry, book: Book, explicit: str = "") -> Entry:
+async def use(app: App, entry: Entry, book: Book) -> Entry:
     """Make it the user's current-context; gives the entry as the book has it now, with what `undo` has to know."""
-    can_use(app, explicit)
-    file, parts = _file(app, explicit), _parts(app, entry)
+    can_use(app)
+    file, parts = _file(app), _parts(app, entry)
     if entry.used:
-        if entry.used.get("file") == str(file) and _is_used(app, explicit, parts):
+        if entry.used.get("file") == str(file) and _is_used(app, parts):
             return entry
         await undo(app, entry, book)
     entry = replace(entry, used={"file": str(file), "folder": str(_missing_folder(file) or "")})
     book.write(entry)
     _make_folder(file)
     async with locked(file, SystemClock()):
-        return _put_in(app, entry, book, parts, explicit)
+        return _put_in(app, entry, book, parts)
 
 
 async def undo(app: App, entry: Entry, book: Book) -> str:
@@ -134,9 +134,9 @@ async def undo(app: App, entry: Entry, book: Book) -> str:
 # Which file.
 
 
-def _file(app: App, explicit: str) -> Path:
+def _file(app: App) -> Path:
     """Where kubectl would write current-context: the first file of the list that is there, or else the last."""
-    files, _ = kubefiles.candidates(explicit, app.environ, app.home)
+    files, _ = kubefiles.candidates("", app.environ, app.home)
     return next((file for file in files if file.exists()), files[-1]).absolute()
 
 
@@ -183,20 +183,18 @@ def _absolute(one: kubefiles.Entry) -> dict[str, Any]:
     return {key: one.path(key) if key in _PATHS else value for key, value in one.fields.items()}
 
 
-def _merged(app: App, explicit: str) -> Merged:
-    """What the user's files say together; a file that is only to be made says nothing."""
-    if explicit and not Path(explicit).exists():
-        return Merged()
-    return kubefiles.read(explicit, app.environ, app.home)
+def _merged(app: App) -> Merged:
+    """What the user's files say together."""
+    return kubefiles.read("", app.environ, app.home)
 
 
 def _in_merged(merged: Merged) -> dict[str, Mapping[str, kubefiles.Entry]]:
     return {"clusters": merged.clusters, "users": merged.users, "contexts": merged.contexts}
 
 
-def _is_used(app: App, explicit: str, parts: _Parts) -> bool:
+def _is_used(app: App, parts: _Parts) -> bool:
     """Whether it is what kubectl would go to already."""
-    merged = _merged(app, explicit)
+    merged = _merged(app)
     lists = _in_merged(merged)
     there = all(name in lists[plural] for plural, name, *_ in parts.items)
     same = there and lists["clusters"][parts.items[0][1]].fields == parts.items[0][3]
@@ -221,11 +219,11 @@ def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
     )
 
 
-def _put_in(app: App, entry: Entry, book: Book, parts: _Parts, explicit: str) -> Entry:
+def _put_in(app: App, entry: Entry, book: Book, parts: _Parts) -> Entry:
     """With the lock held. The book knows how to undo it before it is done."""
     file = Path(entry.used["file"])
     there = file.exists()
-    _check_free(_merged(app, explicit), parts)
+    _check_free(_merged(app), parts)
     raw = file.read_bytes() if there else b""
     content = _content(file, raw)
     previous = content.get(_CURRENT) or ""
@@ -347,7 +345,7 @@ def _names(app: App, content: dict[str, Any]) -> set[str]:
 
 def _elsewhere(app: App) -> Mapping[str, object]:
     try:
-        return kubefiles.read("", app.environ, app.home).contexts
+        return _merged(app).contexts
     except ConfigError:
         return {}
 

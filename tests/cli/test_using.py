@@ -67,8 +67,8 @@ def entry(app: App) -> Entry:
     return made(app.book, "ctrl", SERVER)
 
 
-def use(app: App, entry: Entry, explicit: str = "") -> Entry:
-    found = asyncio.run(using.use(app, entry, app.book, explicit))
+def use(app: App, entry: Entry) -> Entry:
+    found = asyncio.run(using.use(app, entry, app.book))
     assert found == app.book.find(entry.name)
     return found
 
@@ -252,11 +252,6 @@ def test_the_file_is_the_one_in_which_kubectl_would_write_it(app: App, tmp_path:
     first.write_text(first.read_text() + "\n")
     undo(app, used)
     assert "current-context" not in read(first)  # so that the second one's counts again
-    explicit = tmp_path / "third"
-    used = use(app, entry, str(explicit))
-    assert names(explicit) == ["kind-ctrl"]
-    undo(app, used)
-    assert not explicit.exists()
 
 
 def test_used_twice_is_used_once_and_anew_after_a_switch(app: App, mine: Path, entry: Entry) -> None:
