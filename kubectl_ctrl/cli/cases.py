@@ -52,7 +52,7 @@ class Cases:
         self._cluster = meant.cluster.key
         self._now = now
         self._runs = self._recording.runs(cluster=self._cluster)
-        self._said = Places(app, given, meant.cluster)
+        self.places = Places(app, given, meant.cluster)
         self.lives = Lives(app, meant, self._runs, now)
 
     def controllers(self, asked: Asked) -> list[str]:
@@ -75,7 +75,7 @@ class Cases:
             key=asked.key,
             uid=uid,
             word=asked.word,
-            **self._said.of(asked.key.namespace, run),
+            **self.places.of(asked.key.namespace),
             now=self._now,
             controller=_here(played) if played is not None else None,
             run=run,
@@ -120,7 +120,7 @@ class Cases:
             key=Key("", ""),
             uid="",
             word="",
-            **self._said.of("", run),
+            **self.places.of(""),
             now=self._now,
             controller=_here(played),
             run=run,

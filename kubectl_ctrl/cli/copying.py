@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TypedDict
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.pinning import Pin, joined
+from kubectl_ctrl.cli.pointed import contexts_of_ours, pin_apart
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.errors import ConfigError
-from kubectl_ctrl.model.record import Cluster, Run
+from kubectl_ctrl.model.account import Risk, Try
+from kubectl_ctrl.model.record import Cluster
 
 _KEPT = ("--kubeconfig", "--server", "--cluster", "--user", "--as", "--as-group")
 _SOURCES = ("--from", "--recorded-cluster")
@@ -18,16 +23,17 @@ class Said(TypedDict):
     """The parts of a Case that say where."""
 
     flags: tuple[str, ...]
-    context: str
     source: tuple[str, ...]
 
 
 class Places:
-    """What equals the current context and its namespace need not be said; what differs must be."""
+    """What equals the current context and its namespace need not be said; what differs must be.
+
+    A command that changes something says its context in any case: it must not follow a switch of the current one.
+    """
 
     def __init__(self, app: App, given: Given, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._kept = tuple(flag for flag in given.typed if flag.partition("=")[0] in _KEPT)
+        kept = [flag for flag in given.typed if flag.partition("=")[0] in _KEPT]
         self._source = tuple(flag for flag in given.typed if flag.partition("=")[0] in _SOURCES)
         self._current, self._namespace = "", ""
         try:
@@ -36,13 +42,27 @@ class Places:
                 self._current, self._namespace = plain.context or "", plain.namespace or "default"
         except ConfigError:
             pass
+        context = self._current or next(iter(cluster.contexts), "")
+        self._changing = _pin_of(app, given, kept, context)
+        self._reading = joined(kept) if self._current else self._changing
 
-    def of(self, namespace: str, run: Run | None) -> Said:
-        contexts = self._cluster.contexts
-        context = self._current or (run.context if run is not None else contexts[0] if contexts else "")
-        flags = list(self._kept)
-        if namespace and (not self._current or namespace != self._namespace):
-            flags.append(f"--namespace={namespace}")
-        if context and not self._current:
-            flags.append(f"--context={context}")
-        return Said(flags=tuple(flags), context=context, source=self._source)
+    def of(self, namespace: str) -> Said:
+        told = bool(namespace) and not (self._current and namespace == self._namespace)
+        return Said(flags=(f"--namespace={namespace}",) if told else (), source=self._source)
+
+    def pinned(self, tries: Iterable[Try]) -> tuple[Try, ...]:
+        """The commands, made to mean the cluster."""
+        return tuple(replace(one, command=self._pin(one.risk).into(one.command)) for one in tries)
+
+    def _pin(self, risk: Risk) -> Pin:
+        return self._reading if risk is Risk.READ else self._changing
+
+
+def _pin_of(app: App, given: Given, kept: list[str], context: str) -> Pin:
+    """What means that context; it may be one of ours, which kubectl does not know by that name."""
+    flags = ConfigFlags(kubeconfig=given["kubeconfig"], context=context)
+    try:
+        apart = pin_apart(flags, load(flags, app.environ, app.home, apart=lambda: contexts_of_ours(app)))
+    except ConfigError:
+        apart = None
+    return apart or joined([*kept, f"--context={context}"] if context else kept)

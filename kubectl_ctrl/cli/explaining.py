@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.cli import recordings
@@ -56,10 +57,10 @@ def _unrecorded(app: App, given: Given, words: Sequence[str], form: str, error: 
     found, problem = inferred(app, given, words)
     if found is None:
         raise problem or error
-    typed = tuple(
-        flag for flag in given.typed if flag.partition("=")[0] in ("--context", "--namespace", "--kubeconfig")
-    )
-    _tell(app, given, unrecorded(found, recordings.split_words(words)[0], typed), form)
+    place = tuple(flag for flag in given.typed if flag.startswith("--namespace="))
+    account = unrecorded(found, recordings.split_words(words)[0], place)
+    tries = tuple(replace(one, command=app.pin.into(one.command)) for one in account.tries)
+    _tell(app, given, replace(account, tries=tries), form)
     return 1 if given["exit_code"] else 0
 
 
@@ -123,6 +124,7 @@ class _Explaining:
         if not any(one.attempts for one in accounts) and not _is_told(accounts) and (body is None or body.obj is None):
             raise recordings.not_recorded(self._meant, asked.resource, asked.key)
         account = foremost(accounts)
+        account = replace(account, tries=self._cases.places.pinned(account.tries))
         _tell(self._app, self._given, account, self._form, self._meant.note)
         return 1 if self._given["exit_code"] and not account.good else 0
 
@@ -185,6 +187,7 @@ class _Explaining:
             if made.call.uid and made.call.new_version
         }
         told = single(case, attempt, woken)
+        told = replace(told, tries=self._cases.places.pinned(told.tries))
         if self._form == "text":
             self._tell(single_lines(told, self._style, all_evidence=self._given["all_evidence"]))
         else:
@@ -199,6 +202,7 @@ class _Explaining:
             raise self._unknown(word)
         run = next((one for one in runs if self._cases.lives.alive(one, word)), runs[0])
         told = health(self._cases.work(run, word))
+        told = replace(told, tries=self._cases.places.pinned(told.tries))
         if self._form == "text":
             self._tell(health_lines(told, self._style))
         else:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _POINTERS = ("--context", "--kubeconfig", "--cluster", "--server", "--user")
-_OURS = "doctor(?! --fix k)|explain|install|list|plan|queue|rbac|run|simulate|trace|uninstall"
+_OURS = "doctor(?! --fix k)|explain|install|list|plan|queue|rbac|replay|run|simulate|trace|uninstall"
 _THEIRS = "annotate|apply|cluster-info|create|delete|describe|edit|get|label|patch|scale"
 _COMMAND = re.compile(rf"\bkubectl (?:ctrl (?P<verb>{_OURS})\b|(?=(?:{_THEIRS})\b))")
 
@@ -40,7 +40,12 @@ class Pin:
 
 def as_typed(typed: Sequence[str]) -> Pin:
     """What the command line itself said of the cluster."""
-    said = shlex.join(flag for flag in typed if flag.partition("=")[0] in _POINTERS)
+    return joined([flag for flag in typed if flag.partition("=")[0] in _POINTERS])
+
+
+def joined(flags: Sequence[str]) -> Pin:
+    """Flags that mean the same to our verbs and to kubectl."""
+    said = shlex.join(flags)
     return Pin(said, said)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.pinning import as_typed, by_file
+from kubectl_ctrl.cli.pinning import Pin, as_typed, by_file
 from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
 from kubectl_ctrl.clusters.book import Entry, Phase
@@ -41,9 +41,14 @@ def pointed(app: App, given: Given) -> Resolved:
             tried=error.message,
             next_step=f"kubectl ctrl up --name {gone} makes a new one; unset KUBECONFIG goes back to your own contexts",
         ) from error
-    if resolved.origin.flags.kubeconfig != flags.kubeconfig:  # it stands apart from the user's files
-        app.pin = by_file(Path(resolved.origin.flags.kubeconfig), resolved.context or "")
+    app.pin = pin_apart(flags, resolved) or app.pin
     return resolved
+
+
+def pin_apart(asked: ConfigFlags, resolved: Resolved) -> Pin | None:
+    """What means a cluster that stands apart from the user's files; None where they have it."""
+    file = resolved.origin.flags.kubeconfig
+    return by_file(Path(file), resolved.context or "") if file != asked.kubeconfig else None
 
 
 def pointed_at(app: App, entry: Entry, given: Given | None = None) -> Resolved:

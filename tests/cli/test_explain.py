@@ -13,11 +13,13 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.main import main
+from kubectl_ctrl.clusters.book import Book
 from kubectl_ctrl.model.attempt import Attempt, Call, Held, Outcome, Read, Started, State, Tally, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
+from tests.cli.ours import made
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, recording
 from tests.render.samples import WEB
 
@@ -182,8 +184,25 @@ def test_commands_name_the_cluster_only_where_they_have_to(state: Path, capsys: 
     recording(state, attempt(1), attempt(2, request=Key("other", "web")), run=replace(RUNS, namespace=""))
     here, there = told(capsys, "foo/web"), told(capsys, "foo/web", "-n", "other")
     assert here["try"][0]["command"] == "kubectl ctrl trace foo/web"
-    assert here["try"][-1] == {"risk": "write", "command": "kubectl ctrl run foo -A --context=kind-dev"}
+    assert here["try"][-1] == {"risk": "write", "command": "kubectl ctrl run --context=kind-dev foo -A"}
     assert there["try"][0]["command"] == "kubectl ctrl trace foo/web --namespace=other"
+
+
+def test_commands_mean_a_cluster_of_ours_in_the_ways_that_each_program_knows_it(
+    state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording(state, attempt(1, outcome=Outcome.TERMINAL, message="no"), run=RUNS)
+    entry = made(Book(state / "clusters"), "dev", "https://127.0.0.1:4001")
+    for words, known in ((), True), (("--kubeconfig=/dev/null", "--recorded-cluster=kind-dev"), False):
+        monkeypatch.setenv("KUBECONFIG", "/dev/null")
+        own = f"--kubeconfig={entry.kubeconfig}" if known else "--kubeconfig=/dev/null --context=kind-dev"
+        ours = "--context=kind-dev" if known else own
+        source = "" if known else " --recorded-cluster=kind-dev"
+        commands = [one["command"] for one in told(capsys, "foo/web", "--offline", *words)["try"]]
+        assert commands == [
+            f"kubectl ctrl trace {ours} foo/web --id=r7f3-1 --namespace=default{source}",
+            f"kubectl {own} edit foo/web --namespace=default",
+        ]
 
 
 def test_code_of_ones_own_is_named_from_where_one_stands(
@@ -194,7 +213,7 @@ def test_code_of_ones_own_is_named_from_where_one_stands(
     recording(state, attempt(1), run=replace(RUNS, controllers=(mine,)))
     for stands, word in ((tmp_path, "mine.py:FOO"), (Path("/"), f"{tmp_path}/mine.py:FOO".removeprefix("/"))):
         monkeypatch.chdir(stands)
-        assert told(capsys, "foo/web")["try"][-1]["command"].startswith(f"kubectl ctrl run {word} ")
+        assert told(capsys, "foo/web")["try"][-1]["command"].startswith(f"kubectl ctrl run --context=kind-dev {word} ")
 
 
 def test_what_was_not_looked_at_is_not_said_to_be_absent(

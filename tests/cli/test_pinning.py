@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
+from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.pinning import Pin, as_typed, by_file
+from kubectl_ctrl.history import findings
 
 STAGING = as_typed(["--context=staging", "--namespace=web", "--yes=true"])
+# Verbs that take --context, and are suggested in words that mean no context: all clusters, or one by --name.
+UNPINNED = {"logs", "record", "status", "stop"}
 OURS = by_file(Path("/state/clusters/my lab/kubeconfig"), "kwok-lab")
 
 
@@ -39,3 +44,24 @@ OURS = by_file(Path("/state/clusters/my lab/kubeconfig"), "kwok-lab")
 )
 def test_the_flags_that_led_to_the_cluster_are_in_the_line(pin: Pin, said: str, expected: str) -> None:
     assert pin.into(said) == expected
+
+
+@pytest.mark.parametrize("name", table.names())
+def test_no_verb_that_takes_a_context_is_forgotten(name: str) -> None:
+    takes = table.load(table.find(name)).cluster and name not in UNPINNED
+    assert OURS.into(f"kubectl ctrl {name}") == f"kubectl ctrl {name}" + (" --context=kwok-lab" if takes else "")
+
+
+def test_no_verb_of_kubectl_that_a_finding_tells_to_try_is_forgotten() -> None:
+    [folder] = findings.__path__
+    calls = [
+        node
+        for file in Path(folder).glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "kubectl"
+    ]
+    verbs = {ast.literal_eval(call.args[1]) for call in calls}
+    assert {"describe", "edit", "get"} <= verbs
+    assert {
+        verb for verb in verbs if STAGING.into(f"kubectl {verb} x") != f"kubectl --context=staging {verb} x"
+    } == set()

@@ -37,8 +37,7 @@ class Case:
     key: Key
     uid: str
     word: str  # its type as the user says it
-    flags: tuple[str, ...] = ()  # that make a command mean the same cluster and namespace
-    context: str = ""  # said in commands that change something, also where it is the current one
+    flags: tuple[str, ...] = ()  # that make a command mean the same namespace; whoever tells it adds the cluster
     source: tuple[str, ...] = ()  # flags that name the recording
     now: float
     controller: Played | None = None
@@ -106,17 +105,10 @@ class Case:
     # Commands to copy.
 
     def ctrl(self, risk: Risk, verb: str, *words: str) -> Try:
-        return Try(risk=risk, command=shlex.join(["kubectl", "ctrl", verb, *words, *self.place(risk), *self.source]))
+        return Try(risk=risk, command=shlex.join(["kubectl", "ctrl", verb, *words, *self.flags, *self.source]))
 
     def kubectl(self, risk: Risk, *words: str) -> Try:
-        return Try(risk=risk, command=shlex.join(["kubectl", *words, *self.place(risk)]))
-
-    def place(self, risk: Risk) -> tuple[str, ...]:
-        """What says where; a command that changes something must not follow a switch of the current context."""
-        pinned = f"--context={self.context}"
-        if risk is Risk.READ or not self.context or pinned in self.flags:
-            return self.flags
-        return (*self.flags, pinned)
+        return Try(risk=risk, command=shlex.join(["kubectl", *words, *self.flags]))
 
     def possible(self, tries: Iterable[Try]) -> tuple[Try, ...]:
         """Without those that a cluster would have to be there for."""
@@ -132,10 +124,9 @@ class Case:
     def rerun(self) -> Try:
         """Start the controller where it ran."""
         assert self.controller is not None
-        flags = [flag for flag in self.place(Risk.WRITE) if not flag.startswith("--namespace")]
         scope = [] if self.run is None else ["-A"] if not self.run.namespace else [f"--namespace={self.run.namespace}"]
         labels = [f"--selector={self.run.labels}"] if self.run and self.run.labels else []
-        words = ["kubectl", "ctrl", "run", self.controller.word, *scope, *labels, *flags]
+        words = ["kubectl", "ctrl", "run", self.controller.word, *scope, *labels]
         return Try(risk=Risk.WRITE, command=shlex.join(words))
 
 

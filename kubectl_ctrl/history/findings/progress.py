@@ -116,7 +116,7 @@ def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
         missing = case.ctrl(Risk.READ, "rbac", case.controller.word, "--missing", "--output=yaml")
         return (
             missing,
-            Try(risk=Risk.WRITE, command=f"{missing.command} | kubectl apply{_pinned(case)} -f -"),
+            Try(risk=Risk.WRITE, command=f"{missing.command} | kubectl apply -f -"),
         )
     look = case.ctrl(Risk.READ, "trace", case.target, f"--id={last.id}")
     if verdict is None or verdict.outcome is Outcome.DROPPED:
@@ -124,10 +124,6 @@ def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
     if verdict.outcome is Outcome.TERMINAL:
         return (look, case.kubectl(Risk.WRITE, "edit", case.target))
     return (look, case.kubectl(Risk.READ, "describe", case.target))
-
-
-def _pinned(case: Case) -> str:
-    return "".join(f" {flag}" for flag in case.place(Risk.WRITE) if not flag.startswith("--namespace"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,7 @@ def _by_namespace(case: Case) -> Found | None:
         return None
     why = Fact(text=f"run {run.id} watches namespace {run.namespace} alone, and this one is in {case.key.namespace}")
     assert case.controller is not None
-    pinned = [flag for flag in case.place(Risk.WRITE) if not flag.startswith("--namespace")]
-    words = ["kubectl", "ctrl", "run", case.controller.word, f"--namespace={case.key.namespace}", *pinned]
+    words = ["kubectl", "ctrl", "run", case.controller.word, f"--namespace={case.key.namespace}"]
     tries = (
         case.ctrl(Risk.READ, "explain", case.controller.name),
         Try(risk=Risk.WRITE, command=shlex.join(words)),

@@ -150,6 +150,5 @@ def case(*attempts: Recorded, now: float = 60.0, run: Run | None = None, **said:
         "alive": True,
         "moment": moment(now),
         "word": "foo",
-        "context": "kind-dev",
     }
     return Case(resource=FOOS, key=WEB, uid="uid-web", now=NOON + now, attempts=attempts, **{**known, **said})

@@ -119,7 +119,7 @@ def test_an_own_finalizer_of_a_dead_controller_blocks_deletion() -> None:
     account = judge(case(added, bodies={(FOOS, WEB): body(at=31, **DELETING)}, run=run, alive=False, moment=moment(20)))
     assert account.finding is Finding.BLOCKED_DELETION
     assert "held by foo, this controller: dead since then" in said(account)
-    assert "kubectl ctrl run foo --namespace=default --context=kind-dev" in commands(account)
+    assert "kubectl ctrl run foo --namespace=default" in commands(account)
 
 
 def test_the_garbage_collector_is_known_by_its_finalizer() -> None:
@@ -134,7 +134,7 @@ def test_not_seen_outside_of_the_namespace_of_the_run() -> None:
     account = judge(replace(case(), key=Key("other", "web"), flags=("--namespace=other",)))
     assert account.finding is Finding.NOT_SEEN
     assert "run r7f3 watches namespace default alone, and this one is in other" in said(account)
-    assert "kubectl ctrl run foo --namespace=other --context=kind-dev" in commands(account)
+    assert "kubectl ctrl run foo --namespace=other" in commands(account)
 
 
 def test_not_seen_without_the_labels_of_the_run() -> None:
@@ -336,7 +336,7 @@ def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
     assert (account.where, account.call) == ("foo/reconciler.py:88", call)
     assert account.next[0].at == pytest.approx(NOON + 62.02)
     rbac = "kubectl ctrl rbac foo --missing --output=yaml"
-    assert commands(account) == [rbac, f"{rbac} | kubectl apply --context=kind-dev -f -"]
+    assert commands(account) == [rbac, f"{rbac} | kubectl apply -f -"]
 
 
 def test_a_terminal_error_says_that_it_is_not_tried_again() -> None:
@@ -399,7 +399,7 @@ def test_a_wait_is_compared_with_waits_for_the_same_and_says_who_refused() -> No
 
 def test_what_waits_for_a_dead_controller_is_told_how_to_start_it() -> None:
     account = judge(case(attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), alive=False))
-    assert "kubectl ctrl run foo --namespace=default --context=kind-dev" in commands(account)
+    assert "kubectl ctrl run foo --namespace=default" in commands(account)
 
 
 def test_waiting_while_it_runs_or_a_change_is_queued() -> None:
