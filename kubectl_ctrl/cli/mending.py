@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from kubectl_ctrl.cli import guard, recordings
 from kubectl_ctrl.cli.checks import PATIENCE, Bench, split
 from kubectl_ctrl.cli.leftovers import Leftover, left_here, left_there
-from kubectl_ctrl.cli.pointed import pointed
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.upkeep import too_open
 from kubectl_ctrl.errors import CtrlError, Refused
@@ -32,7 +31,7 @@ class Mended:
 async def mended(bench: Bench) -> Mended:
     """See to all that is left; what could not be looked at is told beside it."""
     found = [*await left_here(bench), *await _on_cluster(bench), *too_open(recordings.path(bench.app))]
-    stopped = _guarded(bench) if any(one.remote and one.mend for one in found) else None
+    stopped = await _guarded(bench) if any(one.remote and one.mend for one in found) else None
     repairs: list[Repair] = []
     codes: list[int] = []
     for one in found:
@@ -63,10 +62,10 @@ async def _on_cluster(bench: Bench) -> Sequence[Leftover]:
     return ()
 
 
-def _guarded(bench: Bench) -> Refused | None:
-    """What the guard says to changes of the cluster; None where they are free."""
+async def _guarded(bench: Bench) -> Refused | None:
+    """What the guard says to changes of the cluster that was asked; None where they are free."""
     app, given = bench.app, bench.given
-    resolved = pointed(app, given)
+    resolved = (await bench.reach.reached()).resolved
     try:
         guard.check(
             Effect.WRITE,

@@ -342,6 +342,21 @@ def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Path, bo
     laid_out(named, tmp_path, "--fix", "--allow-context=prod-eu")
 
 
+def test_the_guard_looks_at_the_cluster_that_was_asked_and_not_at_what_is_meant_by_now(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(kubeconfig("https://10.0.0.1:6443", context="prod-eu"))
+
+    async def play(at: Layout) -> None:
+        leases(at, dead=(gone(), 3))
+        bench = await at.bench()
+        file.write_text(kubeconfig("https://127.0.0.1:6443"))
+        done = await mended(bench)
+        assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.REFUSED]
+        assert at.stage.server.get(LEASES, "dead") is not None
+
+    laid_out(play, tmp_path, "--fix")
+
+
 def test_what_fails_holds_up_nothing_else(tmp_path: Path) -> None:
     async def play(at: Layout) -> None:
         leases(at, one=(gone(), 3), other=(gone(), 3))
