@@ -87,12 +87,18 @@ class _Source:
 
     def _opened(self) -> Meant | None:
         """The recording of the cluster that is meant; what is not recorded may run all the same."""
+        named = self._given["from"] or self._given["recorded_cluster"]
         try:
             meant = recordings.meant_recording(self._app, self._given)
-        except NotRecorded:
-            if self._given["from"] or self._given["recorded_cluster"]:
+        except NotRecorded as error:
+            unclear = isinstance(error, recordings.Unclear) and not self._context
+            if named or (unclear and runlock.runners(self._app.state_dir)):
                 raise
             return None
+        if self._context and meant.cluster.ended is not None and not named:
+            # The context is of a cluster that is there: one that had its name before has no queue any more.
+            with meant.recording:
+                return None
         self._held.enter_context(meant.recording)
         if meant.note:
             self._app.narrate(meant.note)
@@ -101,7 +107,7 @@ class _Source:
     def _traces(self) -> Traces:
         runners = [] if self._given["from"] else runlock.runners(self._app.state_dir)
         if self._meant is None:  # nothing of its cluster is recorded, so neither is what runs on it
-            return Traces(runners=[runner for runner in runners if runner.context == self._context])
+            return Traces(runners=[runner for runner in runners if self._context in ("", runner.context)])
         recording, cluster = self._meant.recording, self._meant.cluster.key
         return Traces(
             runs=recording.runs(cluster=cluster),

@@ -55,6 +55,10 @@ def is_over(run: Run, now: float) -> bool:
 # Which cluster.
 
 
+class Unclear(NotRecorded):
+    """Several clusters are recorded, and nothing says which of them is meant."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meant:
     """A recording, opened, and the cluster in it that a command line means."""
@@ -234,8 +238,8 @@ def _that_know(
     return sorted(one_each.values(), key=lambda one: one[0].seen, reverse=True)
 
 
-def _unclear(clusters: Sequence[Cluster], context: _Context) -> NotRecorded:
-    return NotRecorded(
+def _unclear(clusters: Sequence[Cluster], context: _Context) -> Unclear:
+    return Unclear(
         f"Which recorded cluster is meant is not clear: {context.why.rstrip('.')}.",
         tried=_listed(clusters),
         next_step=f"add --recorded-cluster {name_of(clusters[0])}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,9 @@ import pytest
 
 from kubectl_ctrl.cli import recordings
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.main import main
+from kubectl_ctrl.cli.runlock import Runner, only_runner
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.model.record import Run
@@ -90,6 +93,29 @@ def test_the_shell_that_still_points_to_it_gets_its_answers(
     assert out == ""
     assert err.splitlines()[0] == f"cluster ctrl (kind), deleted {NOON}"
     assert "No controller runs from this machine on cluster kind-ctrl" in err
+
+
+def test_what_runs_on_the_next_of_its_name_is_not_looked_for_on_it(state: Path, told: Told) -> None:
+    down(life(state), RUN.began)
+    entry = made(App.of_this_process().book, "ctrl", SERVER)
+    out, err = told("queue", f"--context={entry.context}")
+    assert (out, err) == ("", f"No controller runs from this machine on context {entry.context}.\n")
+    run = replace(of(entry, 2), pid=os.getpid(), holder=identity("rc2"))
+    runner = Runner(
+        cluster=run.cluster,
+        controller="foo",
+        scope="default",
+        pid=run.pid,
+        run=run.id,
+        controllers=("foo",),
+        context=run.context,
+        since=run.began,
+        holder=run.holder,
+    )
+    with only_runner(state, runner):
+        out, err = told("queue", f"--context={entry.context}")
+    assert out.startswith(f"foo: run rc2, process {os.getpid()}, ")
+    assert err == ""
 
 
 def test_nothing_is_advised_that_would_need_it(state: Path, told: Told) -> None:

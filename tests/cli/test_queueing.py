@@ -123,3 +123,22 @@ def test_one_whose_lock_is_held_runs_and_one_that_only_lost_it_is_gone(state: Pa
         recorder.close()
     assert main(["queue"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_what_runs_on_one_of_several_clusters_is_not_denied(state: Path, capsys: Captured) -> None:
+    other = replace(RUN, id="r2", cluster="c2", context="kind-other", server="https://127.0.0.1:6444")
+    for run in (RUN, other):
+        recording(state, run=run)
+    with only_runner(state, runner_of(run_of("r7f3"))):
+        assert main(["queue"]) == 4
+        shown = capsys.readouterr().err
+        assert "Which recorded cluster is meant is not clear" in shown
+        assert "next: add --recorded-cluster kind-" in shown
+    assert main(["queue"]) == 0
+    assert capsys.readouterr().err == "No controller runs from this machine on any cluster.\n"
+
+
+def test_what_runs_and_records_nothing_is_shown_where_no_cluster_is_meant(state: Path, capsys: Captured) -> None:
+    with only_runner(state, runner_of(run_of("r7f3"))):
+        assert main(["queue"]) == 0
+        assert "(--record off)" in capsys.readouterr().out
