@@ -9,11 +9,12 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import Random
 from threading import Thread
 from typing import Any
 
@@ -108,7 +109,7 @@ class TestKwok(ClusterContract):
         maker.up(name)
         admin = maker.admin(name)
         admin("create", "deployment", "web", "--image=none.invalid/web", "--replicas=2")
-        admin("rollout", "status", "deployment/web", "--timeout=60s")
+        admin("rollout", "status", "deployment/web", "--timeout=110s")
         refused = maker.do("load", name)
         assert refused.code == 2
         assert "pods of kwok are simulated" in refused.answer["error"]["message"]
@@ -231,9 +232,12 @@ class TestKwok(ClusterContract):
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """None that somebody is given who asks for any, before the server has it."""
+    for port in Random().sample(range(10_000, 20_000), 100):
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("a hundred ports are taken")
 
 
 def configuration(folder: Path, options: Mapping[str, Any], *, patches: Sequence[Any] = ()) -> str:

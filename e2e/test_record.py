@@ -79,7 +79,7 @@ def test_a_recording_is_listed_exported_looked_into_and_pruned(
     running = ctrl.started("run", "foo")
     running.line("leader election")
     kubectl.apply(foo("web"))
-    wait_until(converged(kubectl, "web", 1), deadline=60)
+    wait_until(converged(kubectl, "web", 1))
 
     # While it runs it is listed so, and nothing takes it away.
     [(first, run)] = wait_until(lambda: runs(ctrl).items())
@@ -203,7 +203,7 @@ def test_s04_nothing_of_a_secret_is_recorded_logged_exported_or_printed(
         kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"how": how}})
     wait_until(lambda: kubectl.find("secret", "raised-made"))
     text.line(r"It is \*\*\*")
-    text.line(r"422")
+    text.line(r"\b422\b")
     assert text.stop() == 0
     logged = ctrl("run", str(code), "-v=9", "--log=json", "--once")
     assert_clean("the log", f"{text.output()}{logged.out}{logged.err}".encode(), canaries)

@@ -73,9 +73,9 @@ def test_why_it_ran_and_what_it_changed_is_recorded(
     path, key = recording_of(env), Key(namespace, "web")
     running.line(f"recorded in {path}")
     kubectl.apply(foo("web", 1))
-    kubectl("wait", "--for=condition=Ready", "foo/web", "--timeout=30s")
+    kubectl("wait", "--for=condition=Ready", "foo/web", "--timeout=110s")
     kubectl("patch", "foo", "web", "--type=merge", '--patch={"spec":{"replicas":3}}')
-    kubectl("wait", "--for=jsonpath={.status.availableReplicas}=3", "foo/web", "--timeout=30s")
+    kubectl("wait", "--for=jsonpath={.status.availableReplicas}=3", "foo/web", "--timeout=110s")
     assert running.stop() == 0
     found = attempts(path, FOOS, key)
     [scaled] = [
@@ -121,15 +121,15 @@ def test_a_full_disk_is_told_once_while_the_controller_goes_on(
 ) -> None:
     path = recording_of(env)
     kubectl.apply(foo("first", 1))
-    kubectl("wait", "--for=condition=Ready", "foo/first", "--timeout=30s")
+    kubectl("wait", "--for=condition=Ready", "foo/first", "--timeout=110s")
     before = resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE)
     # As on a full disk, files grow no more.
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
     kubectl.apply(foo("second", 2))
-    kubectl("wait", "--for=condition=Ready", "foo/second", "--timeout=30s")
+    kubectl("wait", "--for=condition=Ready", "foo/second", "--timeout=110s")
     running.line("not recorded now")
     kubectl("patch", "foo", "second", "--type=merge", '--patch={"spec":{"replicas":3}}')
-    kubectl("wait", "--for=jsonpath={.status.availableReplicas}=3", "foo/second", "--timeout=30s")
+    kubectl("wait", "--for=jsonpath={.status.availableReplicas}=3", "foo/second", "--timeout=110s")
     assert sum("not recorded now" in line for line in running.err) == 1
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, before)
     running.line("Recording again")

@@ -70,12 +70,14 @@ def test_every_attempt_of_the_bundled_controllers_is_the_same_again(kubectl: Kub
     kubectl.apply(foo("web"), {**workload("Deployment", "night", 2)})
     kubectl("apply", "--filename=-", stdin=ctrl("example", "memcached").checked().out)
     kubectl("annotate", "deployment", "night", "ars.44smkn.github.io/stop=* * * * *", "ars.44smkn.github.io/start=x")
-    wait_until(converged(kubectl, "web", 1), deadline=60)
+    wait_until(converged(kubectl, "web", 1))
     kubectl("patch", "foo", "web", "--type=merge", "--patch", '{"spec":{"replicas":3}}')
     kubectl("annotate", "deployment", "night", "--overwrite", "ars.44smkn.github.io/start=0 0 1 1 *")
-    wait_until(converged(kubectl, "web", 3), deadline=60)
+    wait_until(converged(kubectl, "web", 3))
     kubectl("delete", "foo", "web")
     started.line(r"foo \S+/web \S+  deleted")
+    for name in ("memcached", "podcount", "scaler"):
+        started.line(rf" {name} .* r[0-9a-f]{{3,}}-\d+ ")
     assert started.stop() == 0
     attempts = ended(started)
     controllers = {line.split()[1] for line in started.out if re.search(r" r[0-9a-f]{3,}-\d+ ", line)}

@@ -31,13 +31,13 @@ def recorded(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> Ctrl:
     kubectl("wait", "--for=condition=Established", TYPES[0])
     run = ctrl.started("run", "memcached")
     kubectl.apply(WEB)
-    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=60s")
+    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=110s")
     kubectl("patch", TYPES[1], "--type=merge", '--patch={"spec":{"size":4}}')
-    wait_until(lambda: kubectl.json("get", "deployment", "web")["status"].get("readyReplicas") == 4, deadline=60)
-    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=60s")
+    wait_until(lambda: kubectl.json("get", "deployment", "web")["status"].get("readyReplicas") == 4)
+    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=110s")
     kubectl("delete", "deployment", "web")
-    wait_until(lambda: kubectl.json("get", "deployment", "web")["status"].get("readyReplicas") == 4, deadline=60)
-    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=60s")
+    wait_until(lambda: kubectl.json("get", "deployment", "web")["status"].get("readyReplicas") == 4)
+    kubectl("wait", "--for=condition=Available", TYPES[1], "--timeout=110s")
     kubectl("delete", TYPES[1])
     assert run.stop() == 0
     return ctrl
