@@ -130,7 +130,16 @@ async def _life(bench: Bench, entry: Entry) -> Life:
 
 
 def _cluster(bench: Bench, name: str, text: str) -> Leftover:
+    book = bench.app.book
+
+    def page() -> Entry | None:
+        return next((entry for entry in book.entries() if entry.name == name), None)
+
+    seen = page()
+
     async def taken_down() -> str:
+        if _changing(book, name) or page() != seen:
+            return "it is left alone, as another process has seen to it"
         progress = Progress(bench.app, "none", takingdown.STEPS, bench.clock)
         await takingdown.taken_down(bench.app, name, progress, bench.clock)
         return f"cluster {name} is taken away"

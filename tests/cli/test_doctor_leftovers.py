@@ -89,6 +89,22 @@ def test_a_cluster_that_is_not_all_there(
     laid_out(play, tmp_path)
 
 
+def test_a_cluster_that_somebody_sees_to_meanwhile_is_not_taken_away(tmp_path: Path, book: Book) -> None:
+    page(book, "a", Phase.CREATING)
+    page(book, "b", Phase.CREATING)
+
+    async def play(at: Layout) -> None:
+        bench = await at.bench()
+        found = await leftovers.left_here(bench)
+        page(book, "a")  # `up` has made it anew
+        with book.locked("b"):  # and is about to
+            done = [await one.mend() for one in found if one.mend]
+        assert done == ["it is left alone, as another process has seen to it"] * 2
+        assert [entry.phase for entry in book.entries()] == [Phase.READY, Phase.CREATING]
+
+    laid_out(play, tmp_path)
+
+
 def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, book: Book) -> None:
     page(book, "a")
     book.write(replace(page(book, "b"), provider="unheard-of"))
