@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import SystemRandom
 
-from kubectl_ctrl.cli import background, furnishing, guard, holder, ours, recordings, sources, using
+from kubectl_ctrl.cli import background, furnishing, guard, holder, ours, pages, recordings, sources, using
 from kubectl_ctrl.cli import run as running
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
@@ -317,12 +317,23 @@ def pointers(app: App, asked: Asked, entry: Entry) -> list[str]:
     name = "" if entry.name == ours.DEFAULT else f" {entry.name}"
     lines = [_SIMULATED] if entry.provider == "kwok" and asked.wish.nodes != 0 else []
     lines += ["it has no nodes, so pods stay pending"] if asked.wish.nodes == 0 else []
-    if asked.detach:
-        words = " ".join(shlex.quote(one.spec.name) for one in asked.sourced)
+    if asked.detach and (behind := _in_the_background(app, asked, entry)):
         where = "" if _is_current(app, entry) else f" --name {entry.name}"
-        first = shlex.quote(asked.sourced[0].spec.name)
-        lines.append(f"in the background: kubectl ctrl logs {first} -f{where}; kubectl ctrl stop {words}{where}")
+        logs, stop = f"logs {shlex.quote(behind[0])} -f{where}", f"stop {shlex.join(behind)}{where}"
+        lines.append(f"in the background: kubectl ctrl {logs}; kubectl ctrl {stop}")
     return [*lines, *_whose(app, entry, f'for this shell: eval "$(kubectl ctrl cluster env{name})"')]
+
+
+def _in_the_background(app: App, asked: Asked, entry: Entry) -> list[str]:
+    """Without those that were found running in a terminal, which have no log."""
+    found = runners(app.state_dir, cluster=entry.uid)
+    names = []
+    for one in asked.sourced:
+        page = pages.read(pages.log_of(entry, one.spec.name))
+        pids = {runner.pid for runner in found if runner.controller == one.spec.name}
+        if not pids or (page is not None and page.pid in pids):
+            names.append(one.spec.name)
+    return names
 
 
 def _is_current(app: App, entry: Entry) -> bool:

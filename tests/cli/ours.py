@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import os
 from dataclasses import replace
 from typing import Any
 
 import yaml
 
+from kubectl_ctrl.cli.holder import identity
+from kubectl_ctrl.cli.runlock import Runner
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 
@@ -36,3 +39,18 @@ def made(book: Book, name: str, server: str, *, phase: Phase = Phase.READY, prov
         entry = replace(entry, ca=ca_fingerprint(resolved), uid=f"uid-of-{name}")
         book.write(entry)
     return entry
+
+
+def runner_on(entry: Entry, run: str) -> Runner:
+    """This process, as the runner of foo on that cluster."""
+    return Runner(
+        cluster=entry.uid,
+        controller="foo",
+        scope="default",
+        pid=os.getpid(),
+        run=run,
+        controllers=("foo",),
+        context=entry.context,
+        since=1.0,
+        holder=identity(run),
+    )

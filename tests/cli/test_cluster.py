@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.cli import ours, table
+from kubectl_ctrl.cli import ours, pages, table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.bringingup import Asked, pointers
+from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.cli.sources import resolve
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import CtrlError
+from tests.cli.ours import runner_on
 from tests.cli.own import PRODUCTION
 
 Captured = pytest.CaptureFixture[str]
@@ -368,6 +372,22 @@ def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
         told.format(""),
         "context kwok-ctrl is your current one",
     ]
+
+
+def test_of_what_runs_in_a_terminal_no_log_is_named(book: Book) -> None:
+    entry = replace(add(book, "ctrl"), uid="uid-of-ctrl")
+    both = resolve(["foo", "memcached"])
+    asked = Asked(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=both, detach=True)
+    app = App.of_this_process()
+    with only_runner(app.state_dir, runner_on(entry, "r1")):
+        line = "in the background: kubectl ctrl logs memcached -f --name ctrl; kubectl ctrl stop memcached --name ctrl"
+        assert pointers(app, asked, entry)[1] == line
+        alone = replace(asked, sourced=both[:1])
+        assert [line for line in pointers(app, alone, entry) if "background" in line] == []
+        log = pages.log_of(entry, "foo")
+        log.parent.mkdir()
+        pages.write(log, pages.Page(word="foo", scope="default", pid=os.getpid(), began=1.0))
+        assert "logs foo -f --name ctrl" in pointers(app, alone, entry)[1]
 
 
 @pytest.mark.parametrize("words", [["up"], ["cluster", "create"]])

@@ -13,13 +13,12 @@ import pytest
 
 from kubectl_ctrl.cli import recordings
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.main import main
-from kubectl_ctrl.cli.runlock import Runner, only_runner
+from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.model.record import Run
-from tests.cli.ours import kubeconfig, made
+from tests.cli.ours import kubeconfig, made, runner_on
 from tests.history.made import RUN, begun, done, recording
 
 SERVER = "https://127.0.0.1:4001"
@@ -100,19 +99,7 @@ def test_what_runs_on_the_next_of_its_name_is_not_looked_for_on_it(state: Path, 
     entry = made(App.of_this_process().book, "ctrl", SERVER)
     out, err = told("queue", f"--context={entry.context}")
     assert (out, err) == ("", f"No controller runs from this machine on context {entry.context}.\n")
-    run = replace(of(entry, 2), pid=os.getpid(), holder=identity("rc2"))
-    runner = Runner(
-        cluster=run.cluster,
-        controller="foo",
-        scope="default",
-        pid=run.pid,
-        run=run.id,
-        controllers=("foo",),
-        context=run.context,
-        since=run.began,
-        holder=run.holder,
-    )
-    with only_runner(state, runner):
+    with only_runner(state, runner_on(entry, "rc2")):
         out, err = told("queue", f"--context={entry.context}")
     assert out.startswith(f"foo: run rc2, process {os.getpid()}, ")
     assert err == ""
