@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -131,7 +131,7 @@ def attending(app: App) -> list[tuple[Attendance, Runner | None]]:
     ]
     known = {(one.cluster, one.controller) for one, _ in found}
     for entry in entries:
-        found += [(one, None) for one in _noted(entry) if (one.cluster, one.controller) not in known]
+        found += [(one, None) for one in _noted(entry, known)]
     return sorted(found, key=lambda pair: (pair[0].cluster or pair[0].context, pair[0].controller, pair[0].scope))
 
 
@@ -178,9 +178,11 @@ def _state(runner: Runner, page: Page | None) -> State:
     return State.DRAINING if asked else State.RUNNING
 
 
-def _noted(entry: Entry) -> Iterator[Attendance]:
-    """Of the controllers that were to go on in the background, whether they hold a place or not."""
+def _noted(entry: Entry, known: Container[tuple[str, str]]) -> Iterator[Attendance]:
+    """Of the controllers that were to go on in the background, and are not known by the place that they hold."""
     for name, page in pages.pages(entry):
+        if (entry.name, name) in known:
+            continue
         if page.pid in background.starting(entry, name):
             state = State.STARTING
         elif page.ended is None:
