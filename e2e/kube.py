@@ -15,6 +15,10 @@ from urllib.parse import parse_qs, urlsplit
 CHECKOUT = Path(__file__).resolve().parents[1]
 REALKUBE = CHECKOUT / "hack" / "realkube"
 
+# Seconds after which a garbage collector has taken what lost its owner. It looks for new types every half minute, and
+# waits as long once more where one that it began with has gone meanwhile.
+COLLECTED = 150.0
+
 T = TypeVar("T")
 
 

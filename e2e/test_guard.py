@@ -201,7 +201,7 @@ def test_s10_a_reload_that_finds_another_cluster_ends_the_run(
     status = {
         "clientCertificateData": base64.b64decode(user["client-certificate-data"]).decode(),
         "clientKeyData": base64.b64decode(user["client-key-data"]).decode(),
-        "expirationTimestamp": "2026-01-01T00:00:00Z",
+        "expirationTimestamp": "2001-01-01T00:00:00Z",
     }
     document = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
     grant.write_text(json.dumps(document))

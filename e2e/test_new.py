@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import Audit, Kubectl, manifest, wait_until
+from e2e.kube import COLLECTED, Audit, Kubectl, manifest, wait_until
 
 CRD = "greetings.new.example.com"
 
@@ -33,11 +33,10 @@ def data(kubectl: Kubectl, name: str) -> dict[str, str]:
     return found.get("data") or {}
 
 
-def greets(kubectl: Kubectl, name: str, text: str, deadline: float = 30) -> None:
+def greets(kubectl: Kubectl, name: str, text: str) -> None:
     wait_until(
         lambda: data(kubectl, name).get("greeting") == text and ready(kubectl, name) == ("True", "Greeted"),
         what=f"{name} says {text!r}",
-        deadline=deadline,
     )
 
 
@@ -83,17 +82,18 @@ def test_install_run_example_get_and_uninstall(
     assert header.split() == ["NAME", "READY", "REASON", "AGE"]
     assert first.split()[:3] == ["example-greeting", "True", "Greeted"]
     assert "greets world" in kubectl("describe", CRD, "example-greeting")
-    audit.assert_no_writes(seconds=5, namespace=namespace)
+    audit.assert_rests(namespace)
     assert "Greeted" in kubectl("events", f"--for={CRD}/example-greeting", "--no-headers")
     assert run.stop() == 0
     once = ctrl("run", str(folder), "--until-idle", "--timeout", "60s").checked()
     assert "nothing to change" in once.out
     kubectl("delete", CRD, "taken")
-    # The garbage collector looks for new types only every half a minute.
-    wait_until(lambda: not kubectl.find("configmap", "taken"), deadline=120, what="it goes with its owner")
+    wait_until(lambda: not kubectl.find("configmap", "taken"), deadline=COLLECTED, what="it goes with its owner")
     kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
     assert not kubectl.find("crd", CRD)
-    wait_until(lambda: not kubectl.find("configmap", "example-greeting"), what="it goes with its owner")
+    wait_until(
+        lambda: not kubectl.find("configmap", "example-greeting"), deadline=COLLECTED, what="it goes with its owner"
+    )
 
 
 def test_its_rights_are_enough(folder: Path, kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str) -> None:
@@ -117,8 +117,7 @@ def test_without_its_crd_it_says_what_to_install(folder: Path, ctrl: Ctrl, kubec
     run.line("greetings.new.example.com is not installed")
     kubectl("ctrl", "install", str(folder))
     kubectl.apply(greeting("late"))
-    # Discovery may lag behind: then it waits before it asks again.
-    greets(kubectl, "late", "Hello, world!", deadline=120)
+    greets(kubectl, "late", "Hello, world!")
     assert run.stop() == 0
     kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
 

@@ -114,10 +114,11 @@ def test_the_lease_names_the_holder_and_is_given_back(ctrl: Ctrl, kubectl: Kubec
 
 def test_a_killed_holder_of_this_machine_is_succeeded_at_once(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
     leading(kubectl, lease, ctrl.started("run", "foo", "--leader-elect")).kill()
+    # Who waited for it to end would not come to do anything in time.
+    longer = '{"spec":{"leaseDurationSeconds":3600}}'
+    kubectl("patch", "lease", lease, "--namespace=default", "--type=merge", f"--patch={longer}")
     kubectl.apply(foo("web"))
-    began = time.monotonic()
-    ctrl("run", "foo", "--leader-elect", "--until-idle", "--timeout=60s").checked()
-    assert time.monotonic() - began < 15, "It waited for the lease of a process that is gone."
+    ctrl("run", "foo", "--leader-elect", "--until-idle", "--timeout=90s").checked()
 
 
 @contextmanager
@@ -145,7 +146,7 @@ def test_a_living_holder_of_another_machine_is_left_alone(
 ) -> None:
     kubectl.apply(foo("web"))
     with renewed(kubectl, lease):
-        ran = ctrl("run", "foo", "--leader-elect", timeout=30)
+        ran = ctrl("run", "foo", "--leader-elect")
     assert ran.code == 6
     assert ELSEWHERE in ran.err
     assert audit.writes(namespace=namespace) == []
@@ -161,7 +162,7 @@ def test_a_living_holder_of_all_namespaces_is_left_alone_too(
     mark = audit.mark()
     try:
         with renewed(kubectl, "kubectl-ctrl-foo"):
-            ran = ctrl("run", "foo", *flags, timeout=30)
+            ran = ctrl("run", "foo", *flags)
     finally:
         kubectl("delete", "lease", "kubectl-ctrl-foo", "--namespace=default")
     assert ran.code == 6
@@ -174,14 +175,14 @@ def test_without_election_a_living_holder_is_left_alone_and_a_dead_one_is_not_wa
 ) -> None:
     kubectl.apply(foo("web"))
     with renewed(kubectl, lease):
-        assert ctrl("run", "foo", timeout=30).code == 6
+        assert ctrl("run", "foo").code == 6
     hold(kubectl, lease, ELSEWHERE, seconds=3)
-    ctrl("run", "foo", "--once", "--timeout=30s").checked()
+    ctrl("run", "foo", "--once", "--timeout=90s").checked()
 
 
 def test_a_lease_of_a_namespace_stops_a_run_in_all(ctrl: Ctrl, kubectl: Kubectl, lease: str) -> None:
     with renewed(kubectl, lease):
-        ran = ctrl("run", "foo", "--all-namespaces", timeout=30)
+        ran = ctrl("run", "foo", "--all-namespaces")
     assert ran.code == 6
     assert f"default/{lease}" in ran.err
 
@@ -197,7 +198,7 @@ def test_the_lease_lies_with_the_controller_where_that_has_a_namespace(
         assert kubectl.find("lease", lease, "--namespace=default") is None
         assert running.stop() == 0
     finally:
-        kubectl("delete", "namespace", "foo-system", "--wait")
+        kubectl("delete", "namespace", "foo-system", "--wait", timeout=240)
 
 
 def test_without_the_right_to_leases_it_warns_or_fails_as_asked(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
@@ -218,11 +219,11 @@ def test_a_dead_holder_of_another_machine_is_succeeded_after_its_time(
 ) -> None:
     kubectl.apply(foo("web"))
     hold(kubectl, lease, ELSEWHERE, seconds=8)
+    began = time.monotonic()
     running = ctrl.started("run", "foo", "--leader-elect")
     running.line(f"held by {ELSEWHERE}")
-    seen = time.monotonic()
     leading(kubectl, lease, running)
-    assert time.monotonic() - seen > 5, "It took the Lease before its time was over."
+    assert time.monotonic() - began >= 8, "It took the Lease before its time was over."
     wait_until(converged(kubectl, "web", 1), deadline=60)
     assert spec_of(kubectl, lease)["leaseTransitions"] == 1
 
@@ -241,7 +242,7 @@ def test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes(
         mark = audit.mark()
         running.signal(signal.SIGCONT)
         running.line("Leadership is lost|Another process holds the Lease")
-        assert running.wait(deadline=30) == 6
+        assert running.wait() == 6
         # What its reconcile would have written ended in CTRL-NOT-LEADING, and was dropped.
         assert audit.writes(mark, namespace=namespace) == []
 

@@ -213,6 +213,6 @@ def test_two_takeovers_at_once_are_one(ctrl: Ctrl, kubectl: Kubectl) -> None:
     (loser,) = (one for one in both if one.process.poll() is not None)
     (winner,) = (one for one in both if one is not loser)
     assert loser.wait() == 6, loser.output()
-    assert replicas(kubectl) == 0
+    wait_until(lambda: replicas(kubectl) == 0, what=f"{winner!r} has its place")
     assert winner.stop() == 0
     restored(kubectl)
