@@ -23,6 +23,8 @@ _Turn = tuple[Recorded, Why]
 _PROVEN = 2
 _INFERRED = 3
 _UNNOTED = 5
+# Under whose names nobody's controller writes.
+_KUBERNETES = ("kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet")
 # An event may arrive a little after the write's answer, and so after the attempt.
 _LATE = 0.25
 
@@ -34,7 +36,7 @@ def looping(case: Case, qualifier: Qualifier | None) -> Found | None:
     turns = _turns(case, lambda before, cause: cause.writer == manager)
     if _known(turns) >= _PROVEN:
         return _found(case, turns, Source.RECORDED)
-    turns = _turns(case, _appears_in)
+    turns = _turns(case, lambda before, cause: _appears_in(case, before, cause))
     if _known(turns) >= _INFERRED:
         return _found(case, turns, Source.INFERRED)
     turns = _unnoted(case)
@@ -66,7 +68,7 @@ def _unnoted(case: Case) -> list[_Turn]:
     found: list[_Turn] = []
     for before, one in zip((None, *case.attempts)[-2::-1], case.attempts[::-1], strict=False):
         cause = leading(one)
-        if cause is None or cause.writers or not _is_step(case, cause) or not _appears_in(before, cause):
+        if cause is None or cause.writers or not _is_step(case, cause) or not _appears_in(case, before, cause):
             break
         found.append((one, cause))
     return found[::-1]
@@ -87,9 +89,18 @@ def _is_step(case: Case, cause: Why) -> bool:
     return stepped and (cause.uid, cause.new_version) not in case.writers
 
 
-def _appears_in(before: Recorded | None, cause: Why) -> bool:
+def _appears_in(case: Case, before: Recorded | None, cause: Why) -> bool:
     """Whether the write appears while the attempt before ran, which made none itself: nobody else has a reason to."""
-    return before is not None and not before.writes and before.started <= cause.at <= before.end + _LATE
+    if before is None or before.writes or _is_looked_after(case, cause):
+        return False
+    return before.started <= cause.at <= before.end + _LATE
+
+
+def _is_looked_after(case: Case, cause: Why) -> bool:
+    """Whether those have a reason to who look after that object, as while a Deployment rolls out step by step."""
+    own = (cause.resource, cause.key) == (case.resource, case.key)
+    parts = {path.partition(".")[0] for path in _fields(cause)}
+    return cause.writer in _KUBERNETES or (not own and parts == {"status"})
 
 
 def _found(case: Case, turns: list[_Turn], source: Source) -> Found:

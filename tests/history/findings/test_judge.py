@@ -12,7 +12,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded, Source
-from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from tests.history.findings.made import (
     OURS,
     WEB,
@@ -220,6 +220,28 @@ def test_looping_under_another_name_is_inferred() -> None:
     assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
     strangers = [attempt(n, why(at=n - 0.5, by="somebody", new_version=str(n))) for n in range(2, 6)]
     assert judge(case(attempt(1), *strangers)).finding is Finding.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("by", "resource", "path"),
+    [
+        ("kube-controller-manager", DEPLOYMENTS, "metadata.annotations"),
+        ("kube-controller-manager", DEPLOYMENTS, "status.replicas"),
+        ("some-operator", DEPLOYMENTS, "status.conditions"),
+        ("", DEPLOYMENTS, "status.replicas"),  # all within one second
+    ],
+)
+def test_what_looks_after_another_object_is_no_loop(by: str, resource: Resource, path: str) -> None:
+    """As it rolls out: a status in many steps, each within a moment of the last and of the attempt that it woke."""
+    steps = [
+        attempt(
+            number,
+            why(at=2 + number / 50, by=by, resource=resource, new_version=str(number), changes=step(path, 1, number)),
+            at=2 + number / 50,
+        )
+        for number in range(2, 9)
+    ]
+    assert judge(case(attempt(1), *steps)).finding is Finding.CONVERGED
 
 
 def test_writes_within_one_second_which_are_noted_for_nobody_count_with_those_around_them() -> None:
