@@ -233,14 +233,12 @@ def test_looping_under_another_name_is_inferred() -> None:
 )
 def test_what_looks_after_another_object_is_no_loop(by: str, resource: Resource, path: str) -> None:
     """As it rolls out: a status in many steps, each within a moment of the last and of the attempt that it woke."""
-    steps = [
-        attempt(
-            number,
-            why(at=2 + number / 50, by=by, resource=resource, new_version=str(number), changes=step(path, 1, number)),
-            at=2 + number / 50,
-        )
-        for number in range(2, 9)
-    ]
+
+    def woken(number: int) -> Recorded:
+        at, changes = 2 + number / 50, step(path, 1, number)
+        return attempt(number, why(at=at, by=by, resource=resource, new_version=str(number), changes=changes), at=at)
+
+    steps = map(woken, range(2, 9))
     assert judge(case(attempt(1), *steps)).finding is Finding.CONVERGED
 
 
