@@ -285,10 +285,11 @@ def _server(
     if cluster.name:
         raise cluster.wrong("server", "is missing")
     contexts = _contexts(merged, apart)
+    none = "kubectl ctrl up makes one to play in; or point KUBECONFIG to a kubeconfig"
     raise ConfigError(
         "No cluster is configured: there is no current-context, and no --server was given.",
         tried=f"{merged.order}, the service account of a pod, KUBERNETES_MASTER",
-        next_step=_choice("context", contexts) if contexts else "point KUBECONFIG to a kubeconfig",
+        next_step=_choice("context", contexts) if contexts else none,
     )
 
 

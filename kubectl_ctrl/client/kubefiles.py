@@ -117,13 +117,14 @@ def read(explicit: str, environ: Mapping[str, str], home: Path) -> Merged:
     files, order = candidates(explicit, environ, home)
     found = [(file, content) for file in files if (content := _content(file, must_exist=bool(explicit))) is not None]
     absent = [str(file) for file in files if file not in {file for file, _ in found}]
+    which = f": {', '.join(absent)}" if len(files) > 1 else ""
     return Merged(
         current_context=next((name for file, content in found if (name := _current(file, content))), ""),
         contexts=_entries(found, "contexts", "context"),
         clusters=_entries(found, "clusters", "cluster"),
         users=_entries(found, "users", "user"),
         read=tuple(file for file, _ in found),
-        order=order + (f" (not found: {', '.join(absent)})" if absent else ""),
+        order=order + (f" (not found{which})" if absent else ""),
     )
 
 

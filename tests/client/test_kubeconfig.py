@@ -362,6 +362,10 @@ def test_without_any_configuration_the_order_is_told(tmp_path: Path) -> None:
         f"KUBECONFIG={tmp_path}/a{os.pathsep}{tmp_path}/b (not found: {tmp_path}/a, {tmp_path}/b), "
         "the service account of a pod, KUBERNETES_MASTER"
     )
+    assert caught.value.next_step == "kubectl ctrl up makes one to play in; or point KUBECONFIG to a kubeconfig"
+    with pytest.raises(ConfigError) as caught:
+        load(ConfigFlags(), {}, tmp_path)
+    assert caught.value.tried.startswith(f"{tmp_path}/.kube/config (not found), ")
     with pytest.raises(ConfigError) as caught:
         resolved(tmp_path, kubeconfig(current=""))
     assert caught.value.next_step == "choose with --context one of 'dev'"
