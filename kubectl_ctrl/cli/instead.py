@@ -55,5 +55,6 @@ def _why_not(error: CtrlError, why: CtrlError | None) -> CtrlError:
     if isinstance(why, NotFound) and not isinstance(why, NotServed):
         why.tried = error.message
         return why
-    error.tried = " ".join(filter(None, (error.tried, f"The cluster was asked in vain: {why.message}")))
+    asked = f"the cluster was asked in vain: {why.message}"
+    error.tried = f"{error.tried.rstrip('.')}; {asked}" if error.tried else asked
     return error

@@ -310,7 +310,7 @@ def test_no_cluster_is_asked_instead_of_a_file_that_was_named(
     file = recording(tmp_path / "sent", attempt(1), run=MINE)
     for words in (["foo/web", f"--from={tmp_path}/none.db"], ["foo/other", f"--from={file}"]):
         assert main(["trace", *words]) == 4
-        assert "The cluster was asked" not in capsys.readouterr().err
+        assert "cluster was asked" not in capsys.readouterr().err
 
 
 def test_as_recorded_and_for_programs(state: Path, told: Told) -> None:
@@ -351,3 +351,8 @@ def test_since_when() -> None:
     for wrong in ("soon", "25:00", "3"):
         with pytest.raises(UsageError):
             since(wrong, NOON, utc=True)
+
+
+def test_what_was_recorded_and_that_no_cluster_answered_are_two_things(state: Path, told: Told) -> None:
+    recording(state)
+    assert "(c1); the cluster was asked in vain: No answer came" in told("nosuch/x", code=4)
