@@ -19,7 +19,7 @@ from kubectl_ctrl.history.findings.case import Body, Case, Place
 from kubectl_ctrl.history.findings.health import health
 from kubectl_ctrl.history.findings.judge import foremost, judge
 from kubectl_ctrl.history.findings.single import single
-from kubectl_ctrl.model.account import Account
+from kubectl_ctrl.model.account import Account, Finding
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.account import account_lines, single_lines
@@ -124,6 +124,8 @@ class _Explaining:
         if not any(one.attempts for one in accounts) and not _is_told(accounts) and (body is None or body.obj is None):
             raise recordings.not_recorded(self._meant, asked.resource, asked.key)
         account = foremost(accounts)
+        if account.finding is Finding.NOT_SEEN and not asked.controller and (woken := self._through(asked)) is not None:
+            return self._object(woken)  # who keeps it is the better answer than who is kept from it
         account = replace(account, tries=self._cases.places.pinned(account.tries))
         _tell(self._app, self._given, account, self._form, self._meant.note)
         return 1 if self._given["exit_code"] and not account.good else 0

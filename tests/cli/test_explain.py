@@ -174,6 +174,30 @@ def test_what_a_predicate_held_back_comes_out_of_the_recording(state: Path, caps
     assert "was held back by 'is big'" in answer["why"][0]["text"]
 
 
+def test_who_keeps_an_object_comes_before_who_is_kept_from_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recording(state, attempt(1, calls=(write("1.1"),)), run=RUNS)
+    held = Held(
+        resource=DEPLOYMENTS,
+        key=WEB,
+        uid="uid-deployment",
+        version="77",
+        kind="added",
+        by=("is scaled",),
+        at=NOON + 3,
+        count=1,
+    )
+    state_told = State(controller="scaler", at=NOON + 4, leading=True, synced=True, entries=())
+    tally = Tally(controller="scaler", at=NOON + 4, filtered=(("is scaled", 1),), versions=(), held=(held,))
+    scaler = replace(FOO, name="scaler", word="scaler", primaries=(DEPLOYMENTS,), owns=())
+    recording(state, state_told, tally, run=replace(RUNS, id="r2", controllers=(scaler,)))
+    assert main(["explain", "deployment/web", "--offline"]) == 0
+    out, err = capsys.readouterr()
+    assert "Deployment default/web is looked after by Foo default/web (foo)" in err
+    assert "state of Foo default/web" in out
+    asked = told(capsys, "deployment/web", "--offline", "--controller=scaler")
+    assert asked["verdict"] == "NOT SEEN"
+
+
 def test_yaml_says_the_same(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recording(state, attempt(1), run=RUNS)
     assert main(["explain", "foo/web", "-o", "yaml"]) == 0
