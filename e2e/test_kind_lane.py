@@ -35,12 +35,12 @@ def kind_kubectl(kind_lane: KindLane, tmp_path_factory: pytest.TempPathFactory) 
     words = ("--name", SESSION, "--image", kind_lane.image, "--config", folder / "kind.yaml", "--wait=3m")
     try:
         run("kind", "create", "cluster", *words, env=env, timeout=300).checked()
-        run("kind", "load", "docker-image", MEMCACHED, NGINX, "--name", SESSION, env=env).checked()
+        run("kind", "load", "docker-image", MEMCACHED, NGINX, "--name", SESSION, env=env, timeout=300).checked()
         kubectl = Kubectl(Path("kubectl"), env)
-        kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
+        kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=110s")
         yield kubectl
     finally:
-        run("kind", "delete", "cluster", "--name", SESSION, env=env).checked()
+        run("kind", "delete", "cluster", "--name", SESSION, env=env, timeout=300).checked()
 
 
 def pod(name: str, image: str, node: str = "", **container: Any) -> dict[str, Any]:
@@ -50,16 +50,16 @@ def pod(name: str, image: str, node: str = "", **container: Any) -> dict[str, An
 
 
 def ready(kubectl: Kubectl, *names: str) -> None:
-    kubectl("wait", "--for=condition=Ready", *(f"pod/{name}" for name in names), "--timeout=60s")
+    kubectl("wait", "--for=condition=Ready", *(f"pod/{name}" for name in names), "--timeout=110s")
 
 
 def test_nodes_are_real_ones(kind_kubectl: Kubectl) -> None:
     # kind waits for the control plane alone.
-    kind_kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s")
+    kind_kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=110s")
     nodes = kind_kubectl.json("get", "nodes")["items"]
     assert {node["metadata"]["name"] for node in nodes} == {f"{SESSION}-control-plane", f"{SESSION}-worker"}
     assert all(node["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("containerd://") for node in nodes)
-    kind_kubectl("wait", "--for=condition=Ready", "pods", "--all", "--namespace=kube-system", "--timeout=90s")
+    kind_kubectl("wait", "--for=condition=Ready", "pods", "--all", "--namespace=kube-system", "--timeout=110s")
 
 
 def test_memcached_answers_stats(kind_kubectl: Kubectl) -> None:
@@ -96,8 +96,8 @@ def test_nginx_answers_across_nodes_by_the_name_of_its_service(kind_kubectl: Kub
         name = "http://web.default.svc.cluster.local/"
         return kind_kubectl("exec", "visitor", "--", "wget", "-qO-", name)
 
-    assert "Welcome to nginx!" in wait_until(visit, deadline=60, what="The answer of nginx")
-    assert '"GET / HTTP/1.1" 200' in kind_kubectl("logs", "web")
+    assert "Welcome to nginx!" in wait_until(visit, what="The answer of nginx")
+    wait_until(lambda: '"GET / HTTP/1.1" 200' in kind_kubectl("logs", "web"), what="The line about the visit")
 
 
 def test_a_claim_gets_a_volume(kind_kubectl: Kubectl) -> None:
@@ -109,7 +109,7 @@ def test_a_claim_gets_a_volume(kind_kubectl: Kubectl) -> None:
     ready(kind_kubectl, "writer")
     kind_kubectl("exec", "writer", "--", "sh", "-c", "echo kept > /disk/file")
 
-    kind_kubectl("delete", "pod,pvc", "writer", "disk", "--ignore-not-found", "--timeout=60s")
+    kind_kubectl("delete", "pod,pvc", "writer", "disk", "--ignore-not-found", "--timeout=110s")
     wait_until(lambda: not kind_kubectl.json("get", "pv")["items"], what="The volume's end")
 
 

@@ -45,7 +45,7 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     # Another image, and one that is not here.
     user.ctrl("cluster", "load", NGINX, "--name", user.name).checked()
     kubectl("run", "web", f"--image={NGINX}", "--image-pull-policy=Never", "--restart=Never")
-    kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+    kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=110s")
     absent = user.ctrl("cluster", "load", "no/such:1", "--name", user.name)
     missing = "error[CTRL-PREREQUISITE]: docker has no image 'no/such:1'."
     assert (absent.code, absent.err.splitlines()[-3]) == (5, missing)
@@ -86,7 +86,7 @@ def test_interrupted_while_it_is_made_it_leaves_nothing(number: signal.Signals, 
     pid = user.started_up()
     started = user.ctrl.all_started[-1]
     os.kill(pid, number)
-    assert started.wait(deadline=60) == 128 + number
+    assert started.wait() == 128 + number
     user.assert_nothing_is_in_docker()
     user.up("--name", user.name).checked()
     assert user.of(user.name)("get", "--raw=/readyz") == "ok"

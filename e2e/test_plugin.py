@@ -64,8 +64,8 @@ def test_tab_completes_verbs_controllers_and_flags(kubectl: Kubectl) -> None:
 def test_tab_completes_what_the_cluster_has(kubectl: Kubectl, cluster: Cluster, namespace: str) -> None:
     """Where nothing is recorded; kubectl has 0.3 s for it, and no answer is one for ten."""
     kubectl("create", "configmap", "settings")
-    wait_until(lambda: completed(kubectl, "trace", "configmap", "se") == ["settings"], deadline=120)
-    wait_until(lambda: namespace in completed(kubectl, "run", "--namespace", ""), deadline=120)
+    wait_until(lambda: completed(kubectl, "trace", "configmap", "se") == ["settings"], deadline=240)
+    wait_until(lambda: namespace in completed(kubectl, "run", "--namespace", ""), deadline=240)
     assert completed(kubectl, "run", "--context", "") == [cluster.context]
     assert completed(kubectl, "run", "--color=al") == ["always"]
 

@@ -78,7 +78,7 @@ def test_what_they_did_and_why(reader: Reader, kubectl: Kubectl) -> None:
     reader.type("kubectl ctrl example foo | kubectl apply -f -")
     begins, *steps = commands("What they did, and why")
     reader.start(begins)
-    kubectl("wait", "--for=condition=Available", "deployment/example-foo")
+    kubectl("wait", "--for=condition=Available", "deployment/example-foo", "--timeout=110s")
     wait_until(lambda: "CONVERGED" in reader.type("kubectl ctrl explain foo/example-foo"), what="it is at rest")
     told = {step: reader.type(step) for step in steps}
     assert all(text for step, text in told.items() if ">" not in step)
