@@ -143,12 +143,11 @@ def _cluster_as_found(request: pytest.FixtureRequest, plain_env: Mapping[str, st
     admin = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
     names = admin("get", "clusterroles,clusterrolebindings,customresourcedefinitions", "--output=name").split()
     ours = [name for name in names if "/kubectl-ctrl-" in name or (name.startswith("customresource") and _alien(name))]
-    if ours:
-        admin("delete", "--ignore-not-found", "--wait=false", *ours)
     # One that does not go is the next test's to trip over, and no reason to fail what has passed.
-    admin.try_(
-        "delete", "namespaces", "--selector=app.kubernetes.io/managed-by=kubectl-ctrl", "--timeout=60s", timeout=90
-    )
+    patience = ("--ignore-not-found", "--timeout=60s")
+    if ours:
+        admin.try_("delete", *patience, *ours)
+    admin.try_("delete", "namespaces", "--selector=app.kubernetes.io/managed-by=kubectl-ctrl", *patience)
     leases = admin("get", "leases", "--namespace=default", "--output=name").split()
     if leases:
         admin("delete", "--namespace=default", "--ignore-not-found", *leases)
@@ -166,8 +165,9 @@ def namespace(cluster: Cluster, plain_env: Mapping[str, str], request: pytest.Fi
     slug = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")
     name = f"{slug[:40]}-{next(_numbers)}"
     admin("create", "namespace", name)
-    # Without it the first pods would be refused.
-    admin("wait", "--for=create", "serviceaccount/default", f"--namespace={name}")
+    # Without it the first pods would be refused. Whoever makes it may not have found the API server again yet, where
+    # the test before has restarted that.
+    admin("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=100s")
     yield name
     admin("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from e2e.ctrl import Ctrl
-from e2e.kube import Kubectl
+from e2e.kube import Kubectl, wait_until
 
 _CODE = '''\
 """mine: holds every Thing by a finalizer until it may go."""
@@ -144,16 +144,21 @@ def _role(made: MadeUp) -> dict[str, Any]:
     }
 
 
+def _things(made: MadeUp, kubectl: Kubectl) -> dict[str, Any]:
+    """All of its kind; its CRD may be on its way out, or served only in a moment."""
+    none: dict[str, Any] = {"items": []}
+    return kubectl.json("get", made.crd, "--all-namespaces") if kubectl.find("crd", made.crd) else none
+
+
 def unmake(made: MadeUp, kubectl: Kubectl, ctrl: Ctrl) -> None:
     """Leave nothing of it in the cluster, whatever the test did."""
     for started in ctrl.all_started:
         started.kill()
-    if kubectl.find("crd", made.crd):
-        for item in kubectl.json("get", made.crd, "--all-namespaces")["items"]:
-            where = f"--namespace={item['metadata']['namespace']}"
-            free = '{"metadata":{"finalizers":null}}'
-            kubectl.try_("patch", made.crd, item["metadata"]["name"], where, "--type=merge", f"--patch={free}")
-        kubectl.try_("delete", "crd", made.crd)
+    for item in wait_until(lambda: _things(made, kubectl), what=f"the objects of {made.crd}")["items"]:
+        where = f"--namespace={item['metadata']['namespace']}"
+        free = '{"metadata":{"finalizers":null}}'
+        kubectl.try_("patch", made.crd, item["metadata"]["name"], where, "--type=merge", f"--patch={free}")
+    kubectl.try_("delete", "crd", made.crd, "--ignore-not-found")
     kinds = "clusterroles,clusterrolebindings"
     kubectl.try_("delete", kinds, f"--selector={made.selector}")
     kubectl.try_("delete", "namespace", made.system, "--ignore-not-found", "--wait=false")

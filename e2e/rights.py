@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from e2e.kube import CHECKOUT, Audit, Cluster, Kubectl
+from e2e.kube import CHECKOUT, Audit, Cluster, Kubectl, wait_until
 
 # A right is a verb and a resource type, with its group and subresource: ("patch", "deployments.apps/status").
 Right = tuple[str, str]
@@ -75,6 +75,10 @@ def without(kubectl: Kubectl, controller: str, right: Right) -> None:
     patch = [{"op": "replace", "path": "/rules", "value": rules}]
     name = role["metadata"]["name"]
     kubectl("patch", "clusterrole", name, "--type=json", f"--patch={json.dumps(patch)}")
+    # What judges rights hears of it a moment later; a watch that began before would go on without them.
+    verb, (resource, _, subresource) = right[0], right[1].partition("/")
+    asked = ("auth", "can-i", verb, resource, f"--subresource={subresource}", f"--as={user_of(controller)}")
+    wait_until(lambda: kubectl.try_(*asked).out.startswith("no"), what=f"{controller} may not {verb} {right[1]}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl
-from e2e.kube import Audit, Kubectl, wait_until
+from e2e.kube import Audit, Kubectl, Ran, wait_until
 from e2e.test_foo import deployment
 from e2e.test_run_alone import ELSEWHERE, hold
 from kubectl_ctrl.controllers import BUNDLED
@@ -25,14 +25,25 @@ def _nothing_installed(ctrl: Ctrl) -> Iterator[None]:
     ctrl("uninstall", "foo", "--crds=delete", "--yes")
 
 
-def rows(ctrl: Ctrl, *flags: str) -> dict[str, dict[str, Any]]:
-    ran = ctrl("list", "-o", "json", *flags).checked()
+def listed(ctrl: Ctrl, *flags: str) -> Ran:
+    """What it says once the cluster has answered within the two seconds that it is given; a busy one may not."""
+
+    def answered() -> Ran:
+        ran = ctrl("list", *flags).checked()
+        assert "did not answer" not in ran.err, ran.err
+        return ran
+
+    return wait_until(answered)
+
+
+def rows(ctrl: Ctrl) -> dict[str, dict[str, Any]]:
+    ran = listed(ctrl, "-o", "json")
     return {row["name"]: row for row in json.loads(ran.out)["controllers"]}
 
 
 def cells(ctrl: Ctrl, name: str = "foo") -> list[str]:
     """INSTALLED and RUNNING, as the table has them."""
-    ran = ctrl("list").checked()
+    ran = listed(ctrl)
     (line,) = (line for line in ran.out.splitlines() if line.startswith(f"{name} "))
     return re.split(r" {2,}", line)[-2:]
 
@@ -89,7 +100,7 @@ def test_it_writes_nothing(ctrl: Ctrl, audit: Audit) -> None:
 
 
 def test_what_may_not_be_seen_is_a_question_mark(ctrl: Ctrl) -> None:
-    ran = ctrl("list", "--as=nobody-at-all").checked()
+    ran = listed(ctrl, "--as=nobody-at-all")
     lines = ran.out.splitlines()
     assert len(lines) == 1 + len(BUNDLED)
     assert all(line.split()[-2:] in (["?", "?"], ["partly", "?"]) for line in lines[1:]), ran.out
@@ -109,7 +120,7 @@ def test_without_a_cluster_it_answers_all_the_same_and_soon(ctrl: Ctrl, server: 
     assert ran.err.startswith("Where they are installed and run is not known: ")
     assert len(ran.err.splitlines()) == 1
     # Two seconds for the cluster, the rest for a busy machine to start the program; TCP alone would try for minutes.
-    assert took < 10, took
+    assert took < 30, took
 
 
 def test_the_table_fits_a_terminal_of_eighty_columns(ctrl: Ctrl) -> None:
@@ -120,7 +131,7 @@ def test_the_table_fits_a_terminal_of_eighty_columns(ctrl: Ctrl) -> None:
 def test_yaml_has_what_json_has_and_names_need_nobody(ctrl: Ctrl, audit: Audit) -> None:
     import yaml
 
-    from_yaml = yaml.safe_load(ctrl("list", "-o", "yaml").checked().out)["controllers"]
+    from_yaml = yaml.safe_load(listed(ctrl, "-o", "yaml").out)["controllers"]
     assert from_yaml == list(rows(ctrl).values())
     mark = audit.mark()
     assert ctrl("list", "-o", "name").checked().out.split() == list(BUNDLED)

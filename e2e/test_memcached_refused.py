@@ -36,9 +36,10 @@ def running(ctrl: Ctrl) -> Started:
 @pytest.mark.usefixtures("running")
 def test_it_runs_where_only_restricted_pods_may(kubectl: Kubectl, namespace: str) -> None:
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    plain = ("run", "plain", "--image=busybox:1", "--dry-run=server")
+    wait_until(lambda: "violates PodSecurity" in kubectl.try_(*plain).err, what="a plain pod is refused")
     kubectl.apply(memcached(containerPort=11212))
     wait_until(converged(kubectl, 3), deadline=60)
-    wait_until(lambda: kubectl.try_("run", "plain", "--image=busybox:1").code != 0, what="a plain pod is refused")
 
 
 def _quota(kubectl: Kubectl, what: str) -> None:
@@ -104,7 +105,8 @@ def test_f29_the_namespace_goes(kubectl: Kubectl, audit: Audit, namespace: str) 
     wait_until(lambda: kubectl.find("deployment", SAMPLE) is None, deadline=60)
     audit.assert_rests(namespace)
     tried = [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"]
-    assert [one.code for one in tried] in ([], [403], [403] * 2, [403] * 3), "each is one attempt, and none repeats it"
+    assert {one.code for one in tried} <= {403}
+    assert len(tried) <= 8, "each change of what goes is one attempt, and none repeats it"
     kubectl("patch", "memcached", SAMPLE, "--type=merge", '--patch={"metadata":{"finalizers":null}}')
 
 

@@ -142,6 +142,18 @@ def truth(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> Truth:
     return Truth(ctrl, kubectl, audit, namespace)
 
 
+def nothing_moves(kubectl: Kubectl) -> bool:
+    """Every Deployment and ReplicaSet has what it asks for, and no pod is going: a rollout ends before the last is."""
+    for one in kubectl.json("get", "deployments,replicasets,pods")["items"]:
+        assert "deletionTimestamp" not in one["metadata"], one["metadata"]["name"]
+        if one["kind"] != "Pod":
+            status, wanted = one["status"], one["spec"]["replicas"]
+            counts = [status.get(key, 0) for key in ("replicas", "availableReplicas", "terminatingReplicas")]
+            assert counts == [wanted, wanted, 0], one["metadata"]["name"]
+            assert status.get("observedGeneration") == one["metadata"]["generation"], one["metadata"]["name"]
+    return True
+
+
 def at_rest(ctrl: Ctrl, controller: str) -> None:
     ctrl("run", controller, "--until-idle", "--timeout=60s").checked()
 
@@ -155,7 +167,7 @@ def test_foo_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -
     kubectl.create(autoscaler("scaled"), workload("taken"), foo("taken"), foo("new"), foo("wrong", deployment="a_b"))
     kubectl("patch", "foo", "scaled", "--type=merge", '--patch={"spec":{"replicas":5}}')
     kubectl("patch", "deployment", "reverts", "--type=merge", '--patch={"spec":{"replicas":0}}')
-    kubectl("rollout", "status", "deployment/reverts", "deployment/taken", "--timeout=60s")
+    wait_until(lambda: nothing_moves(kubectl))
 
     assert sent(truth.plan("foo/rests", code=0)) == []
     grown = truth.plan("foo/grows", code=1)

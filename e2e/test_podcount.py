@@ -99,6 +99,7 @@ def test_f43_a_hundred_pods_at_once_cost_few_writes(kubectl: Kubectl, audit: Aud
     wait_until(lambda: not [one for one in kubectl.json("get", "pods")["items"] if _is_leaving(one)], deadline=120)
     wait_until(counted(kubectl, web=100), deadline=120)
     assert_rests(audit, namespace)
+    assert counted(kubectl, web=100)()
     assert audit.count(namespace=namespace)["patch", "replicasets.apps"] <= 40, "of some 500 pod events"
 
 
@@ -142,6 +143,7 @@ def test_only_pods_of_its_own_count(kubectl: Kubectl, audit: Audit, namespace: s
     )
     wait_until(counted(kubectl, bare=2), deadline=60)
     assert_rests(audit, namespace)
+    assert counted(kubectl, bare=2)(), "It was two before each of these steps as well."
 
 
 @pytest.mark.usefixtures("running")
@@ -165,7 +167,7 @@ def test_f45_deletion_while_it_is_labelled_is_quiet(
 ) -> None:
     kubectl.apply(*(workload("Deployment", f"web-{at}", 5) for at in range(5)))
     wait_until(lambda: audit.count(namespace=namespace)["patch", "replicasets.apps"] >= 3, deadline=60, every=0.02)
-    kubectl("delete", "deployments", "--all", "--cascade=foreground", timeout=90)
+    kubectl("delete", "deployments", "--all", "--cascade=foreground")
     assert_rests(audit, namespace)
     assert kubectl.json("get", "rs")["items"] == []
     assert not [line for line in running.err if "Traceback" in line]
@@ -175,7 +177,7 @@ def test_f44_a_restart_at_rest_writes_nothing(kubectl: Kubectl, ctrl: Ctrl, audi
     kubectl.apply(workload("Deployment", "web", 3), workload("ReplicaSet", "bare", 2))
     wait_until(lambda: len(kubectl.json("get", "pods")["items"]) == 5, deadline=60)
     assert ctrl("run", "podcount", "--until-idle", "--timeout=2m", timeout=150).code == 0
-    assert counted(kubectl, web=3, bare=2)()
+    wait_until(counted(kubectl, web=3, bare=2), what="their own controller has counted as well")
     mark = audit.mark()
     assert ctrl("run", "podcount", "--until-idle", "--timeout=2m", timeout=150).code == 0
     assert audit.writes(mark, namespace=namespace) == []

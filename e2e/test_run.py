@@ -189,7 +189,7 @@ def test_once_on_the_originals_crd_ends_with_8_and_says_what_it_lacks(kubectl: K
 
 def test_until_idle_ends_with_124_and_names_what_it_waited_for(kubectl: Kubectl, ctrl: Ctrl) -> None:
     uninstall(kubectl)
-    ran = ctrl("run", "foo", "--until-idle", "--timeout=3s")
+    ran = ctrl("run", "foo", "--until-idle", "--timeout=6s")
     assert ran.code == 124
     assert "waited for: 1\n  foos.samplecontroller.k8s.io is not installed (since 2" in ran.err
     assert "error[CTRL-TIMEOUT]: The run was ended by its timeout: foos.samplecontroller.k8s.io is not" in ran.err
@@ -208,13 +208,13 @@ def test_it_waits_for_the_crd_and_again_when_it_is_deleted(kubectl: Kubectl, ctr
     _assert_patient(audit)
     install(kubectl)
     kubectl.apply(foo("web"))
-    wait_until(converged(kubectl, "web", 1), deadline=60)
+    wait_until(converged(kubectl, "web", 1))
     uninstall(kubectl)
-    wait_until(lambda: len([line for line in running.err if "is not installed" in line]) == 2, deadline=60)
+    wait_until(lambda: len([line for line in running.err if "is not installed" in line]) == 2)
     _assert_patient(audit)
     install(kubectl)
     kubectl.apply(foo("later"))
-    wait_until(converged(kubectl, "later", 1), deadline=60)
+    wait_until(converged(kubectl, "later", 1))
     assert running.stop() == 0
 
 
@@ -230,7 +230,7 @@ def test_a_signal_while_it_waits_for_the_crd_ends_it(kubectl: Kubectl, ctrl: Ctr
     uninstall(kubectl)
     running = ctrl.started("run", "foo")
     running.line("waiting for it")
-    assert running.stop(deadline=5) == 0
+    assert running.stop() == 0
 
 
 # Wrong words, no way to a cluster.
@@ -269,14 +269,14 @@ def test_without_a_kubeconfig_it_ends_with_3(ctrl: Ctrl, tmp_path: Path) -> None
 
 
 def test_a_wrong_token_ends_it_with_3(elsewhere: Callable[[Change], Ctrl]) -> None:
-    ran = elsewhere(_with_token)("run", "foo", timeout=20)
+    ran = elsewhere(_with_token)("run", "foo")
     assert ran.code == 3
     assert "error[CTRL-UNAUTHORIZED]" in ran.err
     assert "not-a-token" not in ran.err
 
 
 def test_a_server_of_another_authority_ends_it_with_3_at_once(elsewhere: Callable[[Change], Ctrl]) -> None:
-    ran = elsewhere(_of_another_authority)("run", "foo", timeout=20)
+    ran = elsewhere(_of_another_authority)("run", "foo")
     assert ran.code == 3
     assert "error[CTRL-TLS]" in ran.err
     assert "it was not made by the certificate authority of the kubeconfig" in ran.err
@@ -284,7 +284,7 @@ def test_a_server_of_another_authority_ends_it_with_3_at_once(elsewhere: Callabl
 
 
 def test_an_unreachable_server_ends_once_with_3(elsewhere: Callable[[Change], Ctrl]) -> None:
-    ran = elsewhere(_unreachable)("run", "foo", "--once", timeout=20)
+    ran = elsewhere(_unreachable)("run", "foo", "--once")
     assert ran.code == 3
     assert "error[CTRL-UNREACHABLE]" in ran.err
     assert "127.0.0.1:1: Connection refused" in ran.err
@@ -294,17 +294,17 @@ def test_an_unreachable_server_is_waited_for_and_a_signal_ends_that(elsewhere: C
     running = elsewhere(_unreachable).started("run", "foo")
     running.line("No cluster answers yet; it keeps trying: .*Connection refused")
     running.signal(signal.SIGTERM)
-    assert running.wait(deadline=5) == 0
+    assert running.wait() == 0
 
 
 def test_an_unreachable_server_does_not_outlast_the_timeout(elsewhere: Callable[[Change], Ctrl]) -> None:
-    ran = elsewhere(_unreachable)("run", "foo", "--until-idle", "--timeout=1s", timeout=20)
+    ran = elsewhere(_unreachable)("run", "foo", "--until-idle", "--timeout=1s")
     assert ran.code == 124
     assert "https://127.0.0.1:1" in ran.err
 
 
 def test_m14_a_namespace_that_is_not_there_ends_it_with_4(ctrl: Ctrl) -> None:
-    ran = ctrl("run", "foo", "-n", "mistyped", timeout=20)
+    ran = ctrl("run", "foo", "-n", "mistyped")
     assert ran.code == 4
     assert ran.err.splitlines()[-2:] == [
         "error[CTRL-NOT-FOUND]: Namespace 'mistyped' does not exist.",
