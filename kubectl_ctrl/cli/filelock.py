@@ -45,12 +45,16 @@ async def locked(file: Path, clock: Clock) -> AsyncIterator[None]:
         os.close(handle)
 
 
-def held_by_another(file: Path, now: float) -> ConfigError:
+class KubeconfigLocked(ConfigError):
+    """Somebody else keeps the lock."""
+
+
+def held_by_another(file: Path, now: float) -> KubeconfigLocked:
     """What to say of a lock that stays."""
     lock = lock_of(file)
     age = age_of(lock, now)
     since = f" for {format_duration(age)}" if age is not None else ""
-    return ConfigError(
+    return KubeconfigLocked(
         f"The kubeconfig {str(file)!r} has been locked{since}.",
         tried=f"{lock}, which kubectl, kind and others make while they write",
         next_step=f"if none of them runs: rm -f {shlex.quote(str(lock))}",

@@ -18,6 +18,7 @@ from typing import Any
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.filelock import (
+    KubeconfigLocked,
     age_of,
     check_writable,
     draft_of,
@@ -123,8 +124,16 @@ async def undo(app: App, entry: Entry, book: Book) -> str:
         return _NEVER
     file, text = Path(entry.used["file"]), _NEVER
     if file.parent.is_dir():
-        async with locked(file, SystemClock()):
-            text = _taken_out(app, entry, file)
+        try:
+            async with locked(file, SystemClock()):
+                text = _taken_out(app, entry, file)
+        except KubeconfigLocked:
+            raise
+        except ConfigError as error:
+            # Not what `use` is told: there is no other way to undo it.
+            broken = "make it writable" if isinstance(error.__cause__, OSError) else f"mend {file}"
+            error.next_step = f"{broken}, or move it away; then repeat this"
+            raise
         _remove_folders(file, entry.used.get("folder", ""))
     book.write(replace(entry, used={}))
     (entry.folder / _SAVED).unlink(missing_ok=True)

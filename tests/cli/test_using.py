@@ -449,3 +449,22 @@ def test_json_is_taken_and_given_back(app: App, mine: Path, entry: Entry) -> Non
     assert names(mine) == ["kind-ctrl"]
     undo(app, used)
     assert mine.read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["broken", "locked"])
+def test_what_keeps_it_from_being_undone_is_told_with_what_helps_there(
+    app: App, mine: Path, entry: Entry, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = use(app, entry)
+    if what == "broken":
+        mine.write_text("a: [")
+    else:
+        monkeypatch.setattr(filelock, "_PATIENCE", 0.0)
+        filelock.lock_of(mine).touch()
+    with pytest.raises(ConfigError) as caught:
+        asyncio.run(using.undo(app, entry, app.book))
+    advice = {
+        "broken": f"mend {mine}, or move it away; then repeat this",
+        "locked": f"if none of them runs: rm -f {mine}.lock",
+    }
+    assert caught.value.next_step == advice[what]
