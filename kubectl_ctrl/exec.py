@@ -85,12 +85,20 @@ async def _start(
     import asyncio
 
     source, said, complained = streams
-    try:
-        return await asyncio.create_subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *argv, stdin=source, stdout=said, stderr=complained, env=dict(env), start_new_session=own_session
         )
+    )
+    try:
+        # Cancelled in there, asyncio kills the program without its helpers, and quarrels with itself over its end.
+        return await asyncio.shield(starting)
     except OSError as error:
         raise _missing(argv[0], error) from error
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _stop(await starting, group=own_session)
+        raise
 
 
 def _missing(program: str, error: OSError) -> PrerequisiteMissing:

@@ -126,6 +126,29 @@ def test_cancellation_stops_the_program_first(tmp_path: Path) -> None:
     assert ends(asyncio.run(main()))
 
 
+@linux
+def test_cancelled_while_it_is_started_it_is_stopped_with_what_it_has_started(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    async def main() -> int:
+        script = 'sleep 300 & echo $! >"$0"; wait'
+        task = asyncio.create_task(run(["sh", "-c", script, str(pipe)], timeout=None, env=ENV))
+        for _ in range(2):  # until it waits for asyncio, which has started the program and says so later
+            await asyncio.sleep(0)
+        assert select.select([reading], [], [], 60.0)[0]  # with the loop standing still
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return int(os.read(reading, 20))
+
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert ends(asyncio.run(main()))
+    finally:
+        os.close(reading)
+
+
 def test_cancelled_again_it_is_killed_and_has_ended_all_the_same(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
