@@ -113,7 +113,7 @@ def cluster(programs: Path, plain_env: Mapping[str, str]) -> Iterator[Cluster]:
     sweep(plain_env)
     run(REALKUBE, "up", SESSION, "--nodes=10", env=plain_env, timeout=300).checked()
     yield Cluster.shown(SESSION, plain_env)
-    run(REALKUBE, "down", SESSION, env=plain_env).checked()
+    run(REALKUBE, "down", SESSION, env=plain_env, timeout=300).checked()  # it waits for the others who make theirs
 
 
 def sweep(env: Mapping[str, str]) -> None:
