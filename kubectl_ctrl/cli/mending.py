@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubectl_ctrl.cli import guard, recordings
+from kubectl_ctrl.cli import guard, upkeep
 from kubectl_ctrl.cli.checks import PATIENCE, Bench, split
 from kubectl_ctrl.cli.leftovers import Leftover, left_here, left_there
 from kubectl_ctrl.cli.table import Effect
-from kubectl_ctrl.cli.upkeep import too_open
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.model.diagnosis import Diagnosis, Outcome, Repair, worst
 from kubectl_ctrl.render.text import escaped
@@ -30,7 +29,7 @@ class Mended:
 
 async def mended(bench: Bench) -> Mended:
     """See to all that is left; what could not be looked at is told beside it."""
-    found = [*await left_here(bench), *await _on_cluster(bench), *too_open(recordings.path(bench.app))]
+    found = [*await left_here(bench), *await _on_cluster(bench), *await upkeep.left(bench)]
     stopped = await _guarded(bench) if any(one.remote and one.mend for one in found) else None
     repairs: list[Repair] = []
     codes: list[int] = []

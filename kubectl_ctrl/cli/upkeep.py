@@ -14,7 +14,7 @@ from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history.database import too_open as others_may
 from kubectl_ctrl.history.health import Health, health
 from kubectl_ctrl.history.pruning import Caps
-from kubectl_ctrl.model.diagnosis import Line
+from kubectl_ctrl.model.diagnosis import Line, Mark
 from kubectl_ctrl.render.inventory import size_text
 
 # A run keeps within the cap by and by.
@@ -47,6 +47,13 @@ def _beside(path: Path, found: Health) -> list[Line]:
         return []
     text = "it is on a network file system, so it has a rollback journal, and who reads it can keep a run waiting"
     return [info("recording", text, advice="set XDG_STATE_HOME to a folder on a disk of this machine")]
+
+
+async def left(bench: Bench) -> list[Leftover]:
+    """What is wrong with it; what cannot be read may be worth saving, so that is left to a person."""
+    broken = [one for one in await recording(bench) if one.mark is Mark.FAIL]
+    by_hand = [Leftover(check=one.check, text=one.text, advice=one.advice, command=one.command) for one in broken]
+    return by_hand or too_open(recordings.path(bench.app))
 
 
 def too_open(path: Path) -> list[Leftover]:

@@ -25,7 +25,7 @@ from kubectl_ctrl.cli.recordings import path as recording_path
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotInstalled
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.diagnosis import Group, Line, Mark
+from kubectl_ctrl.model.diagnosis import Group, Line, Mark, Outcome
 from kubectl_ctrl.testing.stage import Stage
 from tests.cli.bench import Layout, kubeconfig, laid_out, program
 from tests.history.made import begun, done, owned, recording, woken
@@ -255,6 +255,8 @@ def test_a_recording_that_is_none_is_a_failure(tmp_path: Path) -> None:
         (line,) = await upkeep.recording(await at.bench())
         assert (line.mark, line.code) == (Mark.FAIL, 1)
         assert "record export --all" in line.advice
+        (repair,) = (await mended(await at.bench())).diagnosis.repairs
+        assert (repair.outcome, repair.text, repair.advice) == (Outcome.BY_HAND, line.text, line.advice)
 
     real(play, tmp_path)
 
