@@ -310,8 +310,8 @@ def _put_back(file: Path, before: bytes, *, there: bool) -> None:
 def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
     """Somebody wrote since: what is not ours stays as it is now."""
     content = _content(file, raw)
-    if not isinstance(content, dict):
-        raise ConfigError(f"The kubeconfig {str(file)!r} is none any more.", next_step="mend it, and repeat this")
+    if not _is_one(content):
+        raise ConfigError(f"The kubeconfig {str(file)!r} is none any more.")
     if not _without_ours(content, entry):
         return f"{file} is left as it is: what it calls {entry.used['context']} is another cluster by now"
     text = f"{entry.used['context']} is taken out of {file}"
@@ -327,6 +327,14 @@ def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
     else:
         replaced(file, manifests.text([content]).encode())
     return text
+
+
+def _is_one(content: Any) -> bool:
+    """Whether it has the shape of a kubeconfig, as far as that matters here."""
+    if not isinstance(content, dict):
+        return False
+    lists = [content.get(plural) or [] for plural in ("contexts", "clusters", "users")]
+    return all(isinstance(each, list) and all(isinstance(one, dict) for one in each) for each in lists)
 
 
 def _without_ours(content: dict[str, Any], entry: Entry) -> bool:

@@ -185,6 +185,15 @@ def test_one_that_could_not_be_made_anew_is_taken_out_by_the_name_that_it_had(
     )
 
 
+@pytest.mark.parametrize("text", ["- a", "contexts: [a]", "users: 3", "clusters: {a: 1}"])
+def test_a_file_that_is_no_kubeconfig_any_more_is_left_as_it_is(app: App, mine: Path, entry: Entry, text: str) -> None:
+    used = use(app, entry)
+    mine.write_text(text)
+    with pytest.raises(ConfigError, match="is none any more"):
+        undo(app, used)
+    assert mine.read_text() == text
+
+
 def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path, entry: Entry) -> None:
     used = use(app, entry)
     mine.write_text(mine.read_text().replace(SERVER, "https://127.0.0.1:5005"))
