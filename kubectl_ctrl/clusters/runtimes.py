@@ -49,7 +49,8 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _NERDCTLS = ("nerdctl", "finch", "nerdctl.lima")
 _CHOICES = ("docker", "podman", *_NERDCTLS)
 
-_GOING = re.compile(r"no such container|is already in progress", re.IGNORECASE)
+_GONE = re.compile(r"no such (?:container|object)", re.IGNORECASE)
+_GOING = re.compile(rf"{_GONE.pattern}|is already in progress", re.IGNORECASE)
 
 _QUICK = 10.0  # seconds for a question that a daemon answers at once
 _LONG = 120.0
@@ -200,12 +201,16 @@ class Runtime:
         return f"{self.name} {version} is too old: kind needs {'.'.join(map(str, least))} or newer"
 
     async def _listed(self, choice: str) -> tuple[Node, ...]:
-        ids = (await self._ask("ps", "-a", "-q", "--no-trunc", "--filter", choice)).split()
+        ids = dict.fromkeys((await self._ask("ps", "-a", "-q", "--no-trunc", "--filter", choice)).split())
         if not ids:
             return ()
+        argv = ("container", "inspect", *ids)
         # One that went away meanwhile makes the code 1, and the others are told all the same.
-        output = await self._run("container", "inspect", *dict.fromkeys(ids))
-        return tuple(_node(each) for each in self._read(output.stdout or "[]"))
+        output = await self._run(*argv)
+        told = self._read(output.stdout or "[]")
+        if len(told) + len(_GONE.findall(output.stderr)) < len(ids):
+            raise self._failure(output.stderr, argv)
+        return tuple(map(_node, told))
 
     async def _ask(self, *argv: str, timeout: float = _LONG) -> str:
         output = await self._run(*argv, timeout=timeout)

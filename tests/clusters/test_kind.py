@@ -225,6 +225,21 @@ def test_how_a_cluster_stands(there: Programs) -> None:
     assert life(kind, entry) is Life.PARTIAL
 
 
+def test_nodes_that_a_daemon_names_and_does_not_show_are_not_gone(there: Programs) -> None:
+    """As when it is started anew between the two questions."""
+    kind = there.kind()
+    entry = ready(there, kind)
+    there.says("inspect.says", "Error: No such container: ours1\n")
+    assert life(kind, entry) is Life.ABSENT
+    there.says("inspect.says", "error during connect: EOF\n")
+    with pytest.raises(ClusterError, match="docker container failed: error during connect: EOF"):
+        life(kind, entry)
+    there.says("inspect.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
+    with pytest.raises(PrerequisiteMissing, match=r"nothing listens at unix:///x\.sock"):
+        delete(kind, entry)
+    assert there.nodes() == ["ours1"]
+
+
 @pytest.mark.parametrize(("state", "how"), [("exited", "start"), ("paused", "unpause")])
 def test_a_stopped_one_runs_again(state: str, how: str, there: Programs) -> None:
     kind = there.kind()
