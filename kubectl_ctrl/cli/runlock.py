@@ -14,7 +14,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,9 @@ def runners(folder: Path, *, cluster: str = "", controller: str = "") -> list[Ru
     """The runs on this machine whose lock is really held; of all clusters and controllers where none is named."""
     if not (folder / "runners").is_dir():
         return []
-    with _gate(folder):
+    with ExitStack() as looking:
+        with suppress(CtrlError):  # where no file can be made no run can begin, for which a look could be in the way
+            looking.enter_context(_gate(folder))
         return _held(folder, cluster, controller)
 
 
@@ -165,19 +167,27 @@ def _held(folder: Path, cluster: str, controller: str) -> list[Runner]:
     """Behind the gate only: a look takes the lock for a moment, and must not be taken for its holder."""
     found = []
     for path in sorted((folder / "runners").glob("*.lock")):
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
+        handle = _looked_into(path)
+        if handle is None:
             continue
         try:
             free, runner = _locked(handle), _told(handle)
         finally:
             os.close(handle)
         if free:
-            path.unlink(missing_ok=True)  # left behind by a kill
+            with suppress(OSError):
+                path.unlink(missing_ok=True)  # left behind by a kill
         elif runner and cluster in ("", runner.cluster) and controller in ("", runner.controller):
             found.append(runner)
     return found
+
+
+def _looked_into(path: Path) -> int | None:
+    """To be written where that can be: some network file systems lock no other."""
+    for mode in (os.O_RDWR, os.O_RDONLY):
+        with suppress(OSError):
+            return os.open(path, mode | os.O_CLOEXEC | os.O_NOFOLLOW)
+    return None
 
 
 def _told(handle: int) -> Runner | None:

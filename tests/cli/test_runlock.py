@@ -61,6 +61,16 @@ def test_the_place_is_free_again_afterwards_and_nothing_is_left(tmp_path: Path) 
     assert list(tmp_path.rglob("*.lock")) == []
 
 
+def test_who_runs_can_be_seen_where_no_file_can_be_made(tmp_path: Path) -> None:
+    """As on a file system that has become read-only."""
+    with only_runner(tmp_path, ME):
+        gate = tmp_path / "runners" / "gate"
+        gate.unlink()
+        gate.mkdir()
+        assert runners(tmp_path) == [ME]
+        gate.rmdir()
+
+
 def test_who_runs_is_told_by_its_lock_and_not_by_its_file(tmp_path: Path) -> None:
     with only_runner(tmp_path, ME):
         assert runners(tmp_path, cluster="c", controller="foo") == [ME]
