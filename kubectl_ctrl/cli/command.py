@@ -14,7 +14,7 @@ import click
 from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
-from kubectl_ctrl.cli.grammar import Flag, split
+from kubectl_ctrl.cli.grammar import Flag, split, variable
 from kubectl_ctrl.errors import UsageError
 
 _SECRET = ("--token", "--password")
@@ -36,7 +36,9 @@ class Given:
         value: str = self[name]
         if value not in words:
             flag, choice = name.replace("_", "-"), ", ".join(filter(None, words))
-            raise UsageError(f"Invalid value for --{flag}: {value!r}.", next_step=f"use one of: {choice}")
+            raise UsageError(
+                f"Invalid value for {_source(flag, self.typed)}: {value!r}.", next_step=f"use one of: {choice}"
+            )
         return value
 
     def again(self, verb: str, *more: str) -> str:
@@ -46,6 +48,11 @@ class Given:
         if any(word.startswith("-") for word in self.arguments):
             return shlex.join(["kubectl", "ctrl", verb, *kept, *more, "--", *self.arguments])
         return shlex.join(["kubectl", "ctrl", verb, *self.arguments, *kept, *more])
+
+
+def _source(long: str, typed: Sequence[str]) -> str:
+    """Where a value that is no default comes from: the flag, or the variable in its place."""
+    return f"--{long}" if any(flag.partition("=")[0] == f"--{long}" for flag in typed) else variable(long)
 
 
 def _shown(flag: str) -> str:
@@ -113,7 +120,7 @@ class Verb:
             with command.make_context(self.name, parts.for_click(), auto_envvar_prefix=None, obj=environ) as context:
                 values = dict(context.params)
         except click.BadParameter as error:
-            where = f" for {error.param.opts[0]}" if isinstance(error.param, Flag) else ""
+            where = f" for {_source(error.param.long, parts.flags)}" if isinstance(error.param, Flag) else ""
             raise UsageError(f"Invalid value{where}: {error.message.rstrip('.')}.", next_step=self.hint) from None
         except click.ClickException as error:
             raise UsageError(f"{error.format_message().rstrip('.')}.", next_step=self.hint) from None

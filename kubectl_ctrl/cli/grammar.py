@@ -74,6 +74,11 @@ SIZE = Size()
 _SIZE = re.compile(r"(?P<number>\d{1,9}(\.\d{1,9})?)((?P<unit>[kKMGT])(?P<binary>i?))?B?")
 
 
+def variable(long: str) -> str:
+    """What sets the flag of that name in the environment."""
+    return "KUBECTL_CTRL_" + long.upper().replace("-", "_")
+
+
 class Flag(click.Option):
     """One flag. Without a `value` name it is a switch; with one it takes a value.
 
@@ -87,7 +92,7 @@ class Flag(click.Option):
             attrs.setdefault("type", BOOL)
             attrs.setdefault("default", False)
         if long not in _NEVER_FROM_ENVIRONMENT:
-            attrs.setdefault("envvar", "KUBECTL_CTRL_" + long.upper().replace("-", "_"))
+            attrs.setdefault("envvar", variable(long))
         super().__init__(list(names), metavar=value or None, is_flag=False, **attrs)
         self.long = long
         self.short = next((name[1] for name in names if not name.startswith("--") and name.startswith("-")), "")

@@ -59,6 +59,23 @@ def test_a_variable_gives_way_to_the_flag(monkeypatch: pytest.MonkeyPatch) -> No
     assert by_variable["keep_on_failure"] is True
 
 
+@pytest.mark.parametrize("flag", ["nodes", "provider"])
+def test_a_wrong_value_is_told_of_what_was_written(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(*words: str) -> None:
+        made = table.load(table.find("up")).parse(words, os.environ)
+        assert made is not None
+        made.one_of("provider", ("kind", "kwok"))
+
+    def told(*words: str) -> str:
+        with pytest.raises(UsageError) as caught:
+            taken(*words)
+        return str(caught.value)
+
+    monkeypatch.setenv(variable(flag), "x")
+    assert told().startswith(f"Invalid value for {variable(flag)}: 'x'")
+    assert told(f"--{flag}=y").startswith(f"Invalid value for --{flag}: 'y'")
+
+
 def variable(flag: str) -> str:
     return f"KUBECTL_CTRL_{flag.upper().replace('-', '_')}"
 
