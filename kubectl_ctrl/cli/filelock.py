@@ -178,6 +178,8 @@ def check_writable(file: Path) -> None:
     status = _status(real)
     if status is not None and (not os.access(real, os.W_OK) or not stat.S_IMODE(status.st_mode) & 0o222):
         raise _not_writable(real, "it is read-only")
+    if file.is_symlink() and there != real.parent:
+        raise _not_writable(file, f"it is a link into {str(real.parent)!r}, which is not there")
     if not os.access(there, os.W_OK | os.X_OK):
         raise _not_writable(real, f"its folder {str(there)!r} is read-only")
 

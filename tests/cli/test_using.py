@@ -289,7 +289,7 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
     assert mine.read_text() == text
 
 
-@pytest.mark.parametrize("what", ["file", "folder", "broken", "ours"])
+@pytest.mark.parametrize("what", ["file", "folder", "link", "broken", "ours"])
 def test_what_cannot_be_used_is_refused_before_anything_is_made(
     app: App, mine: Path, entry: Entry, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,13 +298,16 @@ def test_what_cannot_be_used_is_refused_before_anything_is_made(
         mine.chmod(0o444)
     elif what == "folder":
         monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != mine.parent)  # root may write anywhere
+    elif what == "link":
+        mine.unlink()
+        mine.symlink_to("gone/config")
     elif what == "broken":
         mine.write_text("a: [")
     else:
         app.environ, told = {**app.environ, "KUBECONFIG": str(entry.kubeconfig)}, UsageError
     with pytest.raises(told) as caught:
         using.can_use(app)
-    if what in ("file", "folder"):
+    if what in ("file", "folder", "link"):
         assert "cannot be changed" in str(caught.value)
         assert 'eval "$(kubectl ctrl cluster env)"' in caught.value.next_step  # type: ignore[attr-defined]
 
