@@ -83,6 +83,11 @@ def ready(book: Book, name: str) -> Entry:
     entry = entry_of(book, name)
     if entry.phase is not Phase.READY:
         state = "made" if entry.phase is Phase.CREATING else "taken away"
+        if other := _changing(book, name):
+            raise ClusterError(
+                f"Cluster {name!r} is not {state} to the end yet: process {other} is at it.",
+                next_step="wait for that one, and repeat the command",
+            )
         raise ClusterError(
             f"Cluster {name!r} was not {state} to the end.",
             next_step=f"kubectl ctrl {down(name)} removes what is left of it, kubectl ctrl {up(name)} makes it anew",

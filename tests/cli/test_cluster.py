@@ -329,6 +329,16 @@ def test_what_is_left_is_not_promised_while_another_process_changes_it(book: Boo
         assert ours.left(book, "ctrl") == "process 1 is changing cluster ctrl right now"
 
 
+def test_one_that_is_being_made_is_to_be_waited_for(book: Book, capsys: Captured) -> None:
+    add(book, "ctrl", Phase.CREATING)
+    with book.locked("ctrl"):
+        (book.folder / "ctrl.lock").write_text("1")
+        assert cli.main(["cluster", "env"]) == 1
+    told = capsys.readouterr().err
+    assert "Cluster 'ctrl' is not made to the end yet: process 1 is at it." in told
+    assert "next: wait for that one, and repeat the command" in told
+
+
 @pytest.mark.parametrize("words", [["cluster", "env", "--help"], ["help", "cluster", "env"]])
 def test_help_of_one_action_has_its_flags_alone(capsys: Captured, words: list[str]) -> None:
     assert cli.main(words) == 0
