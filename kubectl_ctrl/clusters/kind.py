@@ -133,14 +133,18 @@ class Kind:
         for image in named:
             if not await runtime.has_image(image):
                 raise kindsays.no_image(image, runtime.name)
-        if named and not (runtime.name == "docker" and await self._taken(entry, page, named)):
-            for image in named:
-                archive = kindfiles.scratch(entry) / "image.tar"
-                await runtime.save(image, archive)
-                await self._loaded(entry, page, "image-archive", [str(archive)])
-                archive.unlink()
-        if archives:
-            await self._loaded(entry, page, "image-archive", archives)
+        try:
+            if named and not (runtime.name == "docker" and await self._taken(entry, page, named)):
+                for image in named:
+                    archive = kindfiles.scratch(entry) / "image.tar"
+                    await runtime.save(image, archive)
+                    await self._loaded(entry, page, "image-archive", [str(archive)])
+                    archive.unlink()
+            if archives:
+                await self._loaded(entry, page, "image-archive", archives)
+        finally:
+            # Of what did not come to its end, an archive as large as the image would stay, ours or kind's.
+            kindfiles.emptied(entry)
 
     async def _taken(self, entry: Entry, page: Page, images: Sequence[str]) -> bool:
         """kind asks docker for them, and for nothing else; False where docker has one for this platform alone.

@@ -50,7 +50,7 @@ def scratch(entry: Entry) -> Path:
 
 
 def emptied(entry: Entry) -> None:
-    """A kubeconfig of before, and a lock on it, would be in kind's way."""
+    """A kubeconfig of before, and a lock on it, would be in kind's way; an archive takes room."""
     with _kept(folder := scratch(entry)):
         shutil.rmtree(folder)
 

@@ -34,8 +34,11 @@ _NEEDED = re.compile(
     r"|DOCKER_.*|CONTAINERS?_.*|CONTAINERD_.*|NERDCTL_.*|REGISTRY_AUTH_FILE|BUILDAH_.*|PODMAN_.*"
     r"|KIND_EXPERIMENTAL_.*|(?i:(HTTP|HTTPS|ALL|NO)_PROXY)"
 )
-# What says which daemon is asked.
-_POINTERS = ("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINERD_ADDRESS", CHOICE)
+# What says which daemon is asked, and for which of its containers; or the file that says so.
+_POINTERS = (
+    *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINERD_ADDRESS", "CONTAINERD_NAMESPACE", "NERDCTL_TOML"),
+    *("CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", CHOICE),
+)
 
 # The first line of `-v`, and the oldest version that knows what kind asks of it.
 _SAYS = {

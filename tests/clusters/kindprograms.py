@@ -53,6 +53,7 @@ version*) cat "$home/kind.version" ;;
   exit "$code" ;;
 "load "*|"export logs")
   [ -e "$home/$2.says" ] || exit 0
+  : > "$TMPDIR/what-was-not-ended"
   cat "$home/$2.says" >&2
   exit 1 ;;
 esac
