@@ -148,7 +148,7 @@ async def providers(bench: Bench) -> Sequence[Line]:
     found = await bench.fitness()
     able = any(one.usable for one in found.values())
     lonely = not able and await bench.reach.if_reached() is None
-    lines = [line for name, one in found.items() for line in _provider(bench, name, one)]
+    lines = [line for name, one in found.items() for line in _provider(name, one)]
     lines = list(dict.fromkeys(lines))  # of a program that two of them lack it is told once
     if not able:
         text = "no cluster can be made on this machine"
@@ -159,16 +159,17 @@ async def providers(bench: Bench) -> Sequence[Line]:
     return lines
 
 
-def _provider(bench: Bench, name: str, found: Fitness) -> Sequence[Line]:
-    head = ok(name, found.text) if found.usable else _unusable(bench, name, found)
+def _provider(name: str, found: Fitness) -> Sequence[Line]:
+    head = ok(name, found.text) if found.usable else _unusable(name, found)
     told = [line for program, why in found.missing.items() if (line := _missing(program, why, found.text))]
     return [head, *told]
 
 
-def _unusable(bench: Bench, name: str, found: Fitness) -> Line:
+def _unusable(name: str, found: Fitness) -> Line:
     text = found.text if name in found.text else f"{name}: {found.text}"
-    if _found(name, bench) is None:
-        return warn(name, text, command=f"kubectl ctrl doctor --fix {name}")
+    getting = f"kubectl ctrl doctor --fix {name}"
+    if found.next_step == getting:
+        return warn(name, text, command=getting)
     return warn(name, text, advice=found.next_step)
 
 

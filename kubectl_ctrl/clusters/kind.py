@@ -322,19 +322,20 @@ class Kind:
             raise PrerequisiteMissing(
                 "kind is not installed.", next_step="kubectl ctrl doctor --fix kind, or use --provider kwok"
             )
+        least = ".".join(map(str, _LEAST))
+        # `doctor --fix` gets none where there is one.
+        remedy = f"put a kind of v{least} or newer in its place, or use --provider kwok"
         env = runtimes.environment(self._machine.environ)
         try:
             output = await run([str(file), "version"], timeout=_QUICK, env=env)
         except ProgramFailed as error:
-            raise PrerequisiteMissing(f"{file} does not tell its version: it {error.outcome}.") from error
+            message = f"{file} does not tell its version: it {error.outcome}."
+            raise PrerequisiteMissing(message, tried=f"{file} version", next_step=remedy) from error
         version = match[1] if (match := re.match(r"kind v(\S+)", output.stdout)) else ""
         if runtimes.numbers(version) < _LEAST:
-            found, least = f"v{version}" if version else "of an unknown version", ".".join(map(str, _LEAST))
-            raise PrerequisiteMissing(
-                f"kind {found} is too old: v{least} or newer is needed.",
-                tried=f"{file} version",
-                next_step="kubectl ctrl doctor --fix kind",
-            )
+            found = f"v{version}" if version else "of an unknown version"
+            message = f"kind {found} is too old: v{least} or newer is needed."
+            raise PrerequisiteMissing(message, tried=f"{file} version", next_step=remedy)
         return file, version
 
     async def _runtime(self, environ: Mapping[str, str]) -> Runtime:
@@ -350,7 +351,10 @@ class Kind:
         return runtime
 
     async def _runtime_of(self, page: Page) -> Runtime:
-        """The runtime that has the cluster, whatever the environment says today; Refused where it is another daemon."""
+        """The runtime that has the cluster, whatever the environment says today.
+
+        PrerequisiteMissing where its daemon is another one.
+        """
         environ = self._environ_of(page)
         runtime = await self._runtime({**environ, CHOICE: page.runtime})
         if page.daemon and (answers := (await runtime.daemon()).id) != page.daemon:

@@ -55,7 +55,9 @@ async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> 
         return _unusable(f"kwokctl is {where}", step or "name the folder that has it", {"kwokctl": f"is {where}"})
     version, wrong = await _version(program)
     if wrong:
-        return _unusable(f"{str(program)!r} {wrong}", _GET, {"kwokctl": wrong})
+        # `doctor --fix` gets none where there is one.
+        step = f"put a kwokctl of v{OLDEST[0]}.{OLDEST[1]} or newer in its place"
+        return _unusable(f"{str(program)!r} {wrong}", step, {"kwokctl": wrong})
     kubectl = programs.found("kubectl", machine.environ, wish.bin_dir) or programs.found("kubectl", machine.environ)
     links = {"kwokctl": program, **({"kubectl": kubectl} if kubectl else {})}
     folder = wish.bin_dir or program.parent

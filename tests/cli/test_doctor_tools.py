@@ -148,10 +148,14 @@ def test_each_provider_is_told_with_what_it_lacks(tmp_path: Path) -> None:
         ("info", "lid: not there"),
         ("ok", "toy v1 with a box"),
     ]
-    assert lines[0].command == "kubectl ctrl doctor --fix kind"
-    program(tmp_path / "bin", "kind", "")
-    line = look(tools.providers, tmp_path, both, PATH=str(tmp_path / "bin"))[0]
-    assert (line.advice, line.command) == ("start a box", "")
+    assert (lines[0].advice, lines[0].command) == ("start a box", "")
+
+
+def test_what_doctor_gets_by_itself_is_a_command_where_nothing_else_is_lacking(tmp_path: Path) -> None:
+    step = "kubectl ctrl doctor --fix kind"
+    for lacking, advice, command in ((step, "", step), (f"start a box, then {step}", f"start a box, then {step}", "")):
+        line = look(tools.providers, tmp_path, {"kind": Toy("kind", replace(UNABLE, next_step=lacking))})[0]
+        assert (line.advice, line.command) == (advice, command)
 
 
 def test_what_two_of_them_lack_is_told_once(tmp_path: Path) -> None:

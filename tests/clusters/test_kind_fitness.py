@@ -60,6 +60,10 @@ def fitness(there: Programs, wish: Wish | None = None, choice: str = "") -> str:
     return found.text if found.usable else f"no: {found.text}"
 
 
+def remedy(there: Programs) -> str:
+    return asyncio.run(there.kind().fitness(Wish())).next_step
+
+
 def test_it_says_with_what_it_would_work(there: Programs) -> None:
     assert fitness(there) == "kind v0.33.0 with docker 20.10.24+dfsg1"
 
@@ -84,6 +88,14 @@ def test_f58_without_either_both_are_said(tmp_path: Path) -> None:
 def test_f58_with_an_old_kind(there: Programs) -> None:
     there.says("kind.version", "kind v0.19.0 go1.20.4 linux/amd64\n")
     assert fitness(there) == "no: kind v0.19.0 is too old: v0.20 or newer is needed"
+    assert remedy(there) == "put a kind of v0.20 or newer in its place"
+
+
+def test_f58_with_a_kind_that_does_not_work(there: Programs) -> None:
+    there.install("kind", "exit 3")
+    found = there.home / "bin" / "kind"
+    assert fitness(there) == f"no: {found} does not tell its version: it ended with exit code 3"
+    assert remedy(there) == "put a kind of v0.20 or newer in its place"
 
 
 def test_f58_with_an_old_docker(there: Programs) -> None:

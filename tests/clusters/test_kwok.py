@@ -103,6 +103,7 @@ def test_f58_without_kwokctl_it_says_where_it_looked_and_how_to_get_it(house: Ho
 def test_f58_a_kwokctl_that_is_too_old_or_none_at_all_is_told(house: House, script: str, text: str) -> None:
     program = house.program("kwokctl", script)
     assert house.fitness()[:2] == (False, f"{str(program)!r} {text}")
+    assert house.fitness()[2] == "put a kwokctl of v0.6 or newer in its place"
 
 
 def test_f58_programs_of_another_system_and_those_that_are_missing_are_told(house: House) -> None:
