@@ -6,6 +6,7 @@ The page is written before kind begins, and is whole or absent. What lies in `tm
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -71,7 +72,10 @@ def taken_kubeconfig(entry: Entry) -> str:
 def write(entry: Entry, page: Page) -> None:
     draft = scratch(entry) / NAME
     with _kept(draft):
-        draft.write_text(json.dumps(asdict(page), indent=2))
+        with draft.open("w") as file:
+            file.write(json.dumps(asdict(page), indent=2))
+            file.flush()
+            os.fsync(file.fileno())  # an empty page, after a power loss, would leave nodes to nobody
         draft.replace(entry.folder / NAME)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.clock import rfc3339
-from kubectl_ctrl.clusters import processes, runtimes
+from kubectl_ctrl.clusters import kindfiles, processes, runtimes
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
@@ -86,6 +87,14 @@ def test_a_wish_that_cannot_be_meant_is_refused_before_anything_runs(wish: Wish,
         asyncio.run(there.kind().create(there.entry(), wish, quiet))
     assert caught.value.message == message
     assert there.calls() == []
+
+
+def test_its_page_is_on_the_disk_before_it_counts(there: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, kept = there.entry(), list[tuple[str, bool]]()
+    draft, file = entry.folder / "tmp" / "kind.json", entry.folder / "kind.json"
+    monkeypatch.setattr(os, "fsync", lambda _: kept.append((draft.read_text(), file.exists())))
+    kindfiles.write(entry, kindfiles.Page(runtime="docker"))
+    assert kept == [(file.read_text(), False)]
 
 
 # Whose it is.
