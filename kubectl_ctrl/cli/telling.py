@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.identities import user_of
 from kubectl_ctrl.cli.interrupts import LAST_WORDS
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.errors import CtrlError, NotInstalled
-from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed
+from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed, State
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import told
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
@@ -41,6 +41,7 @@ class Teller:
         self._plan = plan
         self._machine = plan.log == "json"
         self._secrecy = secrecy
+        self._advised = False
         self.at_work: Callable[[], Sequence[tuple[str, bool]]] = tuple  # what a run does, once it runs: see Member
         self._style = Style(
             width=app.width,
@@ -100,10 +101,20 @@ class Teller:
                 except BrokenPipeError:
                     self._app.nobody_reads()
                     nobody_reads()
+            elif isinstance(value, State):
+                self._advise(value)
             elif self._app.verbosity >= _CALLS_FROM and _is_answer(value):
                 _log.info("%s %s", value.call.id, call_text(value.call), extra={"action": "call"})
 
         return show
+
+    def _advise(self, state: State) -> None:
+        """Where a controller waits for its own type, what gives it that; once."""
+        waits = any(f"{spec.primary} is not installed" in state.message for spec in self._plan.specs)
+        if waits and not (self._advised or self._plan.options.once):
+            self._advised = True
+            advice = self._app.pin.into(self._install())
+            _log.info("What helps from another terminal: %s", advice, extra={"action": "run.advice"})
 
     def stopping(self, under_way: Sequence[str]) -> None:
         """After the first signal, where there is something to wait for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -13,11 +14,12 @@ import pytest
 
 from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.pinning import as_typed
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.telling import Teller
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.pruning import Caps
-from kubectl_ctrl.model.attempt import Attempt, Outcome, Read, Started, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Read, Started, State, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
@@ -160,3 +162,19 @@ def test_nothing_of_a_secret_is_printed(tmp_path: Path, log: str, caplog: pytest
             {"path": "data.url", "old": "-", "new": "db:***"},
             {"path": "data.token", "new": "***"},
         ]
+
+
+def test_what_gives_a_controller_its_type_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, pin=as_typed(["--context=kind-a"]))
+    whole = plan(tmp_path, "text")
+    show = Teller(app, whole, Secrecy()).observer(lambda: None)
+    show_once = Teller(app, replace(whole, options=RunOptions(once=True)), Secrecy()).observer(lambda: None)
+    waits = State(controller="foo", at=NOON, leading=True, synced=False, entries=())
+    with caplog.at_level(logging.INFO):
+        show_once(replace(waits, message="foos.samplecontroller.k8s.io is not installed"))
+        show(replace(waits, message="the cache of pods in default is starting"))
+        show(replace(waits, message="horizontalpodautoscalers.autoscaling is not installed"))
+        assert caplog.messages == []
+        for _ in range(2):
+            show(replace(waits, message="foos.samplecontroller.k8s.io is not installed"))
+    assert caplog.messages == ["What helps from another terminal: kubectl ctrl install --context=kind-a foo"]
