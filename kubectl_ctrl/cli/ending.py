@@ -86,12 +86,12 @@ async def ended(
             if not left:
                 return [grip.live for grip in grips.values()]
             late = clock.elapsed() - start - patience
-            if late > (_LAST if kill else 0):
-                raise _stays(left, patience, kill=kill)
             for grip in left:
-                grip.ask() if late <= 0 else grip.send(signal.SIGKILL)
+                grip.send(signal.SIGKILL) if kill and late > 0 else grip.ask()
             if told != (told := f"waiting for {', '.join(str(grip.live) for grip in left)}"):
                 note(told)
+            if late > (_LAST if kill else 0):
+                raise _stays(left, patience, kill=kill)
             await clock.sleep(_PACE)
 
 

@@ -72,6 +72,14 @@ def test_what_does_not_end_in_time_is_named_and_left(begin: Begin) -> None:
     assert process.poll() is None
 
 
+def test_however_short_the_time_is_it_was_asked_when_that_is_said(begin: Begin) -> None:
+    process, notes = begin(_POLITE), list[str]()
+    with pytest.raises(TimedOut, match="was asked to end"):
+        asyncio.run(ended(lambda: [live(process)], 0.0, SystemClock(), notes.append, kill=False))
+    assert process.wait(60) == 7
+    assert notes == [f"waiting for foo (process {process.pid})"]
+
+
 def test_or_killed_where_that_is_wanted(begin: Begin) -> None:
     process = begin(_DEAF)
     end(lambda: [live(process)], patience=0.5, kill=True)
