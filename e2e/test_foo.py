@@ -321,7 +321,7 @@ def test_a_restart_of_the_api_server_under_load_costs_nothing(
     kubectl: Kubectl, cluster: Cluster, audit: Audit, namespace: str
 ) -> None:
     kubectl.apply(*(foo(f"web-{at}") for at in range(20)))
-    run(REALKUBE, "restart-apiserver", cluster.name, env=kubectl.env, timeout=120).checked()
+    run(REALKUBE, "restart-apiserver", cluster.name, env=kubectl.env, timeout=300).checked()
     wait_until(lambda: kubectl.try_("get", "--raw", "/readyz").code == 0, deadline=60)
     kubectl.apply(*(foo(f"web-{at}", replicas=2) for at in range(20)))
     for at in range(20):

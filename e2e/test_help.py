@@ -74,8 +74,8 @@ class Typist:
         right: tuple[int, ...]
         if self._goes_on(line):
             started = self.ctrl.started(*shlex.split(line)[2:])
-            started.line(r"Ctrl-C ends it|^\{" if " run " in line or " up " in line else ".", deadline=90)
-            code, said, right = started.stop(deadline=60), started.output(), (0,)
+            started.line(r"Ctrl-C ends it|^\{" if " run " in line or " up " in line else ".")
+            code, said, right = started.stop(), started.output(), (0,)
         else:
             ran = self.bash(line)
             code, said, right = ran.code, ran.out + ran.err, ANSWERS.get(calls(line)[0][0], (0,))

@@ -189,7 +189,7 @@ def test_killed_at_any_step_it_ends_the_same(ctrl: Ctrl, kubectl: Kubectl, made:
 
 def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
     both = [ctrl.started("install", made.word) for _ in range(2)]
-    assert [one.wait(deadline=90) for one in both] == [0, 0], [one.output() for one in both]
+    assert [one.wait() for one in both] == [0, 0], [one.output() for one in both]
     assert made.remains(kubectl) == sorted(made.lines)
     assert ctrl("install", made.word).checked().out.splitlines() == said(made, "unchanged")
 
@@ -343,7 +343,7 @@ def test_m14_a_namespace_that_is_going_takes_nothing(ctrl: Ctrl, kubectl: Kubect
     assert ran.code == 7, ran
     assert f"The namespace '{made.system}' is being deleted" in ran.err
     assert kubectl.find("crd", made.crd) is None
-    wait_until(lambda: kubectl.find("namespace", made.system) is None, deadline=60)
+    wait_until(lambda: kubectl.find("namespace", made.system) is None)
     ctrl("install", made.word).checked()
 
 

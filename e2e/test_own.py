@@ -231,7 +231,7 @@ def test_f54_code_that_blocks_everything_is_named_and_ended_by_the_second_signal
     started.line(f"Stopping: {blocks}, so nothing can finish; Ctrl-C again ends the run.")
     assert started.process.poll() is None
     started.signal(signal.SIGINT)
-    assert started.wait(deadline=15) == 130
+    assert started.wait() == 130
     assert re.search(rf"^\S+ error: Ended, as it did not stop within 2s: {blocks}\.$", started.err[-1])
 
 
@@ -253,6 +253,6 @@ def test_f52_code_that_goes_on_although_it_is_cancelled_is_named_when_the_second
     started.signal(signal.SIGINT)
     started.line("Stopping: 1 reconcile under way may take up to 30s to finish; Ctrl-C again ends them.")
     started.signal(signal.SIGINT)
-    assert started.wait(deadline=15) == 130
+    assert started.wait() == 130
     said = rf"^\S+ error: Ended, as it did not stop within 2s: r\w+-\d+ \(mine {namespace}/\S+\) under way\.$"
     assert re.search(said, started.err[-1]), started.output()

@@ -104,7 +104,7 @@ def test_what_is_missing_can_be_applied_as_it_is_and_helps(
         assert ran.out, ran.err
         return ran.out
 
-    text = wait_until(missing, deadline=60)
+    text = wait_until(missing)
     role, binding = yaml.safe_load_all(text)
     assert rights_in(role["rules"]) == {right}
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "kubectl-ctrl-foo", "namespace": "foo-system"}]
@@ -112,7 +112,7 @@ def test_what_is_missing_can_be_applied_as_it_is_and_helps(
     assert user_of("foo") in told
     kubectl("apply", "--filename=-", stdin=text)
     kubectl("annotate", "foo", "web", "look=again")  # rather than to wait for the retry
-    wait_until(converged(kubectl, "web", 1), deadline=90)
+    wait_until(converged(kubectl, "web", 1))
     assert running.stop() == 0
     ran = ctrl("rbac", "foo", "--missing").checked()
     assert (ran.out, "Nothing is missing" in ran.err) == ("", True)

@@ -31,7 +31,7 @@ from kubectl_ctrl.testing.server import ScriptedServer
 ROOMS = (reading, writing, applying, deleting, shapes, watching)
 SCENARIOS = [scenario for room in ROOMS for scenario in room.SCENARIOS]
 _JSON = {"Content-Type": "application/json"}
-PATIENCE = 20.0  # seconds that the real cluster's controllers have for their work
+PATIENCE = 90.0  # seconds that the real cluster's controllers have for their work
 AT_ONCE = 8
 
 Differences = Mapping[str, list[str] | BaseException]  # by the name of the scenario
