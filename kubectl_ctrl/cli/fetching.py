@@ -97,7 +97,10 @@ async def _tell(app: App, recipe: Recipe, way: str) -> None:
         return
     folder = await _go_folder(app) if way == "go" else None
     if folder is None or not all((folder / program).is_file() for program in missing):
-        raise PrerequisiteMissing(f"It ended well, and {' and '.join(missing)} is still not there.")
+        raise PrerequisiteMissing(
+            f"It ended well, and {' and '.join(missing)} is still not there.",
+            next_step=f"see what it said, or get it by hand: {recipe.page}",
+        )
     app.answer(f"export PATH={shlex.quote(str(folder))}:$PATH")
     app.narrate(f"Go's folder {folder} is not in PATH: the line above adds it.")
 

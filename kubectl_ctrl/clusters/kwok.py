@@ -162,7 +162,10 @@ class Kwok:
         try:
             shutil.copytree(logs, folder, dirs_exist_ok=True)
         except (OSError, shutil.Error) as error:
-            raise ClusterError(f"The logs of cluster {entry.name!r} cannot be copied: {error}.") from error
+            raise ClusterError(
+                f"The logs of cluster {entry.name!r} cannot be copied: {error}.",
+                next_step="name another folder with --to",
+            ) from error
 
     async def delete(self, entry: Entry, note: Note) -> None:
         kwokctl = Kwokctl(entry, self._machine)

@@ -201,7 +201,10 @@ def _compared(one: Any, other: Any) -> int:
         if None not in amounts:
             one, other = amounts
     elif isinstance(one, bool | dict | list) or isinstance(one, str) != isinstance(other, str):
-        raise UsageError("--sort-by: what is there cannot be sorted: neither numbers nor texts alone.")
+        raise UsageError(
+            "--sort-by: what is there cannot be sorted: neither numbers nor texts alone.",
+            next_step="choose another field; -o yaml shows what there is",
+        )
     return int(one > other) - int(one < other)
 
 

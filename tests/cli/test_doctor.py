@@ -358,7 +358,9 @@ def test_a_way_that_brings_nothing_is_no_success(
 ) -> None:
     program(machine, "go", script)
     assert main(["doctor", "--fix", "kind", "--yes"]) == 5
-    assert "kind is still not there" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "kind is still not there" in told
+    assert "next: see what it said, or get it by hand: https://kind.sigs.k8s.io" in told
 
 
 @pytest.mark.parametrize(

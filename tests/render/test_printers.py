@@ -168,8 +168,9 @@ def test_what_is_alike_stays_in_its_order() -> None:
 
 @pytest.mark.parametrize("path", [".nowhere", "{.a}{.b}", ".spec.paused", ".metadata.labels"])
 def test_what_cannot_be_sorted_by_is_said(path: str) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as caught:
         said(made("name", sort_by=path))
+    assert caught.value.next_step
 
 
 def test_files_are_read_and_headers_left_out() -> None:
