@@ -173,10 +173,12 @@ class NotInstalled(CtrlError):
 
 
 class TimedOut(CtrlError):
-    """A wait ended before its condition held."""
+    """A wait ended before its condition held; where it was for a program, with what that said, as in ClusterError."""
 
     id = "CTRL-TIMEOUT"
     exit_code = 124
+    output: str = ""
+    last_words: tuple[str, ...] = ()
 
 
 class ControllerError(CtrlError):

@@ -13,7 +13,7 @@ from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
 from kubectl_ctrl.cli.grammar import before_verb
-from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
+from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut, UsageError
 from kubectl_ctrl.render.errors import error_lines
 from kubectl_ctrl.render.text import escaped
 
@@ -125,7 +125,7 @@ def _failed(app: App, error: Exception) -> int:
 
 def _said(app: App, error: CtrlError) -> list[str]:
     """Lines of the program behind a cluster that failed: its last words, or all of them where that was asked for."""
-    if not isinstance(error, ClusterError):
+    if not isinstance(error, ClusterError | TimedOut):
         return []
     if error.output and app.verbosity >= _OUTPUT_FROM:
         return app.hide(error.output).strip().split("\n")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -392,10 +391,7 @@ class Kind:
         try:
             return await run([str(link), *argv], timeout=timeout, env=env, check=False, heard=heard)
         except ProgramFailed as error:
-            command = shlex.join(["kind", *argv])
-            raise TimedOut(
-                f"kind {error.outcome}.", tried=command, next_step="see what the runtime is doing"
-            ) from error
+            raise kindsays.late(error) from error
 
 
 async def _offline_lack(runtime: Runtime, wish: Wish) -> str:

@@ -15,7 +15,15 @@ from pathlib import Path
 from kubectl_ctrl.client.words import plain
 from kubectl_ctrl.clusters.programs import last_words
 from kubectl_ctrl.clusters.runtimes import last_line, unreachable
-from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, Refused, UsageError
+from kubectl_ctrl.errors import (
+    ClusterError,
+    CtrlError,
+    PrerequisiteMissing,
+    ProgramFailed,
+    Refused,
+    TimedOut,
+    UsageError,
+)
 from kubectl_ctrl.exec import Output
 
 # It says so and ends with 0.
@@ -84,6 +92,18 @@ def failure(output: Output, what: str, cluster: str, runtime: str, config: Path 
     if not error.tried:
         error.tried = shlex.join(["kind", *output.argv[1:]])
     return error
+
+
+def late(error: ProgramFailed) -> TimedOut:
+    """The error for a kind that did not end in time; its steps are all that tells where it stood."""
+    said = _COLOUR.sub("", error.stderr)
+    found = TimedOut(
+        f"kind {error.outcome}.",
+        tried=shlex.join(["kind", *error.argv[1:]]),
+        next_step="see what the runtime is doing",
+    )
+    found.output, found.last_words = said, last_words(said, found.message)
+    return found
 
 
 def _explained(case: _Case) -> CtrlError | None:

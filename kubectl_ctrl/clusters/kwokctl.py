@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -37,11 +36,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 # In the order in which they need each other: the first one that ended is to blame.
 _ORDER = ("etcd", "kube-apiserver")
 _FULL = "no space left on device"
+_ROOM = 1 << 16  # bytes; whoever has less cannot work
 _TAKEN = re.compile(r"listen tcp (\S+): bind: address already in use")
 _FETCHING = re.compile(r'Get "([^"]+)": (.+)', re.DOTALL)
 _UNFIT = re.compile(r"fork/exec (.+): (exec format error|permission denied|no such file or directory)")
+_FATAL = ("fatal", "panic")  # levels of a log in JSON
 _REASONS = (
-    re.compile(r'^{"level":"(?:fatal|panic)".*"error":"((?:[^"\\]|\\.)*)"', re.MULTILINE),
     re.compile(r'^[EF]\d{4} .*"command failed" err="((?:[^"\\]|\\.)*)"', re.MULTILINE),
     re.compile(r"^(?:Error|panic|fatal error): (.+)$", re.MULTILINE),
 )
@@ -157,10 +157,12 @@ class Kwokctl:
 
     def _obituary(self, part: str) -> ClusterError:
         log = self.work / "logs" / f"{part}.log"
-        text = ""
+        text, full = "", False
         with suppress(OSError):
             text = log.read_text(errors="replace")
-        return ended(part, self.name, text)
+            # It takes no last words either.
+            full = not text.endswith("\n") and shutil.disk_usage(log).free < _ROOM
+        return ended(part, self.name, text, full=full)
 
 
 def _private(folder: Path) -> None:
@@ -178,24 +180,18 @@ def environ(root: Path, given: Mapping[str, str], *, path: Path) -> dict[str, st
 
 
 def _tell(line: str, note: Note) -> None:
-    fields = _fields(line)
+    fields = programs.fields(line)
     if fields.get("msg") == "Download":
         note(f"downloading {fields.get('uri', '')}")
-
-
-def _fields(line: str) -> Mapping[str, object]:
-    with suppress(ValueError):
-        found = json.loads(line)
-        if isinstance(found, dict):
-            return found
-    return {}
 
 
 def failed(error: ProgramFailed, name: str) -> CtrlError:
     """What kwokctl complained of; it writes a JSON object per line, and its last error is why it ended."""
     if error.outcome.startswith("did not end"):
-        return TimedOut(f"The control plane of cluster {name!r} does not serve: kwokctl {error.outcome}.")
-    told = [_fields(line) for line in error.stderr.splitlines()]
+        late = TimedOut(f"The control plane of cluster {name!r} does not serve: kwokctl {error.outcome}.")
+        late.output, late.last_words = error.stderr, programs.last_words(error.stderr, late.message)
+        return late
+    told = [programs.fields(line) for line in error.stderr.splitlines()]
     why = next((str(fields["err"]) for fields in reversed(told) if fields.get("err")), "")
     last = error.stderr.strip().splitlines()[-1:]
     said = why.strip() or "".join(last) or error.outcome
@@ -214,13 +210,21 @@ def failed(error: ProgramFailed, name: str) -> CtrlError:
     return _error(f"kwokctl could not do it for cluster {name!r}", said, error.stderr, name, explained=bool(why))
 
 
-def ended(part: str, name: str, log: str) -> ClusterError:
-    """A server that ended by itself, and the last reason in its log."""
-    found = next((matches[-1] for pattern in _REASONS if (matches := pattern.findall(log))), "")
-    last = "".join(log.strip().splitlines()[-1:])
-    said = log if _FULL in log else found.replace('\\"', '"') or last or "its log is empty"
+def ended(part: str, name: str, log: str, *, full: bool = False) -> ClusterError:
+    """A server that ended by itself, and the last reason in its log, or on the disk."""
+    found = _reason(log)
+    last = programs.told("".join(log.strip().splitlines()[-1:]))
+    said = _FULL if full or _FULL in log else found or last or "its log is empty"
     tail = "\n".join(log.splitlines()[-_TAIL:])
     return _error(f"{part} of cluster {name!r} ended", said, tail, name, explained=bool(found))
+
+
+def _reason(log: str) -> str:
+    for line in reversed(log.splitlines()):
+        if programs.fields(line).get("level") in _FATAL:
+            return programs.told(line)
+    found = next((matches[-1] for pattern in _REASONS if (matches := pattern.findall(log))), "")
+    return found.replace('\\"', '"')
 
 
 def _error(what: str, said: str, output: str, name: str, *, explained: bool) -> ClusterError:

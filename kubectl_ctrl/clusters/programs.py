@@ -5,6 +5,7 @@ A program that is started through a link in the cluster's folder can be found ag
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -68,7 +69,22 @@ def link(path: Path, program: Path) -> Path:
     return path
 
 
+def fields(line: str) -> Mapping[str, object]:
+    """Those of a line of a log in JSON; none where it is another line."""
+    with suppress(ValueError):
+        found = json.loads(line)
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def told(line: str) -> str:
+    """What a line of a log says: of one in JSON its message, and the error that it is about."""
+    found = fields(line)
+    return ": ".join(str(found[key]) for key in ("msg", "error", "err") if found.get(key)) or line
+
+
 def last_words(said: str, message: str) -> tuple[str, ...]:
     """The last lines of what a program said, few and without what the message has already."""
-    lines = [plain(line, _LONGEST) for line in _FRAMES.sub("", said).splitlines() if not _INFORMATION.match(line)]
+    lines = [plain(told(line), _LONGEST) for line in _FRAMES.sub("", said).splitlines() if not _INFORMATION.match(line)]
     return tuple(line for line in lines if line and line not in message)[-_MOST_LINES:]

@@ -139,12 +139,15 @@ VERB = Verb(
     name="fail", usage="fail", summary="Fail.", examples=(), flags=(Flag("--machine"),), body=_fail, cluster=False
 )
 TIMED_OUT = TimedOut("It took too long.", next_step="wait")
+LATE = TimedOut("It was not made.", next_step="look")
+LATE.output, LATE.last_words = "first\n\x1bsecond\n", ("\x1bsecond",)
 ERRORS: dict[str, BaseException] = {
     "plain": CtrlError("It failed."),
     "timeout": TIMED_OUT,
     "cluster": ClusterError(
         "It was not made.", next_step="look", output="first\n\x1bsecond\n", last_words=("\x1bsecond",)
     ),
+    "late": LATE,
     "bug": ValueError("a\x1bb"),
     "interrupt": KeyboardInterrupt(),
     "grouped": ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("inner", [TIMED_OUT])]),
@@ -188,12 +191,15 @@ def test_from_v_6_on_the_traceback_is_shown_too(capsys: Captured, words: list[st
 
 
 @pytest.mark.usefixtures("_verb")
-def test_of_what_the_program_behind_a_cluster_said_the_end_is_shown_and_all_when_asked_for(capsys: Captured) -> None:
-    error = "error[CTRL-CLUSTER]: It was not made.\nnext: look\n"
-    assert cli.main(["fail", "cluster"]) == 1
-    assert capsys.readouterr().err == f"{error}  \\x1bsecond\n"
-    assert cli.main(["fail", "cluster", "-v=1"]) == 1
-    assert capsys.readouterr().err == f"  first\n  \\x1bsecond\n{error}"
+@pytest.mark.parametrize(("error", "id_", "code"), [("cluster", "CTRL-CLUSTER", 1), ("late", "CTRL-TIMEOUT", 124)])
+def test_of_what_the_program_behind_a_cluster_said_the_end_is_shown_and_all_when_asked_for(
+    capsys: Captured, error: str, id_: str, code: int
+) -> None:
+    told = f"error[{id_}]: It was not made.\nnext: look\n"
+    assert cli.main(["fail", error]) == code
+    assert capsys.readouterr().err == f"{told}  \\x1bsecond\n"
+    assert cli.main(["fail", error, "-v=1"]) == code
+    assert capsys.readouterr().err == f"  first\n  \\x1bsecond\n{told}"
 
 
 @pytest.mark.usefixtures("_verb")

@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.clusters.kindsays import failure, progress
+from kubectl_ctrl.clusters.kindsays import failure, late, progress
 from kubectl_ctrl.clusters.provider import Wish
-from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, Refused, TimedOut, UsageError
+from kubectl_ctrl.errors import (
+    ClusterError,
+    CtrlError,
+    PrerequisiteMissing,
+    ProgramFailed,
+    Refused,
+    TimedOut,
+    UsageError,
+)
 from kubectl_ctrl.exec import Output
 from tests.clusters.kindprograms import SAID, Programs, programs
 
@@ -246,6 +254,15 @@ def test_colours_and_controls_of_a_terminal_do_not_pass() -> None:
 def test_a_kind_that_was_killed_is_told_as_such() -> None:
     error = failure(Output(argv=("kind",), code=-9, stdout="", stderr=""), "could not make it", "ctrl", "docker")
     assert error.message == "kind could not make it: it was ended by signal 9."
+
+
+def test_of_a_kind_that_does_not_end_the_steps_tell_where_it_stood() -> None:
+    said = "Creating cluster ...\n \x1b[32m✓\x1b[0m Ensuring node image (x) 🖼\n • Preparing nodes 📦  ...\n"
+    argv, outcome = ("/x/bin/kind", "create", "cluster"), "did not end within 9 s and was stopped"
+    error = late(ProgramFailed("long", argv=argv, outcome=outcome, code=-15, stderr=said))
+    assert (error.message, error.tried) == (f"kind {outcome}.", "kind create cluster")
+    assert error.last_words == ("Creating cluster ...", "✓ Ensuring node image (x) 🖼", "• Preparing nodes 📦 ...")
+    assert "\x1b" not in error.output
 
 
 def test_its_steps_become_ours() -> None:

@@ -20,7 +20,7 @@ from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.kwok import Kwok
 from kubectl_ctrl.clusters.making import removed
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
-from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, TimedOut, UsageError
+from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from tests.clusters.made_up import machine
 
 SAID = Path(__file__).parent / "kwoksaid"
@@ -199,51 +199,6 @@ def test_f58_a_download_that_fails_is_a_missing_program(house: House) -> None:
     assert "--bin-dir" in caught.value.next_step
 
 
-@pytest.mark.parametrize(
-    ("part", "message", "kind"),
-    [
-        ("etcd-port", "etcd of cluster 'one' ended: another program has 127.0.0.1:20111.", kwokctl.PortTaken),
-        ("etcd-full", "etcd of cluster 'one' ended: the disk is full.", ClusterError),
-        (
-            "kube-apiserver-port",
-            "kube-apiserver of cluster 'one' ended: another program has 127.0.0.1:20111.",
-            kwokctl.PortTaken,
-        ),
-        (
-            "kube-apiserver-flag",
-            "kube-apiserver of cluster 'one' ended: unknown flag: --nonsense.",
-            ClusterError,
-        ),
-    ],
-)
-def test_f58_the_log_of_a_server_that_ended_says_why(part: str, message: str, kind: type[CtrlError]) -> None:
-    name = part.rpartition("-")[0]
-    error = kwokctl.ended(name, "one", (SAID / f"{part}.log").read_text())
-    assert (type(error), error.message) == (kind, message)
-    assert len(error.output.splitlines()) <= 40
-
-
-def test_the_log_of_a_server_that_gives_no_reason_is_shown_at_its_end() -> None:
-    log = "".join(f"W1122 00:57:22.554452 1 x.go:1] warning {number}\n" for number in range(20))
-    error = kwokctl.ended("kube-apiserver", "one", f"{log}I1122 00:57:23 1 x.go:2] by the way\nKilled\n")
-    assert error.message == "kube-apiserver of cluster 'one' ended: Killed."
-    assert len(error.last_words) == 12
-    assert error.last_words[-1] == "W1122 00:57:22.554452 1 x.go:1] warning 19"
-
-
-def test_of_a_kwokctl_that_ends_without_a_reason_the_end_is_shown() -> None:
-    said = "goroutine 1 [running]:\nmain.main()\n\tk8s/main.go:44 +0x76\nout of \x1bmemory\nexit status 2\n"
-    error = ProgramFailed("long", argv=("kwokctl",), outcome="ended with exit code 2", code=2, stderr=said)
-    found = kwokctl.failed(error, "one")
-    assert isinstance(found, ClusterError)
-    assert found.message == "kwokctl could not do it for cluster 'one': exit status 2."
-    assert found.last_words == ("goroutine 1 [running]:", "out of \\x1bmemory")
-
-
-def test_a_server_that_said_nothing_is_told_so() -> None:
-    assert kwokctl.ended("etcd", "one", "").message == "etcd of cluster 'one' ended: its log is empty."
-
-
 def test_f58_a_server_that_ends_is_not_waited_for(house: House) -> None:
     """kwokctl itself would wait for two minutes."""
     work = house.book.place("one") / "kwok" / "clusters" / "one"
@@ -252,15 +207,6 @@ def test_f58_a_server_that_ends_is_not_waited_for(house: House) -> None:
     house.all_programs(f"{logged.join((made + '; ', ''))}; exec /bin/sleep 60")
     with pytest.raises(ClusterError, match="unknown flag: --nonsense"):
         house.create(Wish(wait=50.0, bin_dir=house.programs))
-
-
-def test_time_that_runs_out_is_no_failure_of_kwokctl() -> None:
-    error = ProgramFailed("long", argv=("kwokctl",), outcome="did not end within 5 s and was stopped", code=-15)
-    found = kwokctl.failed(error, "one")
-    assert isinstance(found, TimedOut)
-    assert found.message == (
-        "The control plane of cluster 'one' does not serve: kwokctl did not end within 5 s and was stopped."
-    )
 
 
 def test_nothing_of_the_user_reaches_kwokctl(house: House) -> None:
