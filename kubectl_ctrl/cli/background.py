@@ -38,7 +38,7 @@ _PATIENCE = 60.0
 _UNRECORDED = 5.0
 # The line that ends what a run says of itself, and the lines of a log that tell of something wrong.
 _BEGUN = re.compile(r"leader election .*; \w+ ends it")
-_WRONG = re.compile(r"\d\d:\d\d:\d\d (warning|error): ")
+_WRONG = re.compile(r"\S+T\d\d:\d\d:\d\d\S* (warning|error): ")
 _LAST_WORDS = 20
 _UNSYNCED = "it waits for its caches"
 # What is to go on in the background must not be ended, or led elsewhere, by a variable that was meant for other calls.

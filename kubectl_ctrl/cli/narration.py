@@ -11,11 +11,14 @@ from typing import Any, Protocol
 
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
+from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.render.text import escaped
 
 Hide = Callable[[str], str]
 
 _DEBUG_FROM = 6
+# What is told while somebody waits for it needs no date.
+_AT_ONCE = Style(zone=None)
 # What every record has; the rest are the fields that a caller put beside its message.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -34,17 +37,17 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class _Text(logging.Formatter):
-    def __init__(self, hide: Hide) -> None:
+    def __init__(self, hide: Hide, style: Style) -> None:
         super().__init__()
         self._hide = hide
+        self._style = style
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC).astimezone()
         message = self._hide(record.getMessage())
         fields = {name: self._hide(str(value)) for name, value in fields_of(record).items()}
         beside = " ".join(f"{name}={value}" for name, value in fields.items() if _adds(name, value, message))
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        text = f"{moment:%H:%M:%S} {level}{message}" + (f" ({beside})" if beside else "")
+        text = f"{timestamp(record.created, self._style)} {level}{message}" + (f" ({beside})" if beside else "")
         # A stack has lines of its own; set in, so that nothing in a message passes for a line of ours.
         line = "\n    ".join(map(escaped, text.split("\n")))
         return line + (f"\n{self._hide(self.formatException(record.exc_info))}" if record.exc_info else "")
@@ -96,13 +99,16 @@ def error_line(error: CtrlError, *, output: str) -> str:
 
 
 @contextmanager
-def logging_to(stream: Sink, *, form: str, verbosity: int, hide: Hide = masked_text) -> Iterator[None]:
+def logging_to(
+    stream: Sink, *, form: str, verbosity: int, hide: Hide = masked_text, style: Style = _AT_ONCE
+) -> Iterator[None]:
     """For the block: the package's log lines, and warnings of the libraries under it, go to `stream`.
 
-    `hide` takes out of every text what must not be seen: errors quote what they are about.
+    `hide` takes out of every text what must not be seen: errors quote what they are about. Times are as `style` has
+    them.
     """
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_Json(hide) if form == "json" else _Text(hide))
+    handler.setFormatter(_Json(hide) if form == "json" else _Text(hide, style))
     handler.addFilter(_Tracebacks(verbosity))
     ours, root = logging.getLogger("kubectl_ctrl"), logging.getLogger()
     ours.setLevel(logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -38,6 +39,7 @@ from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.resources import ObjectRef
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.summary import Reason, Summary
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.runtime.health import Answer, Page, check, serving
@@ -65,7 +67,8 @@ async def session(app: App, plan: RunPlan) -> int:
     """The whole run; its exit code, or the error that ended it."""
     stop, secrecy = Stop(), Secrecy()
     app.hide = secrecy.text
-    log = logging_to(app.err, form=plan.log, verbosity=app.verbosity, hide=secrecy.text)
+    style = Style(zone=UTC if plan.utc else None, full_times=not app.terminal)
+    log = logging_to(app.err, form=plan.log, verbosity=app.verbosity, hide=secrecy.text, style=style)
     with log, interrupts(stop.request) as signals:
         place = prepared(plan)
         plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, place.runs)))
