@@ -40,14 +40,14 @@ class _Text(logging.Formatter):
     def __init__(self, hide: Hide, style: Style) -> None:
         super().__init__()
         self._hide = hide
-        self._style = style
+        self._looks = style
 
     def format(self, record: logging.LogRecord) -> str:
         message = self._hide(record.getMessage())
         fields = {name: self._hide(str(value)) for name, value in fields_of(record).items()}
         beside = " ".join(f"{name}={value}" for name, value in fields.items() if _adds(name, value, message))
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        text = f"{timestamp(record.created, self._style)} {level}{message}" + (f" ({beside})" if beside else "")
+        text = f"{timestamp(record.created, self._looks)} {level}{message}" + (f" ({beside})" if beside else "")
         # A stack has lines of its own; set in, so that nothing in a message passes for a line of ours.
         line = "\n    ".join(map(escaped, text.split("\n")))
         return line + (f"\n{self._hide(self.formatException(record.exc_info))}" if record.exc_info else "")
