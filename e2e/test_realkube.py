@@ -306,6 +306,19 @@ def test_the_api_server_can_be_stopped_and_started(spare: str, plain_env: Mappin
     assert kubectl.find("deployment", "web")
 
 
+def test_a_cluster_that_is_made_meanwhile_leaves_a_stopped_api_server_its_port(
+    spare: str, plain_env: Mapping[str, str]
+) -> None:
+    run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
+    run(REALKUBE, "stop-apiserver", spare, env=plain_env).checked()
+    meanwhile = f"{spare}-b"
+    try:
+        run(REALKUBE, "up", meanwhile, env=plain_env, timeout=300).checked()
+        run(REALKUBE, "start-apiserver", spare, env=plain_env).checked()
+    finally:
+        run(REALKUBE, "down", meanwhile, env=plain_env).checked()
+
+
 def test_up_replaces_a_cluster_that_lost_a_part(spare: str, plain_env: Mapping[str, str]) -> None:
     run(REALKUBE, "up", spare, env=plain_env, timeout=300).checked()
     lost = parts_of(spare, plain_env)["kube-controller-manager"]

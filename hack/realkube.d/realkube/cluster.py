@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import socket
 import subprocess
 import time
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,10 @@ from realkube.build import SOURCES
 
 POLICY = SOURCES / "audit.yaml"
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller")
+
+# Of API servers, which can be stopped. Below those that kwokctl gives to everything else, from 32766 down: it takes
+# whatever nobody listens on, also the port of a server that is stopped.
+PORTS = range(30_000, 31_000)
 
 # kwokctl's name for an option -> (name of the link that it starts, program).
 BINARIES = {
@@ -160,15 +167,17 @@ class Cluster:
         for link, program in [*BINARIES.values(), ("kwokctl", "kwokctl")]:
             (links / link).symlink_to(programs / program)
         shutil.copy(POLICY, self.folder / "policy.yaml")
+        content = self._kwokctl_config()
+        content["options"]["kubeApiserverPort"] = self._port()
         config = self.folder / "kwokctl.json"
-        config.write_text(json.dumps(self._kwokctl_config(), indent=1))
+        config.write_text(json.dumps(content, indent=1))
         self._kwokctl("create", "cluster", "--config", str(config), "--kubeconfig", str(self.kubeconfig), "--wait=60s")
         if not self.answers(60):
             raise Failed(f"The API server of {self.name!r} is not ready after 60 s; see {self.folder / 'logs'}.")
 
     def _kwokctl_config(self) -> dict[str, Any]:
-        """Every program by its path, so that nothing is downloaded. Ports are kwokctl's choice: below those that the
-        kernel hands out, and none that a cluster beside this one has, even a stopped one."""
+        """Every program by its path, so that nothing is downloaded. Ports but the API server's are kwokctl's choice,
+        below those that the kernel hands out."""
         options: dict[str, Any] = {name: str(self.folder / "bin" / link) for name, (link, _) in BINARIES.items()}
         options |= {
             "runtime": "binary",
@@ -181,6 +190,17 @@ class Cluster:
         ]
         kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokctlConfiguration"}
         return {**kind, "options": options, "componentsPatches": patches}
+
+    def _port(self) -> int:
+        """Of no cluster beside this one, not even of one that is stopped; each folder begins to look elsewhere."""
+        files = [other.kubeconfig for other in all_of(self.root) if other.kubeconfig.exists()]
+        theirs = {int(port) for file in files for port in re.findall(r"https://127\.0\.0\.1:(\d+)", file.read_text())}
+        first = zlib.crc32(os.fsencode(self.folder))
+        turn = (PORTS[(first + step) % len(PORTS)] for step in range(len(PORTS)))
+        for port in turn:
+            if port not in theirs and _is_free(port):
+                return port
+        raise Failed(f"No port from {PORTS[0]} to {PORTS[-1]} is free for the API server of {self.name!r}.")
 
     def _recipe(self) -> str:
         """Hash of all that makes a cluster besides its programs: one made otherwise is not what `up` promises."""
@@ -230,6 +250,17 @@ class Cluster:
                 log.seek(0)
                 tail = "".join(log.readlines()[-15:])
                 raise Failed(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # What was closed a moment ago is not in the way.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def all_of(root: Path) -> list[Cluster]:
