@@ -12,7 +12,7 @@ from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.cli.holder import is_stopped
 from kubectl_ctrl.cli.progress import FORMS, Progress
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.book import Book, Entry, Phase, is_name
 from kubectl_ctrl.clusters.provider import Machine, Note, Wish
 from kubectl_ctrl.errors import ClusterError, NoCluster, UsageError
 
@@ -114,7 +114,8 @@ def only(book: Book) -> str:
 
 def names(book: Book) -> list[str]:
     """Of all of them, also of those whose page cannot be read."""
-    return sorted({*(entry.name for entry in book.entries()), *(path.name for path in book.damaged())})
+    unread = {path.name for path in book.damaged() if is_name(path.name)}
+    return sorted({*unread, *(entry.name for entry in book.entries())})
 
 
 def is_there(book: Book, name: str) -> bool:

@@ -74,14 +74,15 @@ class Book:
 
     def entries(self) -> tuple[Entry, ...]:
         """By name. A page that cannot be read is left out; `damaged` names it."""
-        found = (self._read(page.parent) for page in sorted(self.folder.glob(f"*/{_PAGE}")))
-        return tuple(entry for entry in found if entry is not None)
+        places = [page.parent for page in sorted(self.folder.glob(f"*/{_PAGE}")) if is_name(page.parent.name)]
+        return tuple(entry for place in places if (entry := self._read(place)) is not None)
 
     def damaged(self) -> tuple[Path, ...]:
-        """Folders without a page that can be read."""
+        """Folders without a page that can be read, and those that no cluster can have."""
         if not self.folder.is_dir():
             return ()
-        return tuple(path for path in sorted(self.folder.iterdir()) if path.is_dir() and self._read(path) is None)
+        known = {entry.folder for entry in self.entries()}
+        return tuple(path for path in sorted(self.folder.iterdir()) if path.is_dir() and path not in known)
 
     def check(self, name: str) -> None:
         """Raise where there is a page of that name that cannot be read: what it was about must not be guessed."""
@@ -152,9 +153,14 @@ class Book:
             return None
 
 
+def is_name(name: str) -> bool:
+    """Whether a cluster may be called that."""
+    return _NAME.fullmatch(name) is not None
+
+
 def checked_name(name: str) -> str:
     """The name, where a cluster may be called that: it becomes part of container, context and file names."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise UsageError(
             f"{name!r} is not a name for a cluster.",
             next_step="use at most 40 of a-z, 0-9 and '-', not '-' at its ends",

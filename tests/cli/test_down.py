@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,16 @@ def test_only_the_one_that_is_named_goes(book: Book) -> None:
     assert [path.name for path in sorted(book.folder.iterdir())] == ["one", "three"]
     assert cli.main(["down", "--all"]) == 0
     assert not list(book.folder.iterdir())
+
+
+@pytest.mark.parametrize("words", [["down"], ["down", "--all"]])
+def test_what_somebody_put_beside_them_is_no_cluster(book: Book, words: list[str]) -> None:
+    kept = book.folder / "two.bak"
+    shutil.copytree(add(book, "two").folder, kept)
+    (book.folder / "Notes").mkdir()
+    assert cli.main(words) == 0
+    assert sorted(path.name for path in book.folder.iterdir()) == ["Notes", "two.bak"]
+    assert (kept / "cluster.json").exists()
 
 
 def test_machines_are_told_every_step(book: Book, capsys: Captured) -> None:
