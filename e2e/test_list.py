@@ -67,6 +67,7 @@ def test_a_run_on_this_machine_is_told_and_gone_with_it(ctrl: Ctrl, namespace: s
     running = ctrl.started("run", "foo")
     place = wait_until(lambda: rows(ctrl)["foo"]["running"])[0]
     assert (place["kind"], place["pid"], place["namespace"]) == ("process", running.process.pid, namespace)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", place["since"])
     assert cells(ctrl)[1] == f"pid {running.process.pid} ({namespace})"
     running.kill()
     assert rows(ctrl)["foo"]["running"] == []

@@ -22,7 +22,7 @@ from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.cli.takeover import Repair, repairs
 from kubectl_ctrl.cli.target import cluster_id, connected, credentials_from, meant
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CallError, CtrlError, NotFound, UsageError
 from kubectl_ctrl.install.kinds import ref_of, shown
@@ -228,5 +228,6 @@ def _fields(row: _Row) -> dict[str, Any]:
 def _place(place: Place) -> dict[str, Any]:
     fields: dict[str, Any] = {"kind": place.kind.value, "text": place.text, "namespace": place.scope}
     if runner := place.runner:
-        fields |= {"pid": runner.pid, "run": runner.run, "context": runner.context, "since": runner.since}
+        since = rfc3339(runner.since)
+        fields |= {"pid": runner.pid, "run": runner.run, "context": runner.context, "since": since}
     return fields
