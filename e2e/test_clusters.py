@@ -70,7 +70,7 @@ class KwokMaker(Maker):
     def lose_part(self, name: str) -> None:
         pid = self.processes(name)["kube-apiserver"]
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: "kube-apiserver" not in self.processes(name), what="the end of the API server")
+        wait_until(lambda: "kube-apiserver" not in self.processes(name) and gone(pid), what="its end")
 
     def take_name(self, name: str) -> None:
         self.own_place(name).mkdir(parents=True)

@@ -114,9 +114,7 @@ def test_killed_and_started_again_in_every_way(user: User) -> None:
 
     # A restart of the machine: nothing runs any more.
     user.up("foo", "--detach").checked()
-    for line in user.processes():
-        os.kill(int(line.split()[0]), signal.SIGKILL)
-    wait_until(lambda: not user.processes())
+    user.end_all()
     assert running(ctrl)["foo"]["state"] == "dead"
     user.up("foo", "--detach").checked()
     second = running(ctrl)["foo"]

@@ -67,9 +67,7 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
 
     # One that somebody ended and deleted is another one afterwards, and what was recorded of the first says so.
     first = kubectl.json("get", "namespace/kube-system")["metadata"]["uid"]
-    for line in user.processes():
-        os.kill(int(line.split()[0]), signal.SIGKILL)
-    wait_until(lambda: not user.processes(), what="the end of its processes")
+    user.end_all()
     shutil.rmtree(user.state / "clusters" / "ctrl" / "kwok")
     user.up("memcached", "--until-idle").checked()
     assert kubectl.json("get", "namespace/kube-system")["metadata"]["uid"] != first
@@ -222,9 +220,7 @@ def test_what_the_user_keeps_read_only_is_not_written_to_and_nothing_is_made_for
 def test_while_it_is_stopped_verbs_name_what_starts_it_again(user: User) -> None:
     user.up("foo", "--example", "--until-idle", "--name=lab").checked()
     meant = "--context=kwok-lab"
-    for line in user.processes():
-        os.kill(int(line.split()[0]), signal.SIGKILL)
-    wait_until(lambda: not user.processes(), what="the end of its processes, as with the machine's")
+    user.end_all()
     for words in ("run foo --once", "plan foo/example-foo", "install foo", "uninstall foo"):
         refused = user.ctrl(*words.split(), meant)
         assert refused.code == 3, refused.err

@@ -13,6 +13,7 @@ from pathlib import Path
 from e2e.ctrl import Ctrl, Started
 from e2e.docker import Docker
 from e2e.kube import Kubectl, Ran, run, wait_until
+from kubectl_ctrl.clusters.processes import gone
 
 USERS_OWN = """\
 # My own: comments stay.
@@ -87,14 +88,20 @@ class User:
         )
         return started
 
+    def end_all(self) -> None:
+        """As a restart of the machine does: nothing of it runs any more, and its ports are free."""
+        pids = [int(line.split()[0]) for line in self.processes()]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not self.processes() and all(map(gone, pids)), what="the end of its processes")
+
     def clean(self) -> None:
         """After a test that failed: nothing of it may run on."""
         for started in self.ctrl.all_started:
             started.kill()
         self.ctrl("down", "--all")
-        for line in self.processes():
-            with suppress(ProcessLookupError):
-                os.kill(int(line.split()[0]), signal.SIGKILL)
+        self.end_all()
 
 
 def _is_at(started: Started, step: str) -> bool:
