@@ -91,7 +91,7 @@ class App:
         if not self.terminal:
             return None
         try:
-            return os.get_terminal_size(self.out.fileno()).columns
+            return os.get_terminal_size(self.out.fileno()).columns or 80
         except OSError:
             return 80
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import struct
+import termios
 
 import pytest
 
@@ -58,3 +63,11 @@ def test_colour_is_where_kubectl_would_have_it(made: App, *, color: bool) -> Non
 )
 def test_only_what_the_stream_takes_is_drawn(made: App, *, unicode: bool) -> None:
     assert made.unicode is unicode
+
+
+def test_a_terminal_that_tells_no_size_has_eighty_columns() -> None:
+    ours, its = pty.openpty()
+    with os.fdopen(ours, "rb"), os.fdopen(its, "w") as out:
+        assert App(out=out, err=out, environ={}).width == 80
+        fcntl.ioctl(out, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 61, 0, 0))
+        assert App(out=out, err=out, environ={}).width == 61
