@@ -220,7 +220,8 @@ def _astray(bench: Bench) -> list[Live]:
     named = {one.pid: one.controllers for one in runners}
     lost = {one.pid for one in runners if one.cluster in gone and holder.is_here(one.holder)}
     lost |= set(called_with(unattended.__name__, f"{book.folder}{os.sep}"))
-    known = {pid for entry in book.entries() for pid in background.starting(entry)}
+    there = (book.find(name) or book.unread(name) for name in ours.names(book))
+    known = {pid for entry in there for pid in background.starting(entry)}
     return [Live(pid=pid, controllers=named.get(pid, ("a controller",))) for pid in sorted(lost - known)]
 
 

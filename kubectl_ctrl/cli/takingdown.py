@@ -13,7 +13,7 @@ from kubectl_ctrl.cli.interrupts import cancellable
 from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.progress import Progress
 from kubectl_ctrl.clock import Clock, SystemClock
-from kubectl_ctrl.clusters.book import Entry, Phase
+from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.choosing import providers
 from kubectl_ctrl.clusters.making import held, removed
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, UsageError
@@ -107,10 +107,7 @@ async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> b
         if not app.book.place(name).is_dir():
             return False  # whom we waited for took it away, or there was a lock alone
         entry = app.book.find(name)
-        place = app.book.place(name)
-        # Of a page that cannot be read only what runs out of its folder is known.
-        unread = Entry(name=name, provider="", phase=Phase.DELETING, began=0.0, folder=place)
-        await _left(app, entry or unread, progress, clock)
+        await _left(app, entry or app.book.unread(name), progress, clock)
         machine = ours.machine(app, clock)
         with progress.step("cluster", f"cluster {name}" + (f" ({entry.provider})" if entry else "")) as step:
             await removed(app.book, providers(machine), name, machine=machine, note=step.note)

@@ -97,6 +97,10 @@ class Book:
     def find(self, name: str) -> Entry | None:
         return self._read(self.folder / checked_name(name))
 
+    def unread(self, name: str) -> Entry:
+        """What is known of one whose page cannot be read, or is not there yet: its folder."""
+        return Entry(name=name, provider="", phase=Phase.DELETING, began=0.0, folder=self.place(name))
+
     def place(self, name: str) -> Path:
         """The folder that a cluster of that name has."""
         return self.folder / checked_name(name)

@@ -227,5 +227,5 @@ async def _swept(book: Book, name: str, machine: Machine, note: Note) -> bool:
         return False
     note(f"ending what runs out of {str(place)!r}, if anything does")
     # What runs out of the folder, of whichever provider, and what kwok has by another path to it.
-    await Kwok(machine).delete(Entry(name=name, provider="", phase=Phase.DELETING, began=0.0, folder=place), note)
+    await Kwok(machine).delete(book.unread(name), note)
     return True

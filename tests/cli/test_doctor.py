@@ -295,6 +295,26 @@ def test_a_controller_in_the_background_of_a_cluster_that_is_gone_is_ended(tmp_p
             process.kill()
 
 
+def test_a_controller_of_a_cluster_whose_page_cannot_be_read_runs_on(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "kubectl-ctrl" / "clusters" / "one"
+    (folder / "controllers").mkdir(parents=True)
+    (folder / "controllers" / "foo.log").touch()
+    (folder / "cluster.json").write_text("{")
+    words = [sys.executable, "-c", "input()", "kubectl_ctrl.cli.unattended", str(folder / "controllers" / "foo.log")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+
+        async def play(at: Layout) -> None:
+            (line,) = await leftovers.machine(await at.bench())
+            assert line.text.startswith("The page of cluster 'one' cannot be read")
+            await mended(await at.bench())
+
+        try:
+            real(play, tmp_path)
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
 # Getting programs.
 
 GO = """\
