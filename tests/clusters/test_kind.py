@@ -220,8 +220,8 @@ def test_a_cluster_of_the_usual_daemon_is_not_looked_for_in_another_one(there: P
 def test_what_leads_to_other_containers_is_as_it_was(tmp_path: Path, runtime: str, pointer: str) -> None:
     there = programs(tmp_path / "machine", ["kind", runtime])
     entry = ready(there, there.kind(**{pointer: "then"}))
-    for now in ({}, {pointer: "now"}):
-        assert life(there.kind(**now), entry) is Life.RUNNING
+    for today in ({}, {pointer: "now"}):
+        assert life(there.kind(**today), entry) is Life.RUNNING
         assert there.environment(runtime)[pointer] == "then"
 
 
