@@ -129,7 +129,9 @@ def test_a_stop_and_a_start_come_on_the_minute_and_act_once(
     kubectl.apply(workload("web", stop=cron_at(stop), start=cron_at(start)))
     wait_until(counts(kubectl, "web", 0), deadline=180)
     wait_until(counts(kubectl, "web", 3), deadline=120)
-    writes = [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"]
+    tried = [one for one in audit.writes(mark, namespace=namespace) if one.resource == "deployments.apps"]
+    # While its pods come, the Deployment's own controller writes it too: what that was too late for changed nothing.
+    writes = [one for one in tried if one.code != 409]
     late = [datetime.fromisoformat(one.at) - moment for one, moment in zip(writes[-2:], (stop, start), strict=True)]
     assert all(timedelta(0) <= by < timedelta(seconds=20) for by in late), late
     assert len(writes) <= 3, "what held when it came, the stop and the start"
