@@ -17,6 +17,7 @@ from kubectl_ctrl.cli import background, ending, holder, ours, recordings, runlo
 from kubectl_ctrl.cli.checks import Bench, Reached, info, ok, warn
 from kubectl_ctrl.cli.ending import Live
 from kubectl_ctrl.cli.places import leases_of, look
+from kubectl_ctrl.cli.pointed import kubectl_at
 from kubectl_ctrl.cli.progress import Progress
 from kubectl_ctrl.cli.takeover import Repair, by_hand, repair_of, repairs
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
@@ -283,7 +284,7 @@ async def _takeovers(bench: Bench, there: Reached) -> Found:
 
 def _scar(there: Reached, repair: Repair) -> Leftover:
     taken = repair.taken
-    command = by_hand(taken.ref, taken.replicas, there.resolved.context)
+    command = by_hand(taken.ref, taken.replicas, kubectl_at(there.resolved))
 
     async def restored() -> str:
         count = await repair.restore(there.client)
@@ -334,7 +335,7 @@ def _lease(there: Reached, lease: Obj, why: str) -> Leftover:
         await there.client.delete(LEASES.ref(name, space), options)
         return f"Lease {space}/{name} is deleted"
 
-    command = shlex.join([*_kubectl(there), "delete", "lease", name, "--namespace", space])
+    command = shlex.join([*kubectl_at(there.resolved), "delete", "lease", name, "--namespace", space])
     text = f"Lease {space}/{name} is held by {why}"
     return Leftover(check="leases", text=text, command=command, mend=deleted, remote=True)
 
@@ -366,10 +367,6 @@ def _webhook(there: Reached, resource: Resource, obj: Obj, controller: str) -> L
         await there.client.delete(resource.ref(name), DeleteOptions(uid=uid_of(obj), version=version_of(obj)))
         return f"{resource.kind} {name} is deleted"
 
-    command = shlex.join([*_kubectl(there), "delete", resource.full_name, name])
+    command = shlex.join([*kubectl_at(there.resolved), "delete", resource.full_name, name])
     text = f"{resource.kind} {name} is there, and nobody runs {controller or 'what answers it'}"
     return Leftover(check="webhooks", text=text, command=command, mend=deleted, destroys=True, remote=True)
-
-
-def _kubectl(there: Reached) -> list[str]:
-    return ["kubectl", *(["--context", there.resolved.context] if there.resolved.context else [])]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.checks import Bench, Reached, asked, fail, info, ok, warn
+from kubectl_ctrl.cli.pointed import kubectl_at
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery
 from kubectl_ctrl.controllers import BUNDLED
@@ -193,7 +194,7 @@ async def _stored(there: Reached, crd: Obj) -> list[Line]:
     name, spec = name_of(crd), crd["spec"]
     if not is_true(crd, "Established"):
         text = f"the CRD {name} is not Established, so what it defines cannot be used"
-        return [fail("crds", text, code=8, command=shlex.join([*_kubectl(there), "describe", "crd", name]))]
+        return [fail("crds", text, code=8, command=shlex.join([*kubectl_at(there.resolved), "describe", "crd", name]))]
     kept = next(str(one["name"]) for one in spec["versions"] if one.get("storage"))
     used = {str(one["name"]) for one in spec["versions"] if one.get("served")}
     old = [version for version in (crd.get("status") or {}).get("storedVersions") or () if version != kept]
@@ -208,7 +209,7 @@ async def _stored(there: Reached, crd: Obj) -> list[Line]:
 async def _migrated(there: Reached, crd: Obj, kept: str) -> str:
     """What writes all objects anew, where there are any, and then tells that the old versions are gone."""
     name, spec = name_of(crd), crd["spec"]
-    kubectl = _kubectl(there)
+    kubectl = kubectl_at(there.resolved)
     patch = json.dumps({"status": {"storedVersions": [kept]}}, separators=(",", ":"))
     told = shlex.join([*kubectl, "patch", "crd", name, "--subresource=status", "--type=merge", "--patch", patch])
     resource = Resource(spec["group"], kept, spec["names"]["plural"], spec["names"]["kind"])
@@ -219,10 +220,6 @@ async def _migrated(there: Reached, crd: Obj, kept: str) -> str:
         pass  # nobody knows: as if there were some
     got = shlex.join([*kubectl, "get", name, "--all-namespaces", "--output=json"])
     return f"{got} | {shlex.join([*kubectl, 'replace', '--filename=-'])} && {told}"
-
-
-def _kubectl(there: Reached) -> list[str]:
-    return ["kubectl", *(["--context", there.resolved.context] if there.resolved.context else [])]
 
 
 def _listed(names: Iterable[str]) -> str:

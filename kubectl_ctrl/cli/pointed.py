@@ -14,9 +14,6 @@ from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ConfigError
 
-# What a command line may still say where the cluster is given: where in it, how patiently, as whom.
-_PLACE = ("namespace", "cache_dir", "request_timeout", "disable_compression")
-_WHOM = ("as_user", "as_uid", "as_group", "as_user_extra")
 # Of these each alone says which cluster is meant.
 _POINTERS = ("context", "cluster", "server", "user")
 
@@ -51,7 +48,14 @@ def pin_apart(asked: ConfigFlags, resolved: Resolved) -> Pin | None:
     return by_file(Path(file), resolved.context or "") if file != asked.kubeconfig else None
 
 
-def pointed_at(app: App, entry: Entry, given: Given | None = None) -> Resolved:
+def kubectl_at(resolved: Resolved) -> tuple[str, ...]:
+    """`kubectl`, with the flags by which it gets there: it knows no cluster of ours by its context alone."""
+    file = ("--kubeconfig", resolved.origin.flags.kubeconfig) if resolved.origin.flags.kubeconfig else ()
+    context = ("--context", resolved.context) if resolved.context else ()
+    return ("kubectl", *file, *context)
+
+
+def pointed_at(app: App, entry: Entry) -> Resolved:
     """A cluster of ours through its own kubeconfig: nothing that the user's files or current-context say matters."""
     if not entry.kubeconfig.exists():
         raise ConfigError(
@@ -61,9 +65,7 @@ def pointed_at(app: App, entry: Entry, given: Given | None = None) -> Resolved:
         )
     if entry.kubeconfig not in _named(app):
         app.pin = by_file(entry.kubeconfig)
-    kept = {name: given.flags[name] for name in (*_PLACE, *_WHOM) if name in given.flags} if given else {}
-    flags = ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context, **kept)
-    return load(flags, app.environ, app.home)
+    return load(ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context), app.environ, app.home)
 
 
 def _named(app: App) -> list[Path]:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.cli.places import deployments_of, lease_name, lease_scope, leases_of, replicas_of
+from kubectl_ctrl.cli.pointed import kubectl_at
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.takeover import Repair, Takeover, ref_of, repair_of
 from kubectl_ctrl.client.client import Client
@@ -34,7 +35,7 @@ async def alone(client: Client, plan: RunPlan, identity: str, running: Container
 
     `running`: how the runs of this machine sign.
     """
-    takeover = Takeover(client, clock=plan.clock, identity=identity, context=plan.resolved.context)
+    takeover = Takeover(client, clock=plan.clock, identity=identity, kubectl=kubectl_at(plan.resolved))
     try:
         for spec in plan.specs:
             await _pass_deployments(client, plan, spec.name, takeover, running)

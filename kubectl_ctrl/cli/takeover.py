@@ -75,11 +75,10 @@ def ref_of(deployment: Obj) -> ObjectRef:
     return DEPLOYMENTS.ref(name_of(deployment), namespace_of(deployment))
 
 
-def by_hand(ref: ObjectRef, replicas: int, context: str | None) -> str:
-    """The kubectl line that undoes a takeover."""
+def by_hand(ref: ObjectRef, replicas: int, kubectl: Sequence[str]) -> str:
+    """The kubectl line that undoes a takeover; `kubectl` is how it gets to the cluster."""
     patch = {"metadata": {"annotations": {ANNOTATION: None}}, "spec": {"replicas": replicas}}
-    where = ("--context", context) if context else ()
-    words = ("kubectl", *where, "--namespace", ref.namespace, "patch", "deployment", ref.name)
+    words = (*kubectl, "--namespace", ref.namespace, "patch", "deployment", ref.name)
     return shlex.join((*words, "--type=merge", "--patch", json.dumps(patch, separators=(",", ":"))))
 
 
@@ -153,11 +152,11 @@ async def _changed(client: Client, ref: ObjectRef, change: Callable[[Obj], Obj |
 class Takeover:
     """What one run has taken over. `give_all_back` is safe to call whatever came of `take`."""
 
-    def __init__(self, client: Client, *, clock: Clock, identity: str, context: str | None) -> None:
+    def __init__(self, client: Client, *, clock: Clock, identity: str, kubectl: Sequence[str]) -> None:
         self._client = client
         self._clock = clock
         self._identity = identity
-        self._context = context
+        self._kubectl = kubectl
         self._taken: list[Taken] = []
 
     def __repr__(self) -> str:
@@ -191,7 +190,7 @@ class Takeover:
         return Taken(ref=ref_of(found), holder=self._identity, replicas=replicas, since=rfc3339(self._clock.now()))
 
     def _announce(self, ref: ObjectRef, replicas: int) -> None:
-        line = by_hand(ref, replicas, self._context)
+        line = by_hand(ref, replicas, self._kubectl)
         _log.info(
             "Taking over: %s goes to zero until this run ends, and back to %d then. By hand: %s",
             ref,
@@ -227,7 +226,7 @@ class Takeover:
                 async with self._clock.timeout(_LAST_WORDS):
                     count = await self._restored(taken)
             except (CtrlError, TimeoutError) as error:
-                line = by_hand(taken.ref, taken.replicas, self._context)
+                line = by_hand(taken.ref, taken.replicas, self._kubectl)
                 _log.error(
                     "%s could not be restored: %s By hand: %s",
                     taken.ref,

@@ -10,7 +10,7 @@ import yaml
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.pointed import gone_cluster, pointed, pointed_at
+from kubectl_ctrl.cli.pointed import gone_cluster, kubectl_at, pointed, pointed_at
 from kubectl_ctrl.cli.run import VERB
 from kubectl_ctrl.client.kubeconfig import load_again
 from kubectl_ctrl.clusters.book import Phase
@@ -43,6 +43,14 @@ def test_context_finds_clusters_of_ours_after_the_users_own(app: App) -> None:
     assert pointed(app, given()).context == "prod"
     found = pointed(app, given("--context=kind-ctrl", "-n", "apps"))
     assert (found.context, found.server, found.namespace) == ("kind-ctrl", "https://127.0.0.1:4001", "apps")
+
+
+def test_kubectl_is_told_the_file_of_a_cluster_of_ours_whose_context_it_does_not_know(app: App) -> None:
+    user(app, "prod", prod="https://10.0.0.1:6443")
+    entry = made(app.book, "ctrl", "https://127.0.0.1:4001")
+    assert kubectl_at(pointed(app, given())) == ("kubectl", "--context", "prod")
+    ours = ("kubectl", "--kubeconfig", str(entry.kubeconfig), "--context", "kind-ctrl")
+    assert kubectl_at(pointed(app, given("--context=kind-ctrl"))) == ours
 
 
 def test_an_entry_of_the_users_own_wins_and_is_never_mixed_with_ours(app: App) -> None:
@@ -114,11 +122,8 @@ def test_a_cluster_of_ours_is_pointed_at_through_its_own_file_whatever_the_user_
     entry = made(app.book, "ctrl", "https://127.0.0.1:4001")
     app.environ = {**app.environ, "KUBECONFIG": str(app.home / ".kube" / "config")}
     entry.kubeconfig.write_text(entry.kubeconfig.read_text().replace("current-context: kind-ctrl", "") + "\n")
-    told = given("-n", "apps", "--context=other", "--server=https://1.1.1.1", "--token=t", "--as=me")
-    found = pointed_at(app, entry, told)
-    assert (found.server, found.context, found.namespace) == ("https://127.0.0.1:4001", "kind-ctrl", "apps")
-    assert (found.impersonate.user, found.server_overridden) == ("me", False)
-    assert pointed_at(app, entry).namespace == "default"
+    found = pointed_at(app, entry)
+    assert (found.server, found.context, found.namespace) == ("https://127.0.0.1:4001", "kind-ctrl", "default")
     entry.kubeconfig.unlink()
     with pytest.raises(ConfigError, match="has no kubeconfig yet"):
         pointed_at(app, entry)

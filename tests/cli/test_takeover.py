@@ -20,13 +20,14 @@ from tests.cli.test_places import ELSEWHERE, deployment, on_stage
 
 NAME = "kubectl-ctrl-foo"
 ME = identity("r7f3")
+KUBECTL = ("kubectl", "--context", "kind-ctrl")
 
 
 OTHERS = identity("r000")
 
 
 def takeover(stage: Stage) -> Takeover:
-    return Takeover(stage.client(), clock=stage.clock, identity=ME, context="kind-ctrl")
+    return Takeover(stage.client(), clock=stage.clock, identity=ME, kubectl=KUBECTL)
 
 
 def now(stage: Stage) -> Obj:
@@ -136,7 +137,7 @@ def test_what_cannot_be_given_back_is_told_with_the_line_that_does_it(caplog: py
         await mine.give_all_back()
 
     on_stage(play)
-    assert by_hand(DEPLOYMENTS.ref(NAME, "default"), 2, "kind-ctrl") in caplog.text
+    assert by_hand(DEPLOYMENTS.ref(NAME, "default"), 2, KUBECTL) in caplog.text
 
 
 def test_what_a_dead_run_left_is_certain_and_what_others_hold_is_not() -> None:
