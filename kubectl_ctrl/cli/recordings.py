@@ -153,7 +153,9 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
     found = _that_know(recording, clusters, words, given["namespace"], context.namespace)
     if len({name_of(one) for one, _ in found}) == 1:
         cluster, namespace = last([one for one, _ in found])
-        return meaning(cluster, _only(cluster, len(found)), namespace)
+        only = _only(cluster, len(found))
+        note = f"{only}. {context.why}" if given["context"] and not context.server else only
+        return meaning(cluster, note, namespace)
     raise _unclear([one for one, _ in found] or list(clusters), context)
 
 

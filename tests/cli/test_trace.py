@@ -282,6 +282,8 @@ def test_a_foreign_context_means_the_only_cluster_that_knows_the_object(
     text = told("foo/there", "--offline")
     assert text.splitlines()[0] == "cluster staging (c2-far-a): the only recorded cluster that knows it"
     assert numbers(text) == ["r0bb-2"]
+    named = told("foo/there", "--offline", "--context=nosuch")
+    assert named.splitlines()[0] == f"{text.splitlines()[0]}. The context 'nosuch' does not exist."
     complaint = told("foo/web", "--offline", code=4)
     assert "recorded: " in complaint
     assert "--recorded-cluster" in complaint
