@@ -173,7 +173,10 @@ class NotInstalled(CtrlError):
 
 
 class TimedOut(CtrlError):
-    """A wait ended before its condition held; where it was for a program, with what that said, as in ClusterError."""
+    """A wait ended before its condition held.
+
+    Where it was for a program, `output` and `last_words` are what that said, as in ClusterError.
+    """
 
     id = "CTRL-TIMEOUT"
     exit_code = 124
