@@ -131,7 +131,7 @@ async def undo(app: App, entry: Entry, book: Book) -> str:
             raise
         except ConfigError as error:
             # Not what `use` is told: there is no other way to undo it.
-            broken = "make it writable" if isinstance(error.__cause__, OSError) else f"mend {file}"
+            broken = "make it readable and writable" if isinstance(error.__cause__, OSError) else f"mend {file}"
             error.next_step = f"{broken}, or move it away; then repeat this"
             raise
         _remove_folders(file, entry.used.get("folder", ""))
@@ -287,7 +287,11 @@ def _taken_out(app: App, entry: Entry, file: Path) -> str:
         return _NEVER
     if not real.exists():
         return f"{file} is not there any more"
-    raw, saved = real.read_bytes(), entry.folder / _SAVED
+    try:
+        raw = real.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"The kubeconfig {str(file)!r} cannot be read: {error.strerror}.") from error
+    saved = entry.folder / _SAVED
     before = saved.read_bytes() if saved.exists() else None
     if raw == before and used["was"]:
         return _NEVER

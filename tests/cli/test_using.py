@@ -194,6 +194,15 @@ def test_a_file_that_is_no_kubeconfig_any_more_is_left_as_it_is(app: App, mine: 
     assert mine.read_text() == text
 
 
+def test_a_file_that_cannot_be_read_any_more_is_said_to_be_so(app: App, mine: Path, entry: Entry) -> None:
+    used = use(app, entry)
+    mine.unlink()
+    mine.mkdir()
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory") as caught:
+        undo(app, used)
+    assert "move it away; then repeat this" in caught.value.next_step
+
+
 def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path, entry: Entry) -> None:
     used = use(app, entry)
     mine.write_text(mine.read_text().replace(SERVER, "https://127.0.0.1:5005"))
