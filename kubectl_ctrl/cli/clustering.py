@@ -138,6 +138,7 @@ async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
 def _load(asked: _Asked) -> int:
     import asyncio
 
+    from kubectl_ctrl.cli.interrupts import cancellable
     from kubectl_ctrl.clusters.making import held
 
     app, images = asked.app, asked.words
@@ -153,12 +154,13 @@ def _load(asked: _Asked) -> int:
                 await provider.load(entry, images)
                 step.text = f"{counted(len(images), 'image')} loaded to {name}"
 
-    asyncio.run(load())
-    return 0
+    return asyncio.run(cancellable(load(), stopping=ours.stopping(progress)))
 
 
 def _logs(asked: _Asked) -> int:
     import asyncio
+
+    from kubectl_ctrl.cli.interrupts import cancellable
 
     app, clock, name = asked.app, SystemClock(), asked.meant
     folder = Path(asked.given["to"] or f"{name}-logs").expanduser()
@@ -172,8 +174,13 @@ def _logs(asked: _Asked) -> int:
             f"The folder {str(folder)!r} cannot be made: {error.strerror}.", next_step="name another one with --to"
         ) from error
     progress = ours.progress(app, asked.given, ("logs",), clock)
-    with progress.step("logs", f"logs of {name}"):
-        asyncio.run(provider.logs(entry, folder))
+
+    async def export() -> None:
+        with progress.step("logs", f"logs of {name}"):
+            await provider.logs(entry, folder)
+
+    if code := asyncio.run(cancellable(export(), stopping=ours.stopping(progress))):
+        return code
     app.answer(str(folder))
     return 0
 

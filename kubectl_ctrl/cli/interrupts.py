@@ -103,7 +103,7 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
 
 
 async def cancellable(
-    work: Coroutine[Any, Any, None], *, stopping: Callable[[str], None], forced: Callable[[], None]
+    work: Coroutine[Any, Any, None], *, stopping: Callable[[str], None], forced: Callable[[], None] = _nothing
 ) -> int:
     """Do it to its end: 0, or the exit code of the signal that cancelled it.
 

@@ -32,6 +32,7 @@ PATH=/usr/bin:/bin
 """
 
 _KIND = """
+hang() {{ echo $$ > "$home/hangs"; mv "$home/hangs" "$home/hanging"; exec sleep 60; }}
 case "$1 $2" in
 version*) cat "$home/kind.version" ;;
 "create cluster")
@@ -47,11 +48,12 @@ version*) cat "$home/kind.version" ;;
   fi
   [ -e "$home/create.network" ] && cp "$home/create.network" "$home/network"
   [ -e "$home/create.says" ] && cat "$home/create.says" >&2
-  [ -e "$home/create.hangs" ] && {{ echo $$ > "$home/hangs"; mv "$home/hangs" "$home/hanging"; exec sleep 60; }}
+  [ -e "$home/create.hangs" ] && hang
   code=$(cat "$home/create.code")
   [ "$code" = 0 ] && printf 'apiVersion: v1\\nkind: Config\\n' > "$file"
   exit "$code" ;;
 "load "*|"export logs")
+  [ -e "$home/$2.hangs" ] && hang
   [ -e "$home/$2.says" ] || exit 0
   : > "$TMPDIR/what-was-not-ended"
   cat "$home/$2.says" >&2
