@@ -8,6 +8,8 @@ _ONE = f"{FOOS}/one"
 _MADE = post(FOOS, foo("one", {"name": "a"}, labels={"x": "1"}))
 _LAST = post(FOOS, foo("last", {"name": "z"}, labels={"x": "1"}))
 _FROM = {"resourceVersion": "$0.metadata.resourceVersion"}
+# The state that a watch begins with is only said to be as new as this: of the last, the servers have to show all.
+_UP_TO_LAST = {"resourceVersion": "$1.metadata.resourceVersion"}
 _INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 _LEAVING = (
     _MADE,
@@ -73,13 +75,13 @@ SCENARIOS = (
         "watch from the beginning",
         _MADE,
         patch(_ONE, {"spec": {"name": "b"}}),
-        _LAST,
+        get(FOOS, **_UP_TO_LAST),  # from here on the real server's cache has seen the change
         watch(FOOS, "one", fieldSelector="metadata.name=one", resourceVersion="0"),
     ),
     scenario("watch from anywhere", _MADE, _LAST, watch(FOOS, "one", fieldSelector="metadata.name=one")),
     scenario("watch from anywhere with bookmarks", _MADE, watch(FOOS, "BOOKMARK", allowWatchBookmarks="true")),
     scenario("watch with initial events", _MADE, _LAST, watch(FOOS, "BOOKMARK", **_INITIAL)),
-    scenario("watch with initial events of a version", _MADE, _LAST, watch(FOOS, "BOOKMARK", **_INITIAL, **_FROM)),
+    scenario("watch with initial events of a version", _MADE, _LAST, watch(FOOS, "BOOKMARK", **_INITIAL, **_UP_TO_LAST)),
     scenario(
         "watch with initial events of a selection",
         _MADE,
