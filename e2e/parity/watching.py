@@ -81,7 +81,9 @@ SCENARIOS = (
     scenario("watch from anywhere", _MADE, _LAST, watch(FOOS, "one", fieldSelector="metadata.name=one")),
     scenario("watch from anywhere with bookmarks", _MADE, watch(FOOS, "BOOKMARK", allowWatchBookmarks="true")),
     scenario("watch with initial events", _MADE, _LAST, watch(FOOS, "BOOKMARK", **_INITIAL)),
-    scenario("watch with initial events of a version", _MADE, _LAST, watch(FOOS, "BOOKMARK", **_INITIAL, **_UP_TO_LAST)),
+    scenario(
+        "watch with initial events of a version", _MADE, _LAST, watch(FOOS, "BOOKMARK", **_INITIAL, **_UP_TO_LAST)
+    ),
     scenario(
         "watch with initial events of a selection",
         _MADE,
