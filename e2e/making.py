@@ -42,9 +42,9 @@ async def main(verb: str, maker: str, name: str, root: Path, wish: Mapping[str, 
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _cancel, asyncio.current_task())
     async with making.held(book, name, machine.clock, note):
         if verb == "up":
-            say(entry=asdict(await making.raised(book, provider, name, wanted, machine=machine, note=note)))
+            say(entry=asdict(await making.raised(book, known, maker, name, wanted, machine=machine, note=note)))
         elif verb == "down":
-            say(removed=await making.removed(book, known, name, machine=machine, note=note))
+            say(removed=await making.removed(book, known, name, note=note))
             book.remove(name)
         else:
             entry = book.find(name)

@@ -198,7 +198,10 @@ class _Work:
         with self._progress.step("cluster", f"cluster {asked.name} ({provider.name})") as step:
             ready = before is not None and before.phase is Phase.READY
             stopped = before is not None and ready and await provider.life(before) is Life.STOPPED
-            entry = await raised(app.book, provider, asked.name, asked.wish, machine=machine, note=step.note)
+            everything = providers(machine)
+            entry = await raised(
+                app.book, everything, provider.name, asked.name, asked.wish, machine=machine, note=step.note
+            )
             found = before is not None and before.began == entry.began
             how = (", started again" if stopped else ", there already") if found else ""
             step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{how})"

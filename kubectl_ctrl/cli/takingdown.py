@@ -108,9 +108,8 @@ async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> b
             return False  # whom we waited for took it away, or there was a lock alone
         entry = app.book.find(name)
         await _left(app, entry or app.book.unread(name), progress, clock)
-        machine = ours.machine(app, clock)
         with progress.step("cluster", f"cluster {name}" + (f" ({entry.provider})" if entry else "")) as step:
-            await removed(app.book, providers(machine), name, machine=machine, note=step.note)
+            await removed(app.book, providers(ours.machine(app, clock)), name, note=step.note)
             step.text += " removed"
         if entry is not None:
             _tell(app, entry, progress, clock)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.answering import Known, answering
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
-from kubectl_ctrl.clusters.kwok import Kwok
 from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
 
@@ -41,11 +40,15 @@ def _holder(book: Book, name: str) -> str:
     return f"process {pid}" if pid else "another process"
 
 
-async def raised(book: Book, provider: Provider, name: str, wish: Wish, *, machine: Machine, note: Note) -> Entry:
+async def raised(
+    book: Book, providers: Mapping[str, Provider], word: str, name: str, wish: Wish, *, machine: Machine, note: Note
+) -> Entry:
     """There, answering, with its nodes ready: made, started again, or found so. The caller holds the cluster.
 
-    Failed or cancelled, nothing of it stays, unless the wish is to keep it. Refused where the name is somebody else's.
+    The provider of that word makes it; the others know what they have left under that name. Failed or cancelled,
+    nothing of it stays, unless the wish is to keep it. Refused where the name is somebody else's.
     """
+    provider = providers[word]
     book.check(name)
     found = book.find(name)
     if found is not None and found.provider != provider.name:
@@ -60,7 +63,7 @@ async def raised(book: Book, provider: Provider, name: str, wish: Wish, *, machi
     elif found is not None:
         done = "made" if found.phase is Phase.CREATING else "taken away"
         note(f"cluster {name!r} was not {done} to the end: taking it away first")
-    there = await removed(book, {provider.name: provider}, name, machine=machine, note=note)
+    there = await removed(book, providers, name, note=note)
     owner = await provider.foreign(name)
     if owner:
         raise Refused(
@@ -182,14 +185,15 @@ def _tell_where(error: BaseException, entry: Entry) -> None:
         error.next_step = f"look into {str(entry.folder)!r}; this takes it away: kubectl ctrl down {entry.name}"
 
 
-async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, machine: Machine, note: Note) -> bool:
+async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, note: Note) -> bool:
     """Nothing of the cluster runs any more; False when there was none. The caller holds the cluster, and ends with
     `book.remove`: until then the page stays, and what is left can be taken away again.
     """
     entry = book.find(name)
     if entry is None:
+        there = await _swept(book, providers, name, note)
         await _check_nobodys(book, providers, name)
-        return await _swept(book, name, machine, note)
+        return there
     provider = providers.get(entry.provider)
     if provider is None:
         raise ClusterError(
@@ -200,6 +204,17 @@ async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, m
     with suppress(CtrlError):
         book.write(replace(entry, phase=Phase.DELETING))
     await provider.delete(replace(entry, phase=Phase.DELETING), note)
+    return True
+
+
+async def _swept(book: Book, providers: Mapping[str, Provider], name: str, note: Note) -> bool:
+    """What each of them knows by the folder alone, where its page is gone or cannot be read; False without a folder."""
+    place = book.place(name)
+    if not place.is_dir():
+        return False
+    note(f"ending what is known by {str(place)!r}, if there is anything")
+    for provider in providers.values():
+        await provider.delete(book.unread(name), note)
     return True
 
 
@@ -218,14 +233,3 @@ async def _check_nobodys(book: Book, providers: Mapping[str, Provider], name: st
                     f"if it is that one, end it with {provider.name}; then remove {str(book.place(name))!r}"
                 )
                 raise
-
-
-async def _swept(book: Book, name: str, machine: Machine, note: Note) -> bool:
-    """A folder without a page was never anything, or has nothing to lose any more: its page is the last to go."""
-    place = book.place(name)
-    if not place.is_dir():
-        return False
-    note(f"ending what runs out of {str(place)!r}, if anything does")
-    # What runs out of the folder, of whichever provider, and what kwok has by another path to it.
-    await Kwok(machine).delete(book.unread(name), note)
-    return True

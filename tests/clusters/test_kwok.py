@@ -396,7 +396,7 @@ def test_one_whose_page_cannot_be_read_ends_by_whichever_path_it_was_started(
     way.symlink_to(folder)
     monkeypatch.setattr(kwokctl.Kwokctl, "way", property(lambda self: way))
     process = server(way / "kwok" / "clusters" / "one" / "bin")
-    assert asyncio.run(removed(house.book, {}, "one", machine=house.machine, note=house.notes.append))
+    assert asyncio.run(removed(house.book, {"kwok": house.kwok}, "one", note=house.notes.append))
     assert process.wait(timeout=10) == -9
     assert not way.is_symlink()
 

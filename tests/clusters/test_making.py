@@ -33,18 +33,19 @@ def written(book: Book, phase: Phase) -> Entry:
     return entry
 
 
-def up(book: Book, provider: MadeUp, wish: Wish = HURRIED) -> tuple[CtrlError, list[str]]:
+def up(book: Book, provider: MadeUp, wish: Wish = HURRIED, *others: MadeUp) -> tuple[CtrlError, list[str]]:
     """Nothing of it answers, so it ends with an error; and the notes."""
     notes: list[str] = []
-    making = raised(book, provider, "one", wish, machine=machine(book.folder.parent), note=notes.append)
+    everything = {each.name: each for each in (provider, *others)}
+    here = machine(book.folder.parent)
+    making = raised(book, everything, provider.name, "one", wish, machine=here, note=notes.append)
     with pytest.raises(CtrlError) as caught:
         asyncio.run(making)
     return caught.value, notes
 
 
-def down(book: Book, provider: MadeUp) -> bool:
-    everything = {"made-up": provider}
-    return asyncio.run(removed(book, everything, "one", machine=machine(book.folder.parent), note=lambda line: None))
+def down(book: Book, *providers: MadeUp) -> bool:
+    return asyncio.run(removed(book, {each.name: each for each in providers}, "one", note=lambda line: None))
 
 
 def test_the_page_is_there_before_anything_is_made(book: Book) -> None:
@@ -99,7 +100,8 @@ def test_one_that_is_cancelled_leaves_nothing(book: Book) -> None:
 
     async def main() -> None:
         provider.reached = asyncio.Event()
-        making = raised(book, provider, "one", HURRIED, machine=machine(book.folder.parent), note=lambda line: None)
+        everything, here = {"made-up": provider}, machine(book.folder.parent)
+        making = raised(book, everything, "made-up", "one", HURRIED, machine=here, note=lambda line: None)
         task = asyncio.create_task(making)
         await provider.reached.wait()
         task.cancel()
@@ -210,7 +212,7 @@ def test_a_page_that_cannot_be_read_is_taken_away_where_nobody_knows_a_cluster_o
     assert caught.value.tried == "a cluster of that name is there"
     assert caught.value.next_step == f"if it is that one, end it with made-up; then remove '{book.place('one')}'"
     assert down(book, MadeUp())
-    assert provider.did == []
+    assert book.entries() == ()
 
 
 def test_it_is_marked_before_it_is_taken_away_and_stays_marked_where_that_fails(book: Book) -> None:
@@ -227,6 +229,21 @@ def test_nothing_is_taken_away_that_is_not_in_the_book(book: Book) -> None:
     provider = MadeUp()
     assert not down(book, provider)
     assert provider.did == []
-    book.place("one").mkdir(parents=True)  # a kill before the first page
-    assert down(book, provider)
-    assert provider.did == []
+
+
+def test_of_a_folder_without_a_page_each_provider_takes_away_what_it_knows(book: Book) -> None:
+    """Which of them has left something in it is known to themselves alone."""
+    book.place("one").mkdir(parents=True)  # a kill before the first page, or the page is lost
+    one, other = MadeUp(), MadeUp(name="other")
+    assert down(book, one, other)
+    assert [one.did, other.did] == [["delete deleting"]] * 2
+    up(book, one, HURRIED, other)
+    assert one.did[1:] == ["delete deleting", "create", "delete creating"]
+    assert other.did[1:] == ["delete deleting"]
+
+
+def test_what_a_provider_cannot_take_away_keeps_a_folder_without_a_page(book: Book) -> None:
+    book.place("one").mkdir(parents=True)
+    error, _ = up(book, MadeUp(), HURRIED, MadeUp(name="other", fails={"delete"}))
+    assert error.message == "The delete deleting failed."
+    assert book.place("one").is_dir()
