@@ -38,7 +38,14 @@ VERB = Verb(
     flags=(
         ALLOW_CONTEXT,
         *(flag for flag in MAKING if flag.long in ("bin-dir", "offline")),  # what decides whether kwok could work
-        Flag("--fix", help="Mend what can be mended; with a name, get that program."),
+        Flag(
+            "--fix",
+            value="PROGRAM",
+            bare="true",
+            default="false",
+            choices=tuple(name for name, _ in PROGRAMS),
+            help="Mend what can be mended; with kind, kwok or kubectl, get that program.",
+        ),
         Flag(
             "-o",
             "--output",

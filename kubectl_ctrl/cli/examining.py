@@ -12,6 +12,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.checks import Check, benched, looked
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.fetching import RECIPES, fetched
+from kubectl_ctrl.cli.grammar import truth
 from kubectl_ctrl.cli.mending import Mended, mended
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.choosing import providers
@@ -42,12 +43,13 @@ CHECKS = (
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
     form = given.one_of("output", _FORMS)
+    given = _with_name(given)
     for flag in ("yes", "allow_context"):
         if given[flag] and not given["fix"]:
             raise UsageError(f"--{flag.replace('_', '-')} is for doctor --fix.", next_step="kubectl ctrl doctor --help")
     if not given["fix"]:
         if given.arguments:
-            raise UsageError("doctor takes a name with --fix alone.", next_step="kubectl ctrl doctor --help")
+            raise UsageError("doctor takes a name only with --fix.", next_step="kubectl ctrl doctor --help")
         found = asyncio.run(_examined(app, given))
         _answer(app, found, form)
         return found.code
@@ -58,6 +60,14 @@ def run(app: App, given: Given) -> int:
     if done.refused is not None:
         raise done.refused
     return done.code
+
+
+def _with_name(given: Given) -> Given:
+    """What was given, with `--fix=kind` taken for `--fix kind`."""
+    said = truth(given["fix"])
+    if said is None:
+        return replace(given, flags={**given.flags, "fix": True}, arguments=(given["fix"], *given.arguments))
+    return replace(given, flags={**given.flags, "fix": said})
 
 
 def _recipe(given: Given) -> str:

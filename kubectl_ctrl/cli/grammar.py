@@ -26,6 +26,11 @@ _NEVER_FROM_ENVIRONMENT = frozenset({"yes", "allow-context", "takeover", "force"
 _ALL_FLAGS = "kubectl ctrl options lists the flags that all verbs take"
 
 
+def truth(word: str) -> bool | None:
+    """What the word says, as strconv.ParseBool reads it; None where it says neither."""
+    return word in _TRUE if word in (*_TRUE, *_FALSE) else None
+
+
 class GoBool(click.ParamType[bool]):
     """true and false as strconv.ParseBool reads them."""
 
@@ -34,9 +39,10 @@ class GoBool(click.ParamType[bool]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
         if isinstance(value, bool):
             return value
-        if value not in _TRUE and value not in _FALSE:
+        said = truth(value)
+        if said is None:
             self.fail(f"{value!r} is neither true nor false", param, ctx)
-        return value in _TRUE
+        return said
 
 
 class GoDuration(click.ParamType[float]):

@@ -149,7 +149,10 @@ def test_a_configuration_that_would_fail_verbs_is_a_line(tmp_path: Path, capsys:
         "doctor kind",
         "doctor --yes",
         "doctor --allow-context=prod",
-        "doctor --fix=kind",
+        "doctor --fix=",
+        "doctor --fix=kind,kwok",
+        "doctor --fix=kind kwok",
+        "doctor --fix=false kind",
         "doctor --fix minikube",
         "doctor --fix kind kwok",
         "doctor -o wide",
@@ -346,6 +349,13 @@ def test_without_yes_the_line_is_printed_and_nothing_done(
     assert shown.out == f"{KWOK}\n"
     assert "next: kubectl ctrl doctor kwok --fix --yes" in shown.err
     assert not (tmp_path / "went").exists()
+
+
+def test_a_name_may_stand_behind_an_equals_sign(go: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--fix=kwok"]) == 6
+    shown = capsys.readouterr()
+    assert shown.out == f"{KWOK}\n"
+    assert "next: kubectl ctrl doctor kwok --fix --yes" in shown.err
 
 
 def test_with_yes_the_line_is_run(go: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
