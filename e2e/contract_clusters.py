@@ -281,6 +281,14 @@ class ClusterContract:
         assert maker.do("down", name).code == 0
         self.gone(maker, name)
 
+    def test_taken_away_without_its_page_in_the_book(self, maker: Maker) -> None:
+        """As after a power loss, or by a user who tidied up: the provider itself knows what is its own."""
+        name = maker.name()
+        maker.up(name)
+        (maker.folder(name) / "cluster.json").unlink()
+        assert maker.do("down", name).answer == {"removed": True}
+        self.gone(maker, name)
+
     def test_two_are_made_at_once_side_by_side(self, maker: Maker) -> None:
         one, other = maker.name(), maker.name()
         makings = [maker.start("up", name) for name in (one, other)]
