@@ -110,7 +110,7 @@ class Verb:
     def parse(self, words: Sequence[str], environ: Mapping[str, str]) -> Given | None:
         """The values given, or None when help was asked for."""
         self._refuse_kubectls(words)
-        parts = split(words, self.all_flags)
+        parts = split(words, self.all_flags, self.hint)
         if "--help=true" in parts.flags:
             return None
         command = click.Command(
@@ -138,7 +138,7 @@ class Verb:
 
     def help(self, words: Sequence[str] = ()) -> str:
         """The whole help text, at most 80 columns wide; only with the flags of the action that the words name."""
-        flags = self.flags_behind(split(words, self.all_flags).arguments)
+        flags = self.flags_behind(split(words, self.all_flags, self.hint).arguments)
         blocks = [self.summary]
         if self.details:
             blocks.append(self.details)

@@ -22,8 +22,8 @@ _FALSE = ("0", "f", "F", "FALSE", "false", "False")
 # These confirm something about one call; a variable that is set once and forgotten must not.
 _NEVER_FROM_ENVIRONMENT = frozenset({"yes", "allow-context", "takeover", "force", "crds", "help"})
 
-
-_ALL_FLAGS = "kubectl ctrl options lists the flags that all verbs take"
+# How like a word a flag has to be, from 0 to 1, to be what was meant: one letter of four in the wrong place is enough.
+_LIKE = 0.75
 
 
 def truth(word: str) -> bool | None:
@@ -125,7 +125,8 @@ class Words:
 class _Splitter:
     """One pass over the words; pflag's rules, and its texts for what is wrong."""
 
-    def __init__(self, flags: Sequence[Flag]) -> None:
+    def __init__(self, flags: Sequence[Flag], hint: str) -> None:
+        self._hint = hint
         self._long = {flag.long: flag for flag in flags}
         self._short = {flag.short: flag for flag in flags if flag.short}
 
@@ -147,13 +148,10 @@ class _Splitter:
     def _long_flag(self, word: str, rest: Iterator[str]) -> str:
         name, equals, value = word.partition("=")
         if not name or name.startswith("-"):
-            raise UsageError(f"Bad flag syntax: '--{word}'.")
+            raise UsageError(f"Bad flag syntax: '--{word}'.", next_step=self._hint)
         flag = self._long.get(name)
         if flag is None:
-            raise UsageError(
-                f"Unknown flag: '--{name}'.",
-                next_step=nearest(f"--{name}", [f"--{long}" for long in self._long]) or _ALL_FLAGS,
-            )
+            raise UsageError(f"Unknown flag: '--{name}'.", next_step=_near(name, self._long) or self._hint)
         if equals:
             return f"--{name}={value}"
         return f"--{name}={flag.bare or self._next(rest, f'--{name}')}"
@@ -162,7 +160,7 @@ class _Splitter:
         for at, letter in enumerate(letters):
             flag = self._short.get(letter)
             if flag is None:
-                raise UsageError(f"Unknown shorthand flag: {letter!r} in '-{letters}'.", next_step=_ALL_FLAGS)
+                raise UsageError(f"Unknown shorthand flag: {letter!r} in '-{letters}'.", next_step=self._hint)
             tail = letters[at + 1 :]
             if tail.startswith("="):
                 yield f"--{flag.long}={tail[1:]}"
@@ -180,9 +178,20 @@ class _Splitter:
         return value
 
 
-def split(words: Sequence[str], flags: Sequence[Flag]) -> Words:
-    """Take a command line apart as pflag would, knowing these flags."""
-    return _Splitter(flags).split(words)
+def split(words: Sequence[str], flags: Sequence[Flag], hint: str = "") -> Words:
+    """Take a command line apart as pflag would, knowing these flags; `hint` is what helps whoever used others."""
+    return _Splitter(flags, hint).split(words)
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """`did you mean ...?` where a flag is longer by a word, shorter by one, not finished, or spelt much like this."""
+    from difflib import get_close_matches
+
+    known = list(known)
+    by_words = [one for one in known if one.startswith(f"{name}-") or name.startswith(f"{one}-")]
+    begun = [one for one in known if len(name) > 2 and one.startswith(name)]
+    alike = get_close_matches(name, known, n=1, cutoff=_LIKE)
+    return next((f"did you mean --{one}?" for one in (*by_words, *begun, *alike)), "")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

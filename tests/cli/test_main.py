@@ -70,8 +70,6 @@ Usage:
 Use "kubectl ctrl options" for the flags that all verbs take.
 """
 
-ALL_FLAGS = "kubectl ctrl options lists the flags that all verbs take"
-
 Captured = pytest.CaptureFixture[str]
 
 
@@ -112,7 +110,7 @@ def test_the_options_fit_80_columns(capsys: Captured) -> None:
         ),
         (
             ["version", "-x"],
-            f"error[CTRL-USAGE]: Unknown shorthand flag: 'x' in '-x'.\nnext: {ALL_FLAGS}\n",
+            "error[CTRL-USAGE]: Unknown shorthand flag: 'x' in '-x'.\nnext: kubectl ctrl version --help\n",
         ),
         (
             ["version", "--color=red"],
@@ -127,6 +125,29 @@ def test_the_options_fit_80_columns(capsys: Captured) -> None:
 def test_wrong_words_end_with_2_and_at_most_three_lines(capsys: Captured, words: list[str], told: str) -> None:
     assert cli.main(words) == 2
     assert capsys.readouterr() == ("", told)
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("logs --since 5m", "kubectl ctrl logs --help"),
+        ("logs --followw", "did you mean --follow?"),
+        ("run --tail 5", "kubectl ctrl run --help"),
+        ("run --namspace x", "did you mean --namespace?"),
+        ("run --nmaespace x", "did you mean --namespace?"),
+        ("run --all-namespace", "did you mean --all-namespaces?"),
+        ("run --all", "did you mean --all-namespaces?"),
+        ("run --context-name x", "did you mean --context?"),
+        ("run --kubeconf x", "did you mean --kubeconfig?"),
+        ("run -Z", "kubectl ctrl run --help"),
+        ("run --n x", "kubectl ctrl run --help"),
+        ("run ---x", "kubectl ctrl run --help"),
+        ("help cluster --nope", "kubectl ctrl cluster --help"),
+    ],
+)
+def test_of_an_unknown_flag_only_what_is_near_is_suggested(capsys: Captured, line: str, step: str) -> None:
+    assert cli.main(line.split()) == 2
+    assert capsys.readouterr().err.splitlines()[1:] == [f"next: {step}"]
 
 
 def _fail(app: App, given: Given) -> int:
