@@ -67,7 +67,7 @@ def test_a_second_runner_is_refused_and_told_the_pid(ctrl: Ctrl, kubectl: Kubect
     second = ctrl("run", "foo")
     assert second.code == 6
     assert f"process {first.process.pid} on this machine (namespace " in second.err
-    assert "foo already runs here" in second.err
+    assert second.err.startswith("error[CTRL-REFUSED]: foo already runs here")
     assert first.stop() == 0
     ctrl("run", "foo", "--once").checked()
 

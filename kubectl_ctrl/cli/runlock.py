@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -69,9 +69,7 @@ def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
     """Hold the place for the block; Refused, naming who has it, while a run of an overlapping scope has it."""
     path = _path(folder, mine)
     with _gate(folder):
-        for other in _held(folder, mine.cluster, mine.controller):
-            if other.overlaps(mine.scope):
-                raise _refusal(mine, other)
+        _pass(mine, _held(folder, mine.cluster, mine.controller))
         handle = _opened(path)
         try:
             if not _locked(handle):
@@ -89,6 +87,17 @@ def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
                 path.unlink(missing_ok=True)
         finally:
             os.close(handle)
+
+
+def look_ahead(folder: Path, mine: Runner) -> None:
+    """Refused as by `only_runner`, of which this is only a look: the place may be taken by others after it."""
+    _pass(mine, runners(folder, cluster=mine.cluster, controller=mine.controller))
+
+
+def _pass(mine: Runner, others: Sequence[Runner]) -> None:
+    for other in others:
+        if other.overlaps(mine.scope):
+            raise _refusal(mine, other)
 
 
 def runners(folder: Path, *, cluster: str = "", controller: str = "") -> list[Runner]:

@@ -22,7 +22,7 @@ from kubectl_ctrl.cli.places import lease_labels, lease_ref
 from kubectl_ctrl.cli.recorder import prepared, recorded
 from kubectl_ctrl.cli.reload import Reloader
 from kubectl_ctrl.cli.rivals import alone
-from kubectl_ctrl.cli.runlock import Runner, note_asked, only_runner, runners
+from kubectl_ctrl.cli.runlock import Runner, keys, look_ahead, note_asked, only_runner, runners
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.target import check_namespace, cluster_id, connected
 from kubectl_ctrl.cli.telling import Teller
@@ -75,6 +75,7 @@ async def session(app: App, plan: RunPlan) -> int:
         teller = Teller(app, plan, secrecy)
         signals.unheard = teller.unheard
         signals.forced = lambda: teller.forced(blocked=signals.blocked)
+        _look_ahead(app, plan, place.clusters)
         teller.begin(plan.options.run_id, place.text)
         async with AsyncExitStack() as held:
             began = plan.clock.elapsed()
@@ -136,6 +137,14 @@ async def _begun(app: App, plan: RunPlan, held: AsyncExitStack, known: Sequence[
     except TimeoutError:
         raise TimedOut(f"The run could not begin in time on {plan.resolved.server}.") from None
     return _Ground(client=client, cluster=cluster, clients=clients, leases=leases)
+
+
+def _look_ahead(app: App, plan: RunPlan, known: Sequence[str]) -> None:
+    """Refused before anything is said or asked, where a run that has the place can be told by what we know already."""
+    made = app.book.find(plan.ours) if plan.ours else None
+    for key in {*known, *(keys(made) if made else ())}:
+        for mine in _runners(plan, key):
+            look_ahead(app.state_dir, mine)
 
 
 def _runners(plan: RunPlan, cluster: str) -> list[Runner]:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
+from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.cli.target import cluster_id
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, ca_fingerprint, load
@@ -20,7 +21,7 @@ from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
-from tests.cli.ours import made
+from tests.cli.ours import made, runner_on
 from tests.client.kubeconfigs import certificate
 from tests.history.made import RUN, recording
 
@@ -89,3 +90,24 @@ def test_what_starts_it_again_is_named_of_a_cluster_of_ours_alone(
         error, step = capsys.readouterr().err.splitlines()[-2:]
         assert error.startswith("error[CTRL-UNREACHABLE]: No answer came to ")
         assert step == f"next: {helps}"
+
+
+@pytest.mark.parametrize("whose", ["ours", "recorded"])
+def test_a_second_run_is_refused_before_it_says_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], whose: str
+) -> None:
+    state = tmp_path / "state" / "kubectl-ctrl"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
+    entry = made(Book(state / "clusters"), "lab", "https://127.0.0.1:1")
+    monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
+    if whose == "recorded":
+        Book(state / "clusters").write(replace(entry, ca="of another"))
+        state.mkdir(exist_ok=True)
+        recording(state, run=replace(RUN, cluster=entry.uid, server=entry.server, ca=entry.ca))
+    with only_runner(state, runner_on(entry, "r1")):
+        assert cli.main(["run", "foo"]) == 6
+        assert cli.main(["run", "foo", "-A"]) == 6
+        error, step, *more = capsys.readouterr().err.splitlines()
+    assert error.startswith("error[CTRL-REFUSED]: foo already runs here for this cluster: process ")
+    assert step == "next: stop that one, or use another namespace with -n"
+    assert len(more) == 2
