@@ -147,6 +147,8 @@ def _taken_apart(word: str) -> tuple[str, str]:
     name, colon, attribute = word.rpartition(":")
     if not colon or (_is_path(word) and Path(word).exists()):
         return word, ""
+    if not name.strip():
+        raise UsageError(f"{word!r} names no controller: nothing stands before the colon.", next_step=_choice())
     if not attribute.isidentifier():
         raise UsageError(
             f"{word!r} names no controller: {attribute!r} behind the colon is no name.",
@@ -167,10 +169,12 @@ def _file(word: str) -> Path:
             if (path / name).is_file():
                 return (path / name).resolve()
         others = ", ".join(sorted(one.name for one in path.glob("*.py"))[:5])
-        raise ControllerError(
+        name = path.name.strip(".")
+        wrong = ControllerError if name else UsageError  # `.` or `/`: not even one that could be meant for a controller
+        raise wrong(
             f"The folder {word!r} holds no controller: there is neither {_FILE} nor __init__.py in it.",
-            tried=f"it holds {others}" if others else "",
-            next_step=f"name the file, or make a folder that works: kubectl ctrl new {path.name or 'mine'}",
+            tried=f"it holds {others}" if others else "" if name else str(path.resolve()),
+            next_step=f"name the file, or make a folder that works: kubectl ctrl new {name or 'mine'}",
         )
     if not path.exists():
         raise UsageError(f"There is no file {word!r}.", tried=str(path.absolute()), next_step=_near(path))
@@ -202,10 +206,14 @@ def _unknown(word: str) -> UsageError:
         name = hint.removeprefix("did you mean ").removesuffix("?")
         if name not in BUNDLED and name in local:
             hint = f"did you mean ./{local[name].name}?"
-    return UsageError(
-        f"There is no controller {word!r}.",
-        next_step=hint or f"the bundled controllers are: {', '.join(BUNDLED)}; your own: ./{word}.py",
-    )
+    said = f"There is no controller {word!r}." if word.strip() else "An empty word names no controller."
+    return UsageError(said, next_step=hint or _choice(word))
+
+
+def _choice(word: str = "") -> str:
+    """What there is, where nothing is near; with the word as a file of the user's where one could be called so."""
+    own = word if word.replace("-", "").isidentifier() else "mine"
+    return f"the bundled controllers are: {', '.join(BUNDLED)}; your own: ./{own}.py"
 
 
 def _holds(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -145,6 +146,38 @@ def test_m01_an_unknown_word_is_answered_with_what_is_near(write: Write, word: s
     write("packed/controller.py", MINE)
     write("mine.txt", "")
     assert told(word).startswith("error[CTRL-USAGE]: " + expected.format(here=here))
+
+
+@pytest.mark.parametrize("word", [".", "..", "./", "../..", "/"])
+def test_m01_a_folder_that_nobody_made_for_a_controller_is_an_odd_word(write: Write, word: str) -> None:
+    write("../below/nothing.txt", "")
+    os.chdir("../below")
+    error, tried, step = told(word).split("\n")
+    assert error.startswith(f"error[CTRL-USAGE]: The folder {word!r} holds no controller: ")
+    assert tried == f"tried: {Path(word).resolve()}" or ".py" in tried
+    assert step == "next: name the file, or make a folder that works: kubectl ctrl new mine"
+    write("../below/controller.py", MINE)
+    assert named(".") == named("./") == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("", "An empty word names no controller."),
+        (" ", "An empty word names no controller."),
+        ("-", "There is no controller '-'."),
+        ("a b", "There is no controller 'a b'."),
+        (":ONE", "':ONE' names no controller: nothing stands before the colon."),
+    ],
+)
+def test_m01_a_word_that_no_file_would_be_called_gets_another_one_as_an_example(
+    write: Write, word: str, said: str
+) -> None:
+    error, step = told(word).split("\n")
+    assert error == f"error[CTRL-USAGE]: {said}"
+    assert step.startswith("next: the bundled controllers are: foo, ")
+    assert step.endswith("; your own: ./mine.py")
+    assert told("zz-z").endswith("; your own: ./zz-z.py")
 
 
 # --- M2: files without a controller ---
