@@ -29,9 +29,14 @@ find_environment() {
     case ${XDG_CACHE_HOME-} in
         /*) home=$XDG_CACHE_HOME/kubectl-ctrl/env$home ;;
         *)
-            [ -n "${HOME-}" ] || error CTRL-SETUP-FOLDER "There is no folder to put the Python environment in." \
-                "the variables XDG_CACHE_HOME and HOME, which are empty" "Set HOME, then repeat the command."
-            home=$HOME/.cache/kubectl-ctrl/env$home
+            case ${HOME-} in
+                /*) home=$HOME/.cache/kubectl-ctrl/env$home ;;
+                *)
+                    error CTRL-SETUP-FOLDER "There is no folder to put the Python environment in." \
+                        "the variables XDG_CACHE_HOME and HOME, neither of which holds an absolute path" \
+                        "Set HOME, then repeat the command."
+                    ;;
+            esac
             ;;
     esac
     for env in "$home/$key"-*; do

@@ -71,3 +71,11 @@ def test_a_terminal_that_tells_no_size_has_eighty_columns() -> None:
         assert App(out=out, err=out, environ={}).width == 80
         fcntl.ioctl(out, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 61, 0, 0))
         assert App(out=out, err=out, environ={}).width == 61
+
+
+def test_what_is_kept_lies_in_no_folder_that_depends_on_where_we_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STATE", "CACHE", "CONFIG"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", "relative")
+    for home in ("/home/jane", "relative", ""):
+        monkeypatch.setenv("HOME", home)
+        assert all(path.is_absolute() for path in (app().state_dir, app().cache_dir, app().config_file))

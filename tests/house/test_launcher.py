@@ -259,10 +259,12 @@ def test_folder_that_cannot_be_made(fresh: Checkout) -> None:
     assert "XDG_CACHE_HOME" in three_lines(ran.err, "FOLDER")["next"]
 
 
-def test_no_home(fresh: Checkout) -> None:
-    ran = fresh.call(environ={"HOME": ""})
+@pytest.mark.parametrize("home", ["", "relative", "./relative"])
+def test_no_home(fresh: Checkout, home: str) -> None:
+    ran = fresh.call(environ={"HOME": home})
     assert ran.code == 5
     three_lines(ran.err, "FOLDER")
+    assert list(fresh.home.iterdir()) == [], "It was called there."
 
 
 def test_checkout_without_its_lock(fresh: Checkout) -> None:
