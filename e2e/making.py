@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 from kubectl_ctrl.clock import SystemClock
@@ -34,7 +35,7 @@ def note(line: str) -> None:
 
 
 async def main(verb: str, maker: str, name: str, root: Path, wish: Mapping[str, Any]) -> None:
-    machine = Machine(clock=SystemClock(), environ=os.environ, cache=root / "cache")
+    machine = Machine(clock=SystemClock(), rng=SystemRandom(), environ=os.environ, cache=root / "cache")
     book, known = Book(root / "clusters"), providers(machine)
     provider = known[maker]
     paths = {key: Path(wish[key]) for key in ("bin_dir", "config") if wish.get(key)}

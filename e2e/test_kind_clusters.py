@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -87,3 +90,24 @@ class TestKind(ClusterContract):
     test_its_logs_are_copied = None  # type: ignore[assignment]
     test_interrupted_in_the_middle_it_leaves_nothing = None  # type: ignore[assignment]
     test_killed_in_the_middle_it_is_made_by_the_next_one = None  # type: ignore[assignment]
+
+    def test_what_somebody_makes_by_hand_after_we_were_killed_is_theirs(self, maker: KindMaker, tmp_path: Path) -> None:
+        """Killed before there was a node: a minute later the name is somebody else's."""
+        name, began = maker.name(), tmp_path / "a node was to be made"
+        docker = Path(run("which", "docker", env=maker.env).checked().out.strip())
+        waits = f'case "$1" in run) : > {quote(str(began))}; exec sleep 600;; esac; exec {quote(str(docker))} "$@"'
+        (tmp_path / "bin").mkdir()
+        stand_in = tmp_path / "bin" / "docker"
+        stand_in.write_text(f"#!/bin/sh\n{waits}\n")
+        stand_in.chmod(0o755)
+        hasty = replace(maker, env={**maker.env, "PATH": f"{stand_in.parent}:{maker.env['PATH']}"})
+        making = hasty.start("up", name)
+        wait_until(began.exists, what="kind, which makes a node")
+        making.send(signal.SIGKILL).ended()
+        assert maker.docker.nodes(name) == []
+        maker.take_name(name)
+        theirs = maker.docker("ps", "-a", "-q", "--filter", f"name=^{name}-control-plane$")
+        for verb, code in (("up", 6), ("down", 0)):
+            assert maker.do(verb, name).code == code
+            assert maker.docker("ps", "-a", "-q", "--filter", f"name=^{name}-control-plane$") == theirs != ""
+        assert (maker.processes(name), maker.files(name)) == ([], [])

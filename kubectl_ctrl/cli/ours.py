@@ -22,7 +22,9 @@ _MOST_NODES = 1000
 
 def machine(app: App, clock: Clock) -> Machine:
     """What providers may use."""
-    return Machine(clock=clock, environ=app.environ, cache=app.cache_dir)
+    from random import SystemRandom
+
+    return Machine(clock=clock, rng=SystemRandom(), environ=app.environ, cache=app.cache_dir)
 
 
 def wish(given: Given) -> Wish:

@@ -1,8 +1,8 @@
 """kind: nodes that are containers. A real kubelet, pods that run, images of the local runtime.
 
-kind is asked to make a cluster, to load images and to export logs. Taking it away is done by the ids of its
-containers: kind goes by name, and the name may be somebody else's by then. What is needed to find the cluster again
-is written down before kind begins: which runtime, which daemon, and what was there already.
+kind is asked to make a cluster, to load images and to export logs. Taking it away is done by the mark that its
+containers carry: kind goes by name, and the name may be somebody else's by then. What is needed to find the cluster
+again is written down before kind begins: which runtime, which daemon, and the mark.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubectl_ctrl.model.objects import Obj, name_of
 
 # Node images from this one on do not work with older ones.
 _LEAST = (0, 20)
-_NODES = "nodes"  # the note that has the ids of the nodes
+_NODES = "nodes"  # the note that has the ids of the nodes as they were made
 _NETWORKS = {"docker": "KIND_EXPERIMENTAL_DOCKER_NETWORK", "podman": "KIND_EXPERIMENTAL_PODMAN_NETWORK"}
 
 _QUICK = 10.0
@@ -89,7 +89,7 @@ class Kind:
         page = kindfiles.page_of(entry)
         if page is None:
             return Life.ABSENT
-        ours = await self._ours(entry, page, await self._runtime_of(page))
+        ours = await (await self._runtime_of(page)).marked(page.mark)
         known = entry.notes.get(_NODES, "").split()
         if not ours:
             return Life.ABSENT
@@ -106,10 +106,6 @@ class Kind:
         try:
             await self._created(entry, wish, page, runtime, note)
             return await self._made(entry, page, runtime)
-        except Refused:
-            # Somebody was quicker: none of what has that name is ours.
-            (entry.folder / kindfiles.NAME).unlink()
-            raise
         except BaseException as error:
             if not wish.keep_on_failure:
                 with suppress(PrerequisiteMissing, ClusterError):  # its page stays, so the next one finds what does
@@ -119,14 +115,13 @@ class Kind:
     async def start(self, entry: Entry, note: Note) -> None:
         page = self._known(entry)
         runtime = await self._runtime_of(page)
-        ours = await self._ours(entry, page, runtime)
+        ours = await runtime.marked(page.mark)
         note(f"starting {_names(ours)}")
         await runtime.start(ours)
 
     async def load(self, entry: Entry, images: Sequence[str]) -> None:
         page = self._known(entry)
-        runtime = await self._runtime_of(page)
-        await runtime.daemon()  # without it, kind says that the image is not there
+        runtime = await self._there(entry, page)
         archives = [image for image in images if kindfiles.is_archive(image)]
         named = [kindfiles.checked_image(image) for image in images if image not in archives]
         for image in named:
@@ -166,7 +161,7 @@ class Kind:
 
     async def logs(self, entry: Entry, folder: Path) -> None:
         page = self._known(entry)
-        await (await self._runtime_of(page)).daemon()
+        await self._there(entry, page)
         argv = ["export", "logs", "--name", entry.name, "--", str(folder)]
         output = await self._kind(entry, page, argv, timeout=_EXPORTING)
         # Of a stopped node it exports what can be had, and fails all the same.
@@ -193,17 +188,14 @@ class Kind:
                 f"The name {entry.name!r} is taken: {_taken(runtime, there)}.",
                 next_step="choose another --name: what is not ours is not touched",
             )
-        network = self._machine.environ.get(_NETWORKS.get(runtime.name, ""), "") or "kind"
         page = Page(
             runtime=runtime.name,
+            mark=f"{self._machine.rng.getrandbits(128):032x}",
             daemon=daemon.id,
-            since=int(daemon.now or self._machine.clock.now()),
-            network=network,
-            network_before=await runtime.network(network),
+            network=self._machine.environ.get(_NETWORKS.get(runtime.name, ""), "") or "kind",
             environ=runtimes.pointers(self._machine.environ),
             program=str(file),
         )
-        page = replace(page, network_ours=not page.network_before or kindfiles.made_by_a_sibling(entry, page))
         kindfiles.write(entry, page)
         return page
 
@@ -211,58 +203,48 @@ class Kind:
         kindfiles.emptied(entry)
         own = kindfiles.scratch(entry) / kindfiles.own_kubeconfig(entry).name
         argv = ["create", "cluster", "--name", entry.name, "--kubeconfig", str(own)]
-        argv += ["--wait", f"{max(wish.wait, 0):.0f}s"]
+        # What it made of one that fails it would take away by name.
+        argv += ["--wait", f"{max(wish.wait, 0):.0f}s", "--retain"]
         argv += [f"--image={kindfiles.checked_image(wish.image)}"] if wish.image else []
         argv += [f"--config={config}"] if (config := kindfiles.config_for(entry, wish)) else []
-        argv += ["--retain"] if wish.keep_on_failure else []
-
-        there = asyncio.Event()  # the nodes, all of them
 
         def heard(line: str) -> None:
             if told := kindsays.progress(line):
                 note(told)
-            if told == kindsays.AFTER_NODES:
-                there.set()
 
-        noting = asyncio.create_task(self._noted(entry, page, runtime, there))
-        try:
-            output = await self._kind(entry, page, argv, timeout=wish.wait + _PULLING, heard=heard)
-        finally:
-            noting.cancel()
-            await asyncio.gather(noting, return_exceptions=True)
+        path = kindfiles.marking(entry, runtime.name, runtime.marking(page.mark), runtime.path)
+        output = await self._kind(entry, page, argv, timeout=wish.wait + _PULLING, heard=heard, PATH=path)
         if output.code != 0:
             what = f"could not make cluster {entry.name!r}"
             raise kindsays.failure(output, what, entry.name, page.runtime, wish.config)
         if kindsays.WAITED_IN_VAIN in output.stderr:
-            raise await self._waited_in_vain(entry, wish, page)
-
-    async def _noted(self, entry: Entry, page: Page, runtime: Runtime, there: asyncio.Event) -> None:
-        """From then on they are known by their ids, whatever is made under that name after we are killed."""
-        await there.wait()
-        kindfiles.write(entry, _with_nodes(page, await self._ours(entry, page, runtime)))
+            raise await self._waited_in_vain(entry, wish, page, runtime)
 
     async def _made(self, entry: Entry, page: Page, runtime: Runtime) -> Made:
-        ours = await self._ours(entry, page, runtime)
+        ours = await runtime.marked(page.mark)
         control = next((node for node in ours if node.role == "control-plane"), None)
         if control is None:
-            raise ClusterError(f"kind made cluster {entry.name!r} without a control plane.", next_step="run it again")
-        page = _with_nodes(page, ours)
-        # The network is known by its id too, from now on, so that clusters of ours that come later can ask for it.
-        network = page.network_before or await runtime.network(page.network)
-        kindfiles.write(entry, replace(page, network_before=network))
+            raise ClusterError(
+                f"Of cluster {entry.name!r}, kind made no control plane that carries the label {runtimes.MARK}.",
+                next_step=f"take it away with `kind delete cluster --name {entry.name}`, and use --provider kwok",
+            )
+        kindfiles.write(entry, replace(page, volumes=tuple(volume for node in ours for volume in node.volumes)))
         return Made(
             context=f"kind-{entry.name}",
             kubeconfig=kindfiles.taken_kubeconfig(entry),
             version=(await runtime.inside(control, "cat", "/kind/version")).strip(),
-            notes={_NODES: " ".join(page.nodes), kindfiles.RUNTIME: runtime.name},
+            notes={
+                _NODES: " ".join(node.id for node in ours),
+                kindfiles.RUNTIME: runtime.name,
+                kindfiles.MARK: page.mark,
+            },
         )
 
-    async def _waited_in_vain(self, entry: Entry, wish: Wish, page: Page) -> TimedOut:
+    async def _waited_in_vain(self, entry: Entry, wish: Wish, page: Page, runtime: Runtime) -> TimedOut:
         """kind ends with 0 then; which nodes were not Ready it does not say."""
-        runtime = await self._runtime_of(page)
         late = "its control plane"
         with suppress(CtrlError, ValueError, StopIteration):
-            node = next(each for each in await self._ours(entry, page, runtime) if each.role == "control-plane")
+            node = next(each for each in await runtime.marked(page.mark) if each.role == "control-plane")
             command = ("kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "get", "nodes", "--output=json")
             told = json.loads(await runtime.inside(node, *command))["items"]
             late = ", ".join(_why_not(each) for each in told if not is_true(each, "Ready")) or late
@@ -275,10 +257,10 @@ class Kind:
     # Taking away.
 
     async def _taken_away(self, entry: Entry, page: Page, runtime: Runtime, note: Note, *, settle: bool = True) -> None:
-        """Nodes with their volumes, and the network when it came with ours and nobody uses it."""
+        """Nodes with their volumes, and the network when it came with one of ours and nobody uses it."""
         clock = self._machine.clock
         start = clock.elapsed()
-        while (ours := await self._ours(entry, page, runtime)) or clock.elapsed() < start + _SETTLING * settle:
+        while (ours := await runtime.marked(page.mark)) or clock.elapsed() < start + _SETTLING * settle:
             if clock.elapsed() > start + _REMOVING:
                 raise ClusterError(
                     f"{_names(ours)} cannot be removed.",
@@ -288,9 +270,8 @@ class Kind:
                 note(f"removing {_names(ours)}")
                 await self._removed(runtime, ours)
             await clock.sleep(_PACE)
-        await runtime.drop_volumes(page.volumes)
-        network = await runtime.network(page.network) if page.network_ours else ""
-        if network and page.network_before in ("", network) and await runtime.drop_network(network):
+        await runtime.drop_volumes(page.mark, page.volumes)
+        if await runtime.drop_network(page.network):
             note(f"removed network {page.network}")
         kindfiles.own_kubeconfig(entry).unlink(missing_ok=True)
 
@@ -302,13 +283,12 @@ class Kind:
                 raise
             await runtime.remove(nodes)
 
-    async def _ours(self, entry: Entry, page: Page, runtime: Runtime) -> tuple[Node, ...]:
-        """Of the nodes of that name those that we made: by id as soon as there are ids, by age until then."""
-        there = await runtime.nodes(entry.name)
-        known = entry.notes.get(_NODES, "").split() or page.nodes
-        if known:
-            return tuple(node for node in there if node.id in known)
-        return tuple(node for node in there if page.since <= node.created <= page.since + _PULLING)
+    async def _there(self, entry: Entry, page: Page) -> Runtime:
+        """The runtime that has its nodes."""
+        runtime = await self._runtime_of(page)
+        if not await runtime.marked(page.mark):
+            raise kindsays.no_nodes(entry.name)
+        return runtime
 
     # kind and its runtime.
 
@@ -380,11 +360,11 @@ class Kind:
         return page
 
     async def _kind(
-        self, entry: Entry, page: Page, argv: Sequence[str], *, timeout: float, heard: Note | None = None
+        self, entry: Entry, page: Page, argv: Sequence[str], *, timeout: float, heard: Note | None = None, **more: str
     ) -> Output:
         """Run kind through a link in the entry's folder, by which it is found when it outlives us."""
         file = programs.found(page.program, {}) or (await self._program(Wish()))[0]
-        env = {**runtimes.environment(self._environ_of(page)), CHOICE: page.runtime}
+        env = {**runtimes.environment(self._environ_of(page)), CHOICE: page.runtime, **more}
         # The archives that it makes go with the folder, should it be killed.
         env.setdefault("TMPDIR", str(kindfiles.scratch(entry)))
         link = programs.linked(entry, "kind", file)
@@ -403,11 +383,6 @@ async def _offline_lack(runtime: Runtime, wish: Wish) -> str:
         return "which node image kind would pull is not known without --image"
     absent = [image for image in images if not await runtime.has_image(image)]
     return f"the node image {absent[0]!r} is not here" if absent else ""
-
-
-def _with_nodes(page: Page, nodes: Sequence[Node]) -> Page:
-    volumes = tuple(volume for node in nodes for volume in node.volumes)
-    return replace(page, nodes=tuple(node.id for node in nodes), volumes=volumes)
 
 
 def _clause(error: CtrlError) -> str:

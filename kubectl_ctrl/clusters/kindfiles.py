@@ -16,28 +16,26 @@ from pathlib import Path
 
 import yaml
 
+from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Wish
-from kubectl_ctrl.errors import ClusterError, UsageError
+from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 
 NAME = "kind.json"
-RUNTIME = "runtime"  # the note of the book that is also on the page
+RUNTIME, MARK = "runtime", "mark"  # the notes of the book that are also on the page
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What was so before kind began; of a cluster of ours, what tells it from others of its name."""
+    """What was so before kind began, and what tells a cluster of ours from others of its name."""
 
     runtime: str
+    mark: str  # that all carry that is made for it
     daemon: str = ""  # its id, where it has one
-    since: int = 0  # its clock, in whole seconds: what is ours was made after
-    nodes: tuple[str, ...] = ()  # their ids, once kind has made them
-    volumes: tuple[str, ...] = ()  # theirs, which stay behind where somebody else removes a node
-    network: str = ""  # the name of the nodes' network
-    network_before: str = ""  # its id, where it was there
-    network_ours: bool = False  # it was not, or another cluster of ours made it
+    volumes: tuple[str, ...] = ()  # of its nodes; they stay behind where somebody else removes a node
+    network: str = "kind"  # the name of the nodes' network
     environ: Mapping[str, str] = field(default_factory=dict)  # which daemon is asked
     program: str = ""  # kind's file
 
@@ -93,29 +91,34 @@ def _kept(path: Path) -> Iterator[None]:
 def page_of(entry: Entry) -> Page | None:
     """None where kind was never begun. Of a page that was lost, the book knows what is needed most."""
     page = _read(entry.folder / NAME)
-    if page is None and entry.notes.get(RUNTIME):
-        return Page(runtime=entry.notes[RUNTIME])
+    if page is None and entry.notes.get(MARK):
+        return Page(runtime=entry.notes[RUNTIME], mark=entry.notes[MARK])
     return page
 
 
 def _read(file: Path) -> Page | None:
     try:
         told = json.loads(file.read_bytes())
-        lists = {name: tuple(told.get(name, ())) for name in ("nodes", "volumes")}
-        return Page(**{**told, **lists})
+        return Page(**{**told, "volumes": tuple(told["volumes"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def made_by_a_sibling(entry: Entry, page: Page) -> bool:
-    """Whether the network came with another cluster of ours: the last one to go takes it along."""
-    others = [_read(file) for file in entry.folder.parent.glob(f"*/{NAME}") if file.parent != entry.folder]
-    return any(
-        other.network_ours and other.network_before in ("", page.network_before)
-        for other in others
-        if other is not None
-        and (other.runtime, other.daemon, other.network) == (page.runtime, page.daemon, page.network)
-    )
+def marking(entry: Entry, runtime: str, script: str, path: str) -> str:
+    """That PATH, but for the runtime's program, which is the script."""
+    file = entry.folder.resolve() / "bin" / runtime
+    with _kept(file):
+        file.parent.mkdir(exist_ok=True, mode=0o700)
+        file.write_bytes(os.fsencode(script))
+        file.chmod(0o700)
+    path = f"{file.parent}{os.pathsep}{path}"
+    if programs.found(runtime, {"PATH": path}) != file:
+        raise PrerequisiteMissing(
+            f"kind cannot work from {str(entry.folder)!r}: programs in it are not found or not run, "
+            "as where a path has a ':' or a disk is mounted noexec.",
+            next_step="set XDG_STATE_HOME to another folder, or use --provider kwok",
+        )
+    return path
 
 
 def checked(wish: Wish) -> None:

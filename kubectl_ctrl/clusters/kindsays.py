@@ -31,8 +31,6 @@ WAITED_IN_VAIN = "WARNING: Timed out waiting for Ready"
 
 # A node did not get all that an image for several platforms consists of.
 PLATFORMS_MISSING = re.compile(r"content digest \S+ not found")
-# The step that follows when all nodes are there.
-AFTER_NODES = "writing the configuration"
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # What is said of every create, and what stands before the words that matter.
@@ -46,7 +44,7 @@ _STEPS = (
     ("Ensuring node image", "node image {}"),
     ("Preparing nodes", "making the nodes"),
     ("Configuring the external load balancer", "configuring the load balancer"),
-    ("Writing configuration", AFTER_NODES),
+    ("Writing configuration", "writing the configuration"),
     ("Starting control-plane", "starting the control plane"),
     ("Installing CNI", "installing the network"),
     ("Installing StorageClass", "installing the storage class"),
@@ -238,11 +236,16 @@ def _image_missing(match: re.Match[str], case: _Case) -> CtrlError:
     return no_image(match[1], case.runtime)
 
 
-def _gone(match: re.Match[str], case: _Case) -> CtrlError:
+def no_nodes(cluster: str) -> CtrlError:
+    """kind goes by name, and would take one that somebody made since: without nodes of ours it is not asked."""
     return ClusterError(
-        f"Cluster {case.cluster!r} has no nodes any more.",
-        next_step=f"make it anew: kubectl ctrl up --name {case.cluster}",
+        f"Cluster {cluster!r} has no nodes any more.",
+        next_step=f"make it anew: kubectl ctrl up --name {cluster}",
     )
+
+
+def _gone(match: re.Match[str], case: _Case) -> CtrlError:
+    return no_nodes(case.cluster)
 
 
 def _stopped(match: re.Match[str], case: _Case) -> CtrlError:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Entry
+
+if TYPE_CHECKING:
+    from random import Random
 
 # Told of what a provider is doing right now, one short line at a time.
 Note = Callable[[str], None]
@@ -20,6 +23,7 @@ class Machine:
     """What a provider may use of this machine; the environment may hold secrets."""
 
     clock: Clock
+    rng: Random
     environ: Mapping[str, str] = field(repr=False)
     cache: Path  # what may be deleted at any time, as downloads
 

@@ -4,14 +4,17 @@ kind asks for docker, then nerdctl or finch, then podman, and takes the first th
 daemon answers; `KIND_EXPERIMENTAL_PROVIDER` decides instead. So do we: a cluster made through another one would be
 one that kind cannot see.
 
-Nodes are known by the ids of their containers, never by name alone: a name can be somebody else's tomorrow.
+What is ours carries a mark, a label with a random value, and is known by that alone: a name can be somebody else's
+tomorrow. kind gives no labels, so it calls its runtime through a stand-in of that name, which adds this one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_ctrl.client.words import plain
-from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed
 from kubectl_ctrl.exec import Output, run
 
 LABEL = "io.x-k8s.kind.cluster"
 _ROLE = "io.x-k8s.kind.role"
+MARK = "kubectl-ctrl/mark"
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
 
 # What kind, the runtimes and their credential helpers need; the rest of the environment is none of their business.
@@ -40,12 +43,12 @@ _POINTERS = (
     *("CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", CHOICE),
 )
 
-# The first line of `-v`, and the oldest version that knows what kind asks of it.
+# The first line of `-v`, and the oldest version that knows what kind and the mark ask of it.
 _SAYS = {
     "docker": ("Docker version", (20, 10)),
     "nerdctl": ("nerdctl version", (1, 7)),
     "finch": ("finch version", (1, 0)),
-    "podman": ("podman version", (1, 8)),
+    "podman": ("podman version", (3, 0)),
 }
 _ORDER = tuple(_SAYS)
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -54,6 +57,23 @@ _CHOICES = ("docker", "podman", *_NERDCTLS)
 
 _GONE = re.compile(r"no such (?:container|object)", re.IGNORECASE)
 _GOING = re.compile(rf"{_GONE.pattern}|is already in progress", re.IGNORECASE)
+
+# Whatever its program starts finds what it would find without us.
+_STAND_IN = """\
+#!/bin/sh
+PATH={path}
+case "$1 $2" in
+"network create" | "volume create" | "container create" | "container run")
+    group=$1 verb=$2
+    shift 2
+    set -- "$group" "$verb" --label {label} "$@" ;;
+"create "* | "run "*)
+    verb=$1
+    shift
+    set -- "$verb" --label {label} "$@" ;;
+esac
+exec {program} "$@"
+"""
 
 _QUICK = 10.0  # seconds for a question that a daemon answers at once
 _LONG = 120.0
@@ -67,7 +87,6 @@ class Node:
     id: str
     name: str
     role: str
-    created: float
     state: str  # "running", "exited", "created", "paused"
     volumes: tuple[str, ...] = ()
 
@@ -78,7 +97,6 @@ class Daemon:
 
     version: str
     id: str = ""
-    now: float | None = None  # by its own clock
     platform: str = ""
 
 
@@ -97,6 +115,7 @@ class Runtime:
 
     def __init__(self, name: str, file: Path, env: Mapping[str, str]) -> None:
         self.name = name
+        self.path = env.get("PATH", os.defpath)
         self.version = ""  # of its program
         self._file = file
         self._env = env
@@ -116,13 +135,16 @@ class Runtime:
         return Daemon(
             version=told["ServerVersion"],
             id=told.get("ID") or "",
-            now=_time(told.get("SystemTime")),
             platform=f"linux/{_MACHINES.get(machine, machine)}",
         )
 
     async def nodes(self, cluster: str) -> tuple[Node, ...]:
         """The containers that are labelled as that cluster's, whoever made them, running or not."""
         return await self._listed(f"label={LABEL}={cluster}")
+
+    async def marked(self, mark: str) -> tuple[Node, ...]:
+        """The containers that carry that mark, running or not."""
+        return await self._listed(f"label={MARK}={mark}")
 
     async def named(self, name: str) -> tuple[Node, ...]:
         """A container of exactly that name."""
@@ -146,10 +168,6 @@ class Runtime:
         output = await self._run("rm", "-f", "-v", *ids)
         if output.code != 0 and not _GOING.search(output.stderr):
             raise self._failure(output.stderr, ("rm",))
-        if self.name == "podman":
-            # kind makes them by name there, so they are not taken for parts of their container.
-            for name in [volume for node in nodes for volume in node.volumes]:
-                await self._run("volume", "rm", "--force", name)
 
     async def inside(self, node: Node, *argv: str) -> str:
         """What a program in the node prints."""
@@ -169,22 +187,27 @@ class Runtime:
         form += [f"--platform={(await self.daemon()).platform}"] if self.name == "docker" else []
         await self._ask("save", *form, "-o", str(file), "--", image, timeout=600)
 
-    async def network(self, name: str) -> str:
-        """The id of the network of that name; "" where there is none."""
-        output = await self._run("network", "inspect", "--", name)
-        told = self._read(output.stdout or "[]") if output.code == 0 else []
-        return str(told[0].get("Id") or told[0].get("id") or name) if told else ""
-
-    async def drop_network(self, network: str) -> bool:
-        """Remove it, unless a container needs it, and be it one that is stopped."""
-        if (await self._ask("ps", "-a", "-q", "--filter", f"network={network}")).split():
+    async def drop_network(self, name: str) -> bool:
+        """Remove the network of that name if one of ours made it, unless a container needs it, even a stopped one."""
+        choice = ("--filter", f"name=^{re.escape(name)}$", "--filter", f"label={MARK}")
+        found = (await self._run("network", "ls", "-q", *choice)).stdout.split()
+        if not found or (await self._ask("ps", "-a", "-q", "--filter", f"network={name}")).split():
             return False
-        return (await self._run("network", "rm", "--", network)).code == 0
+        return (await self._run("network", "rm", "--", *found)).code == 0
 
-    async def drop_volumes(self, names: Sequence[str]) -> None:
-        """Remove these, but for those that a container needs; those that are gone are no error."""
-        for name in names:
+    async def drop_volumes(self, mark: str, names: Sequence[str]) -> None:
+        """Remove those that carry the mark, as kind makes them for podman, and these; but none that a container needs.
+
+        Those that are gone are no error.
+        """
+        marked = (await self._run("volume", "ls", "-q", "--filter", f"label={MARK}={mark}")).stdout.split()
+        for name in dict.fromkeys([*marked, *names]):
             await self._run("volume", "rm", "--", name)
+
+    def marking(self, mark: str) -> str:
+        """A script that is its program, but for the mark that it puts on what it makes."""
+        words = {"path": self.path, "label": f"{MARK}={mark}", "program": str(self._file)}
+        return _STAND_IN.format_map({name: shlex.quote(word) for name, word in words.items()})
 
     async def asked_version(self) -> bool:
         """Whether the program is what its name says, as kind asks it; keeps its version."""
@@ -342,13 +365,6 @@ def _node(told: Mapping[str, Any]) -> Node:
         id=told["Id"],
         name=str(told["Name"]).removeprefix("/"),
         role=labels.get(_ROLE, ""),
-        created=_time(told.get("Created")) or 0.0,
         state=str((told.get("State") or {}).get("Status") or "").lower(),
         volumes=tuple(filter(None, volumes)),
     )
-
-
-def _time(text: str | None) -> float | None:
-    with suppress(ValueError):
-        return parse_rfc3339(text) if text else None
-    return None

@@ -11,23 +11,24 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import SystemRandom
+from shlex import quote
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.provider import Machine, Made, Wish
+from kubectl_ctrl.clusters.runtimes import MARK
 
 SAID = Path(__file__).parent / "kindsaid"
-BEGAN = "2026-11-22T00:06:48.988511493Z"  # by the clock of the stand-in's daemon
-DURING = "2026-11-22T00:06:59.200637197Z"
-LONG_AGO = "2026-11-20T10:00:00.5Z"
-READY = {"nodes": "ours1", "runtime": "docker"}  # what the book notes of a cluster that was made
+_MARK = "the mark"  # of a node that is still to be made
 
 # Every program first writes down its words and its environment.
 _HEAD = """#!/bin/sh
-home='{home}'
+home={home}
 printf '%s' '{name}' >> "$home/calls"; printf ' <%s>' "$@" >> "$home/calls"; echo >> "$home/calls"
 /usr/bin/env > "$home/environment.{name}"
+path=$PATH
 PATH=/usr/bin:/bin
 """
 
@@ -40,13 +41,12 @@ version*) cat "$home/kind.version" ;;
     case "$1" in --name) name=$2 ;; --kubeconfig) file=$2 ;; esac
     shift
   done
-  id=ours1
-  [ "$name" = ctrl ] || id=$name
   if [ -e "$home/create.makes" ]; then
-    mkdir -p "$home/nodes/$name"
-    sed "s/ours1/$id/" "$home/create.makes" > "$home/nodes/$name/$id"
+    runtime() {{ PATH=$path "$KIND_EXPERIMENTAL_PROVIDER" "$@"; }}
+    [ -e "$home/network" ] || runtime network create -d=bridge kind
+    [ "$KIND_EXPERIMENTAL_PROVIDER" != podman ] || runtime volume create --label "$name-control-plane=true"
+    runtime run --name "$name-control-plane" --label "io.x-k8s.kind.cluster=$name" --net kind example/node:1
   fi
-  [ -e "$home/create.network" ] && cp "$home/create.network" "$home/network"
   [ -e "$home/create.says" ] && cat "$home/create.says" >&2
   [ -e "$home/create.hangs" ] && hang
   code=$(cat "$home/create.code")
@@ -74,6 +74,7 @@ case "$1 $2" in
   for word; do choice=$word; done
   case "$choice" in
   label=io.x-k8s.kind.cluster=*) ls "$home/nodes/${{choice#label=io.x-k8s.kind.cluster=}}" 2>/dev/null ;;
+  label=*) grep -ls "\"${{choice#*=*=}}\"" "$home"/nodes/*/* | sed 's|.*/||' ;;
   network=*) cat "$home/network.users" 2>/dev/null || ls "$home"/nodes/* 2>/dev/null ;;
   name=*) ls "$home/others" 2>/dev/null ;;
   esac
@@ -93,8 +94,19 @@ case "$1 $2" in
 "start "*|"unpause "*)
   for id; do sed -i 's/"exited"\\|"paused"/"running"/' "$home"/nodes/*/"$id" 2>/dev/null; done
   exit 0 ;;
-"network inspect") if [ -e "$home/network" ]; then cat "$home/network"; else echo '[]'; exit 1; fi ;;
+"run --label")
+  name=${{5%-control-plane}}
+  id=ours1
+  [ "$name" = ctrl ] || id=$name
+  mkdir -p "$home/nodes/$name"
+  sed "s/ours1/$id/; s/{mark}/${{3#*=}}/" "$home/create.makes" > "$home/nodes/$name/$id" ;;
+"network create") echo "$*" > "$home/network" ;;
+"network ls") [ "$5" = 'name=^kind$' ] && grep -qs -e "--label ${{7#*=}}=" "$home/network" && echo n1 ;;
 "network rm") rm "$home/network" ;;
+"volume create") mkdir -p "$home/volumes"; echo "$*" > "$home/volumes/made" ;;
+"volume ls")
+  for word; do choice=$word; done
+  grep -ls -e "--label ${{choice#*=}} " "$home"/volumes/* | sed 's|.*/||' ;;
 "volume rm")
   for word; do volume=$word; done
   rm "$home/volumes/$volume" ;;
@@ -127,7 +139,8 @@ class Programs:
         return Book(self.home / "clusters")
 
     def kind(self, **environ: str) -> Kind:
-        return Kind(Machine(clock=SystemClock(), environ={**self.environ, **environ}, cache=self.home / "cache"))
+        environ = {**self.environ, **environ}
+        return Kind(Machine(clock=SystemClock(), rng=SystemRandom(), environ=environ, cache=self.home / "cache"))
 
     def entry(self, name: str = "ctrl", phase: Phase = Phase.CREATING, notes: Mapping[str, str] | None = None) -> Entry:
         folder = self.book.place(name)
@@ -145,13 +158,19 @@ class Programs:
 
     def install(self, name: str, script: str) -> None:
         file = self.home / "bin" / name
-        file.write_text((_HEAD + script).format(home=self.home, name=name))
+        file.write_text((_HEAD + script).format(home=quote(str(self.home)), name=name, mark=_MARK))
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
-    def node(self, number: str, *, cluster: str = "ctrl", created: str = DURING, state: str = "running") -> None:
-        folder = self.home / "nodes" / cluster
+    def made_by_hand(self) -> None:
+        """A node of a cluster ctrl, and be it one that kind made a moment ago, which is somebody else's."""
+        folder = self.home / "nodes" / "ctrl"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / number).write_text(node(number, f"{cluster}-control-plane", created=created, state=state))
+        (folder / "theirs").write_text(node("theirs", "ctrl-control-plane"))
+
+    def becomes(self, state: str) -> None:
+        """The node of ours is in that state."""
+        file = self.home / "nodes" / "ctrl" / "ours1"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "State": {"Status": state}}))
 
     def nodes(self) -> list[str]:
         return sorted(path.name for path in self.home.glob("nodes/*/*"))
@@ -168,15 +187,14 @@ class Programs:
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
-def node(number: str, name: str, *, created: str = DURING, state: str = "running") -> str:
+def node(number: str, name: str, **labels: str) -> str:
     return json.dumps(
         {
             "Id": number,
             "Name": f"/{name}",
-            "Created": created,
-            "State": {"Status": state},
+            "State": {"Status": "running"},
             "Mounts": [{"Type": "bind"}, {"Type": "volume", "Name": f"volume-of-{number}"}],
-            "Config": {"Labels": {"io.x-k8s.kind.cluster": "ctrl", "io.x-k8s.kind.role": "control-plane"}},
+            "Config": {"Labels": {"io.x-k8s.kind.cluster": "ctrl", "io.x-k8s.kind.role": "control-plane", **labels}},
         }
     )
 
@@ -193,11 +211,11 @@ def programs(home: Path, names: Sequence[str] = ("kind", "docker")) -> Programs:
     made.says("docker.version", "Docker version 28.2.2, build e6534b4\n")
     made.says("podman.version", "podman version 5.2.1\n")
     made.says("nerdctl.version", "nerdctl version 2.0.3\n")
-    info = {"ID": "X3WQ:5GDI", "ServerVersion": "20.10.24+dfsg1", "SystemTime": BEGAN, "Architecture": "x86_64"}
+    info = {"ID": "X3WQ:5GDI", "ServerVersion": "20.10.24+dfsg1", "Architecture": "x86_64"}
     made.says("docker.info", json.dumps(info))
     made.says("nerdctl.info", json.dumps({**info, "ServerVersion": "v2.0.3"}))
     made.says("podman.info", json.dumps({"version": {"Version": "5.2.1"}}))
-    made.says("create.makes", node("ours1", "ctrl-control-plane"))
+    made.says("create.makes", node("ours1", "ctrl-control-plane", **{MARK: _MARK}))
     made.says("images", "example/node:v1.36.3\nexample/app:1\n")
     made.kind_says("made", 0)
     return made

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
@@ -71,4 +72,4 @@ class MadeUp:
 
 
 def machine(folder: Path) -> Machine:
-    return Machine(clock=SystemClock(), environ={"HOME": str(folder)}, cache=folder / "cache")
+    return Machine(clock=SystemClock(), rng=Random(58), environ={"HOME": str(folder)}, cache=folder / "cache")

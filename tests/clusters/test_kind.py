@@ -5,29 +5,34 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
+import shlex
+import stat
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.clock import rfc3339
 from kubectl_ctrl.clusters import kindfiles, processes, runtimes
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
-from kubectl_ctrl.exec import detached
-from tests.clusters.kindprograms import LONG_AGO, READY, Programs, create, node, programs, quiet, ready
+from kubectl_ctrl.exec import Output, detached, run
+from tests.clusters.kindprograms import Programs, create, node, programs, quiet, ready
 
 
 @pytest.fixture
 def there(tmp_path: Path) -> Programs:
-    return programs(tmp_path / "machine")
+    return programs(tmp_path / "the user's machine")
 
 
 def life(kind: Kind, entry: Entry) -> Life:
     return asyncio.run(kind.life(entry))
+
+
+def mark(entry: Entry) -> str:
+    found: str = json.loads((entry.folder / "kind.json").read_text())["mark"]
+    return found
 
 
 def delete(kind: Kind, entry: Entry) -> list[str]:
@@ -43,12 +48,13 @@ def test_a_cluster_is_made_with_a_kubeconfig_of_its_own(there: Programs) -> None
     told: list[str] = []
     entry = there.entry()
     made = asyncio.run(there.kind().create(entry, Wish(wait=90), told.append))
+    notes = {"nodes": "ours1", "runtime": "docker", "mark": mark(entry)}
     assert made == Made(
-        context="kind-ctrl", kubeconfig="apiVersion: v1\nkind: Config\n", version="v1.36.3", notes=READY
+        context="kind-ctrl", kubeconfig="apiVersion: v1\nkind: Config\n", version="v1.36.3", notes=notes
     )
     own = entry.folder / "tmp" / "kubeconfig"
     assert there.calls("kind", "create") == [
-        f"kind <create> <cluster> <--name> <ctrl> <--kubeconfig> <{own}> <--wait> <90s>"
+        f"kind <create> <cluster> <--name> <ctrl> <--kubeconfig> <{own}> <--wait> <90s> <--retain>"
     ]
     assert told[0] == "node image example/node:v1.36.3"
     assert told[-1] == "waiting until the control plane is Ready"
@@ -60,7 +66,7 @@ def test_what_was_wished_is_what_kind_is_asked(there: Programs) -> None:
     config.write_text("kind: Cluster")
     create(there.kind(), there.entry(), image="example/node:v1.36.3", config=config, keep_on_failure=True)
     (call,) = there.calls("kind", "create")
-    assert call.endswith(f" <--image=example/node:v1.36.3> <--config={config}> <--retain>")
+    assert call.endswith(f" <--image=example/node:v1.36.3> <--config={config}>")
 
 
 def test_several_nodes_need_no_configuration_of_the_user(there: Programs) -> None:
@@ -93,7 +99,7 @@ def test_its_page_is_on_the_disk_before_it_counts(there: Programs, monkeypatch: 
     entry, kept = there.entry(), list[tuple[str, bool]]()
     draft, file = entry.folder / "tmp" / "kind.json", entry.folder / "kind.json"
     monkeypatch.setattr(os, "fsync", lambda _: kept.append((draft.read_text(), file.exists())))
-    kindfiles.write(entry, kindfiles.Page(runtime="docker"))
+    kindfiles.write(entry, kindfiles.Page(runtime="docker", mark="m"))
     assert kept == [(file.read_text(), False)]
 
 
@@ -101,7 +107,7 @@ def test_its_page_is_on_the_disk_before_it_counts(there: Programs, monkeypatch: 
 
 
 def test_a_cluster_of_that_name_that_is_not_ours_is_neither_used_nor_touched(there: Programs) -> None:
-    there.node("theirs", created=LONG_AGO)
+    there.made_by_hand()
     kind = there.kind()
     assert asyncio.run(kind.foreign("ctrl")) == "docker has a container ctrl-control-plane that we did not make"
     entry = there.entry()
@@ -115,55 +121,90 @@ def test_a_cluster_of_that_name_that_is_not_ours_is_neither_used_nor_touched(the
 def test_somebody_who_is_quicker_keeps_the_name(there: Programs) -> None:
     """Between our look and kind's a cluster of that name appeared."""
     there.kind_says("exists")
+    there.says("create.makes", node("theirs", "ctrl-control-plane"))
     entry, kind = there.entry(), there.kind()
     with pytest.raises(Refused):
         create(kind, entry)
     delete(kind, entry)
-    assert there.nodes() == ["ours1"]
+    assert len(there.nodes()) == 1
 
 
-def test_one_made_by_hand_after_we_were_killed_is_not_ours(there: Programs) -> None:
-    """kind had made its node, failed, and taken it away; then somebody made a cluster of that name."""
-    there.says("create.hangs", "")
-    entry, kind = there.entry(), there.kind()
-
-    async def killed() -> None:
-        making = asyncio.create_task(kind.create(entry, Wish(keep_on_failure=True), quiet))
-        while not _notes_nodes(entry) and not making.done():  # noqa: ASYNC110 - another process makes them
-            await asyncio.sleep(0)
-        making.cancel()
-        await asyncio.gather(making, return_exceptions=True)
-
-    asyncio.run(killed())
-    (there.home / "nodes" / "ctrl" / "ours1").unlink()
-    there.node("theirs", created="2026-11-22T00:10:00Z")
-    assert life(kind, entry) is Life.ABSENT
-    delete(kind, entry)
+def test_what_is_made_by_hand_after_we_were_killed_is_not_ours(there: Programs) -> None:
+    """The page was written, and no node made; then, at once, somebody made a cluster of that name."""
+    kind = there.kind()
+    entry = ready(there, kind)
+    delete(kind, replace(entry, phase=Phase.DELETING))
+    there.made_by_hand()
+    for left in (entry, replace(entry, phase=Phase.CREATING, notes={}), there.book.unread("ctrl")):
+        assert life(kind, left) is Life.ABSENT
+        assert delete(kind, left) == []
+    with pytest.raises(Refused):
+        create(kind, there.entry())
     assert there.nodes() == ["theirs"]
 
 
-def _notes_nodes(entry: Entry) -> bool:
-    page = entry.folder / "kind.json"
-    return page.exists() and bool(json.loads(page.read_text())["nodes"])
-
-
-def test_one_made_long_after_we_were_killed_is_not_ours(there: Programs) -> None:
-    there.says("create.hangs", "")
-    (there.home / "create.says").unlink()
-    entry, kind = there.entry(), there.kind()
-
-    async def killed() -> None:
-        making = asyncio.create_task(kind.create(entry, Wish(keep_on_failure=True), quiet))
-        while not (there.home / "hanging").exists() and not making.done():  # noqa: ASYNC110 - another process makes it
-            await asyncio.sleep(0)
-        making.cancel()
-        await asyncio.gather(making, return_exceptions=True)
-
-    asyncio.run(killed())
+def test_without_nodes_of_ours_kind_is_not_asked_for_those_of_that_name(there: Programs, tmp_path: Path) -> None:
+    kind = there.kind()
+    entry = ready(there, kind)
     (there.home / "nodes" / "ctrl" / "ours1").unlink()
-    there.node("theirs", created="2026-11-22T10:10:00Z")
-    delete(kind, entry)
-    assert there.nodes() == ["theirs"]
+    there.made_by_hand()
+    for asked in (kind.load(entry, ["example/app:1"]), kind.logs(entry, tmp_path / "logs")):
+        with pytest.raises(ClusterError, match="Cluster 'ctrl' has no nodes any more"):
+            asyncio.run(asked)
+    assert there.calls("kind", "load") == there.calls("kind", "export") == []
+
+
+def test_all_that_kind_makes_carries_the_mark(there: Programs) -> None:
+    entry = there.entry()
+    create(there.kind(), entry)
+    label = f"<--label> <kubectl-ctrl/mark={mark(entry)}>"
+    assert there.calls("docker", "network", "create") == [f"docker <network> <create> {label} <-d=bridge> <kind>"]
+    words = "<--name> <ctrl-control-plane> <--label> <io.x-k8s.kind.cluster=ctrl> <--net> <kind> <example/node:1>"
+    assert there.calls("docker", "run") == [f"docker <run> {label} {words}"]
+    # Whatever docker starts is what it would be without us.
+    assert there.environment("docker")["PATH"] == str(there.home / "bin")
+
+
+@pytest.mark.parametrize(
+    ("words", "marked"),
+    [
+        (["run", "-v", "/var", "a b", "it's", ""], ["run", "--label", "M", "-v", "/var", "a b", "it's", ""]),
+        (["create", "x"], ["create", "--label", "M", "x"]),
+        (["container", "run", "x"], ["container", "run", "--label", "M", "x"]),
+        (["network", "create", "x"], ["network", "create", "--label", "M", "x"]),
+        (["volume", "create"], ["volume", "create", "--label", "M"]),
+        (["exec", "run", "create"], ["exec", "run", "create"]),
+        (["network", "inspect", "create"], ["network", "inspect", "create"]),
+        (["-v"], ["-v"]),
+        ([], []),
+    ],
+)
+def test_the_mark_is_put_on_what_is_made_and_on_nothing_else(
+    words: list[str], marked: list[str], there: Programs
+) -> None:
+    asked = there.home / "asked"
+    there.install("docker", f'[ "$1" = info ] || printf "%s\\0" "$@" > {shlex.quote(str(asked))}; exit 7')
+    runtime = runtimes.Runtime("docker", there.home / "bin" / "docker", there.environ)
+    path = kindfiles.marking(entry := there.entry(), "docker", runtime.marking("m"), runtime.path)
+    assert path == f"{entry.folder}/bin:{there.home}/bin"
+    file = entry.folder / "bin" / "docker"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o700
+    assert ran([str(file), *words]).code == 7
+    said = asked.read_bytes().decode().removesuffix("\0")
+    assert said.replace("kubectl-ctrl/mark=m", "M").split("\0") == (marked or [""])
+
+
+def ran(argv: list[str]) -> Output:
+    return asyncio.run(run(argv, timeout=10, env={}, check=False))
+
+
+def test_where_no_program_of_ours_would_be_found_nothing_is_begun(there: Programs) -> None:
+    """PATH has no way to write a folder with a colon; on a disk that is mounted noexec it is the same."""
+    entry = replace(there.entry(), folder=there.home / "a:b")
+    with pytest.raises(PrerequisiteMissing, match=r"kind cannot work from .*/a:b\"") as caught:
+        create(there.kind(), entry)
+    assert caught.value.next_step == "set XDG_STATE_HOME to another folder, or use --provider kwok"
+    assert there.calls("kind", "create") == []
 
 
 def test_a_container_that_goes_by_itself_is_no_error(there: Programs) -> None:
@@ -186,7 +227,7 @@ def test_a_cluster_that_was_made_anew_by_hand_is_not_ours_any_more(there: Progra
     kind = there.kind()
     entry = ready(there, kind)
     (there.home / "nodes" / "ctrl" / "ours1").unlink()
-    there.node("theirs")
+    there.made_by_hand()
     assert life(kind, entry) is Life.ABSENT
     delete(kind, entry)
     assert there.nodes() == ["theirs"]
@@ -243,10 +284,10 @@ def test_how_a_cluster_stands(there: Programs) -> None:
     entry = ready(there, kind)
     assert life(kind, entry) is Life.RUNNING
     assert life(kind, replace(entry, phase=Phase.CREATING)) is Life.PARTIAL
-    assert life(kind, replace(entry, notes={**READY, "nodes": "ours1 ours2"})) is Life.PARTIAL
-    there.node("ours1", state="exited")
+    assert life(kind, replace(entry, notes={**entry.notes, "nodes": "ours1 ours2"})) is Life.PARTIAL
+    there.becomes("exited")
     assert life(kind, entry) is Life.STOPPED
-    there.node("ours1", state="dead")
+    there.becomes("dead")
     assert life(kind, entry) is Life.PARTIAL
 
 
@@ -269,7 +310,7 @@ def test_nodes_that_a_daemon_names_and_does_not_show_are_not_gone(there: Program
 def test_a_stopped_one_runs_again(state: str, how: str, there: Programs) -> None:
     kind = there.kind()
     entry = ready(there, kind)
-    there.node("ours1", state=state)
+    there.becomes(state)
     asyncio.run(kind.start(entry, quiet))
     assert life(kind, entry) is Life.RUNNING
     assert there.calls("docker", how) == [f"docker <{how}> <ours1>"]
@@ -302,7 +343,7 @@ def test_on_demand_it_stays(there: Programs) -> None:
         create(kind, entry, keep_on_failure=True)
     assert there.nodes() == ["ours1"]
     assert life(kind, entry) is Life.PARTIAL
-    assert delete(kind, entry) == ["removing ctrl-control-plane"]
+    assert delete(kind, entry) == ["removing ctrl-control-plane", "removed network kind"]
     assert there.nodes() == []
 
 
@@ -341,7 +382,7 @@ def test_a_kind_that_outlived_us_is_ended_before_its_nodes_are_taken_away(there:
 def test_delete_twice_is_fine(there: Programs) -> None:
     kind = there.kind()
     entry = ready(there, kind)
-    assert delete(kind, entry) == ["removing ctrl-control-plane"]
+    assert delete(kind, entry) == ["removing ctrl-control-plane", "removed network kind"]
     assert delete(kind, entry) == []
     assert there.calls("docker", "rm") == ["docker <rm> <-f> <-v> <ours1>"]
 
@@ -354,7 +395,7 @@ def test_the_volume_of_a_node_that_somebody_removed_without_it_goes_too(there: P
     for name in ("volume-of-ours1", "volume-of-theirs"):
         (volumes / name).touch()
     (there.home / "nodes" / "ctrl" / "ours1").unlink()
-    assert delete(kind, entry) == []
+    delete(kind, entry)
     assert [path.name for path in volumes.iterdir()] == ["volume-of-theirs"]
 
 
@@ -388,50 +429,38 @@ def test_a_frozen_node_is_thawed_and_removed(there: Programs, monkeypatch: pytes
 def test_podmans_volumes_are_removed_by_name(tmp_path: Path) -> None:
     there = programs(tmp_path / "machine", ["kind", "podman"])
     kind = there.kind(KIND_EXPERIMENTAL_PROVIDER="podman")
-    # Its clock is ours, and the stand-in's node was made long ago.
-    there.says("create.makes", node("ours1", "ctrl-control-plane", created=rfc3339(time.time() + 5)))
     entry = ready(there, kind)
+    (there.home / "volumes" / "theirs").write_text("volume create --label ctrl-control-plane=true")
+    # We were killed, and nobody noted them.
+    page = entry.folder / "kind.json"
+    page.write_text(json.dumps({**json.loads(page.read_text()), "volumes": []}))
     delete(kind, entry)
-    assert there.calls("podman", "volume", "rm", "--force") == ["podman <volume> <rm> <--force> <volume-of-ours1>"]
+    assert [path.name for path in (there.home / "volumes").iterdir()] == ["theirs"]
 
 
 # The network.
 
 
 def test_the_network_that_came_with_it_goes_with_it(there: Programs) -> None:
-    there.says("create.network", '[{"Id": "n1"}]')
     kind = there.kind()
     entry = ready(there, kind)
     assert delete(kind, entry) == ["removing ctrl-control-plane", "removed network kind"]
     assert not (there.home / "network").exists()
 
 
-def test_a_network_that_was_there_before_stays(there: Programs) -> None:
-    there.says("network", '[{"Id": "n1"}]')
+def test_a_network_that_somebody_else_made_stays(there: Programs) -> None:
+    there.says("network", "network create -d=bridge kind")
     kind = there.kind()
     delete(kind, ready(there, kind))
     assert (there.home / "network").exists()
 
 
 def test_a_network_that_is_used_stays_and_the_last_of_ours_takes_it_along(there: Programs) -> None:
-    there.says("create.network", '[{"Id": "n1"}]')
     kind = there.kind()
-    first = ready(there, kind)
-    (there.home / "create.network").unlink()
-    second = ready(there, kind, "other")
+    first, second = ready(there, kind), ready(there, kind, "other")
     there.says("network.users", "ours1\n")
     delete(kind, first)
-    there.book.remove("ctrl")
     assert (there.home / "network").exists()
     there.says("network.users", "")
     delete(kind, second)
     assert not (there.home / "network").exists()
-
-
-def test_a_network_of_that_name_that_somebody_made_anew_stays(there: Programs) -> None:
-    there.says("create.network", '[{"Id": "n1"}]')
-    kind = there.kind()
-    entry = ready(there, kind)
-    there.says("network", '[{"Id": "n2"}]')
-    delete(kind, entry)
-    assert (there.home / "network").exists()
