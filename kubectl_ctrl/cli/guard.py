@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,12 +119,12 @@ def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[All
         raise Refused(
             f"--allow-context {allow!r} is not the context that was resolved.",
             tried=meant,
-            next_step=f"--allow-context {name}",
+            next_step=f"--allow-context {shlex.quote(name)}",
         )
     raise Refused(
         "This is not a local cluster, and it was not named as one to be changed.",
         tried=meant,
-        next_step=f"repeat with --allow-context {name} if that is the cluster you mean",
+        next_step=f"repeat with --allow-context {shlex.quote(name)} if that is the cluster you mean",
     )
 
 

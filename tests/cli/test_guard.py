@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,6 +97,16 @@ def test_permission_is_the_resolved_name_and_nothing_near_it(tmp_path: Path) -> 
     check(Effect.WRITE, prod, allow="prod-eu", standing=(), book=Book(tmp_path))
     with pytest.raises(Refused, match="is not the context that was resolved"):
         check(Effect.WRITE, prod, allow="prod", standing=(), book=Book(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["$(touch pwned)", "a b", "it's", "; true #", "-x", "~", "arn:aws:eks:eu-1:1:cluster/x"])
+def test_the_name_to_repeat_is_a_single_word_to_a_shell(tmp_path: Path, name: str) -> None:
+    prod = resolved(tmp_path, name, "https://10.0.0.1:6443")
+    for allow in ("", "prod"):
+        with pytest.raises(Refused) as caught:
+            check(Effect.WRITE, prod, allow=allow, standing=(), book=Book(tmp_path))
+        words = shlex.split(caught.value.next_step)
+        assert words[words.index("--allow-context") + 1] == name
 
 
 def test_a_context_flag_is_not_permission(tmp_path: Path) -> None:
