@@ -41,6 +41,11 @@ class Given:
             )
         return value
 
+    def saying(self, *names: str) -> list[str]:
+        """The flags as they were typed, and those of these names that a variable says in their place."""
+        typed = {flag.partition("=")[0] for flag in self.typed}
+        return [*self.typed, *(f"--{name}={self[name]}" for name in names if self[name] and f"--{name}" not in typed)]
+
     def again(self, verb: str, *more: str) -> str:
         """The same command with these flags, to be copied: all that says which cluster is in it, and no secret is."""
         named = {flag.partition("=")[0] for flag in more}

@@ -33,7 +33,8 @@ class Places:
     """
 
     def __init__(self, app: App, given: Given, cluster: Cluster) -> None:
-        kept = [flag for flag in given.typed if flag.partition("=")[0] in _KEPT]
+        said = given.saying("kubeconfig", "server", "cluster", "user")
+        kept = [flag for flag in said if flag.partition("=")[0] in _KEPT]
         self._source = tuple(flag for flag in given.typed if flag.partition("=")[0] in _SOURCES)
         self._current, self._namespace = "", ""
         try:

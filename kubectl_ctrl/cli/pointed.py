@@ -27,7 +27,7 @@ def pointed(app: App, given: Given) -> Resolved:
     # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
     flags = ConfigFlags(**{one.name: given[one.name] for one in fields(ConfigFlags)})
     gone = gone_cluster(app, given)
-    app.pin = as_typed(given.typed)
+    app.pin = as_typed(given.saying("kubeconfig", *_POINTERS))  # kubectl does not know our variables
     try:
         resolved = load(flags, app.environ, app.home, apart=lambda: {} if gone else contexts_of_ours(app))
     except ConfigError as error:

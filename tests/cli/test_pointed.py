@@ -53,6 +53,25 @@ def test_kubectl_is_told_the_file_of_a_cluster_of_ours_whose_context_it_does_not
     assert kubectl_at(pointed(app, given("--context=kind-ctrl"))) == ours
 
 
+@pytest.mark.parametrize(
+    ("variables", "words", "pin"),
+    [
+        ({"CONTEXT": "dev"}, (), "--context=dev"),
+        ({"CONTEXT": "dev"}, ("--context=prod",), "--context=prod"),
+        ({"CONTEXT": "dev", "USER": "prod"}, (), "--context=dev --user=prod"),
+        ({}, (), ""),
+    ],
+)
+def test_what_a_variable_of_ours_says_is_told_to_kubectl_too(
+    app: App, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], words: tuple[str, ...], pin: str
+) -> None:
+    user(app, "prod", prod="https://10.0.0.1:6443", dev="https://10.0.0.2:6443")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"KUBECTL_CTRL_{name}", value)
+    pointed(app, given(*words))
+    assert (app.pin.ours, app.pin.theirs) == (pin, pin)
+
+
 def test_an_entry_of_the_users_own_wins_and_is_never_mixed_with_ours(app: App) -> None:
     user(app, **{"kind-ctrl": "https://10.0.0.1:6443"})
     made(app.book, "ctrl", "https://127.0.0.1:4001")
