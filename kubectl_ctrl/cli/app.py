@@ -18,6 +18,9 @@ from kubectl_ctrl.model.masking import masked_text
 if TYPE_CHECKING:
     from kubectl_ctrl.clusters.book import Book
 
+# What kubectl finds for `kubectl ctrl`.
+PROGRAM = "kubectl-ctrl"
+
 
 @dataclass(slots=True, kw_only=True)
 class App:
@@ -26,6 +29,7 @@ class App:
     out: TextIO
     err: TextIO
     environ: Mapping[str, str]
+    program: str = ""  # as which we were called
     color_flag: str = "auto"
     verbosity: int = 0
     machine: bool = False  # stderr is read by a machine too
@@ -41,7 +45,7 @@ class App:
             # What a terminal's encoding lacks is shown by its number; a line is never lost for it.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        return cls(out=sys.stdout, err=sys.stderr, environ=os.environ)
+        return cls(out=sys.stdout, err=sys.stderr, environ=os.environ, program=sys.argv[0])
 
     def answer(self, text: str, end: str = "\n") -> None:
         """What was asked for."""
@@ -59,9 +63,21 @@ class App:
     def narrate(self, text: str) -> None:
         """What is worth knowing beside the answer; that it cannot be said is no reason to stop."""
         try:
-            print(text, file=self.err, flush=True)
+            print(self.as_called(text), file=self.err, flush=True)
         except OSError:
             _lead_nowhere(self.err)
+
+    def as_called(self, text: str) -> str:
+        """With commands of ours as they can be typed here: where there is no kubectl, nothing knows `kubectl ctrl`."""
+        return text.replace("kubectl ctrl ", f"{PROGRAM} ") if "kubectl ctrl " in text and self._alone else text
+
+    @property
+    def _alone(self) -> bool:
+        if Path(self.program).name != PROGRAM or self.environ.get("KUBECTL_PATH"):
+            return False
+        from shutil import which
+
+        return which("kubectl", path=self.environ.get("PATH", "")) is None
 
     def briefly(self, error: CtrlError) -> str:
         """An error as a part of something else that is told: what failed, and the command that helps where one does."""

@@ -97,8 +97,8 @@ async def _mended(app: App, given: Given) -> Mended:
 
 def _answer(app: App, found: Diagnosis, form: str) -> None:
     if form != "text":
-        app.answer(app.hide(document(diagnosis_json(found), form)))
+        app.answer(app.as_called(app.hide(document(diagnosis_json(found), form))))
         return
     style = Style(width=app.width, color=app.color, unicode=app.unicode)
     lines = diagnosis_lines(found, style)
-    app.answer(app.hide("\n".join(lines)) if lines else "Nothing is left that could be mended.")
+    app.answer(app.as_called(app.hide("\n".join(lines))) if lines else "Nothing is left that could be mended.")

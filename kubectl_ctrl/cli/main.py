@@ -48,14 +48,12 @@ def run(app: App, words: Sequence[str]) -> int:
     name, rest = before_verb(words, GLOBAL_FLAGS, table.names())
     if name in ("", "help"):
         if name == "help" and rest:
-            app.answer(table.load(table.find(rest[0])).help(rest[1:]).rstrip("\n"))
-            return 0
+            return _explained(app, table.load(table.find(rest[0])).help(rest[1:]))
         return _without_verb(app, rest)
     verb = table.load(table.find(name))
     given = verb.parse(rest, app.environ)
     if given is None:
-        app.answer(verb.help(rest).rstrip("\n"))
-        return 0
+        return _explained(app, verb.help(rest))
     app.verbosity = int(given["verbosity"])
     app.color_flag = _color(given["color"])
     return verb.body(app, given)
@@ -64,7 +62,11 @@ def run(app: App, words: Sequence[str]) -> int:
 def _without_verb(app: App, rest: Sequence[str]) -> int:
     if any(word not in ("-h", "--help", "--help=true") for word in rest):
         raise UsageError("A verb is missing.", next_step=f"the verbs are: {', '.join(table.names())}")
-    app.answer(overview().rstrip("\n"))
+    return _explained(app, overview())
+
+
+def _explained(app: App, text: str) -> int:
+    app.answer(app.as_called(text).rstrip("\n"))
     return 0
 
 

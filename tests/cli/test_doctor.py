@@ -163,6 +163,16 @@ def test_wrong_words_are_refused(line: str, capsys: pytest.CaptureFixture[str]) 
     assert "error[CTRL-USAGE]" in capsys.readouterr().err
 
 
+def test_without_kubectl_the_commands_are_told_as_they_can_be_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kubectl-ctrl"])
+    main(["doctor"])
+    told = capsys.readouterr().out
+    assert "kubectl-ctrl doctor --fix kind" in told
+    assert "kubectl ctrl " not in told
+
+
 # How checks are made.
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -148,6 +150,32 @@ def test_wrong_words_end_with_2_and_at_most_three_lines(capsys: Captured, words:
 def test_of_an_unknown_flag_only_what_is_near_is_suggested(capsys: Captured, line: str, step: str) -> None:
     assert cli.main(line.split()) == 2
     assert capsys.readouterr().err.splitlines()[1:] == [f"next: {step}"]
+
+
+@pytest.mark.parametrize(
+    ("program", "have", "caller", "says"),
+    [
+        ("/usr/local/bin/kubectl-ctrl", "", "", "kubectl-ctrl"),
+        ("/usr/local/bin/kubectl-ctrl", "kubectl", "", "kubectl ctrl"),
+        ("/usr/local/bin/kubectl-ctrl", "", "/opt/kubectl", "kubectl ctrl"),
+        ("/usr/lib/python3/kubectl_ctrl/__main__.py", "", "", "kubectl ctrl"),
+    ],
+)
+def test_without_kubectl_commands_are_told_as_they_can_be_typed(
+    tmp_path: Path, program: str, have: str, caller: str, says: str
+) -> None:
+    if have:
+        (tmp_path / have).touch(0o755)
+
+    def said(*words: str) -> str:
+        out, err = io.StringIO(), io.StringIO()
+        environ = {"PATH": str(tmp_path), "KUBECTL_PATH": caller, "HOME": str(tmp_path)}
+        cli.main(words, App(out=out, err=err, environ=environ, program=program))
+        return out.getvalue() + err.getvalue()
+
+    assert said("logs", "--since", "5m").splitlines()[1] == f"next: {says} logs --help"
+    assert f"\n  {says} example foo > foo.yaml\n" in said("example", "--help")
+    assert f"\n  {says} VERB [arguments] [flags]\n" in said()
 
 
 def _fail(app: App, given: Given) -> int:
