@@ -184,7 +184,10 @@ def test_without_yes_it_says_what_would_go_and_does_nothing(
     first = f"{made.lines[0]} would be deleted, with 2 objects: 2 in namespace {namespace}"
     assert ran.out.splitlines()[0] == first
     assert f"clusterrole.rbac.authorization.k8s.io/{made.account} would be deleted" in ran.out
-    assert f"next: kubectl ctrl uninstall {made.word} --crds=delete --yes" in ran.err
+    # It goes on meaning the cluster that was looked at, whatever becomes of current-context.
+    context = kubectl("config", "current-context").strip()
+    assert f"CRDs would be deleted on context '{context}', server https://127.0.0.1:" in ran.err
+    assert f"next: kubectl ctrl uninstall {made.word} --crds=delete --context={context} --yes" in ran.err
     assert audit.writes(mark) == []
 
 

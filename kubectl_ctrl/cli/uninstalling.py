@@ -18,6 +18,7 @@ from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.beside import Here, clean, running
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.guard import context_name
 from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.places import Kind, Place, asked_to_stop, deployments_of, leases, look
 from kubectl_ctrl.cli.sources import Sourced
@@ -82,7 +83,8 @@ def run(app: App, given: Given) -> int:
         dry_run=dry_run,
         namespace=given["namespace"],
         going=tuple(one.spec.name for one in sourced),
-        again=given.again("uninstall", "--yes"),
+        # What was listed is on this cluster, and current-context may be another one by then.
+        again=given.again("uninstall", *([f"--context={resolved.context}"] if resolved.context else []), "--yes"),
     )
     with logging_to(app.err, form="text", verbosity=app.verbosity):
         asyncio.run(_uninstall(app, resolved, sourced, wish))
@@ -98,7 +100,11 @@ async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], w
         if wish.crds and not wish.yes and wish.dry_run == "none" and any(one.installed.crds for one in found):
             for job in jobs:
                 job.show()
-            raise Refused("CRDs would be deleted, and every object of theirs.", next_step=wish.again)
+            raise Refused(
+                f"CRDs would be deleted on context {context_name(resolved)!r}, server {resolved.server}, "
+                "and every object of theirs.",
+                next_step=wish.again,
+            )
         for job in jobs:
             job.check()
         for job in jobs:

@@ -99,7 +99,7 @@ def test_permission_is_the_resolved_name_and_nothing_near_it(tmp_path: Path) -> 
         check(Effect.WRITE, prod, allow="prod", standing=(), book=Book(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["$(touch pwned)", "a b", "it's", "; true #", "-x", "~", "arn:aws:eks:eu-1:1:cluster/x"])
+@pytest.mark.parametrize("name", ["$(touch x)", "a b", "it's", "; true #", "-x", "~", "arn:aws:eks:eu-1:1:cluster/x"])
 def test_the_name_to_repeat_is_a_single_word_to_a_shell(tmp_path: Path, name: str) -> None:
     prod = resolved(tmp_path, name, "https://10.0.0.1:6443")
     for allow in ("", "prod"):
