@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from e2e.kube import Cluster, Kubectl
+from e2e.kube import COLLECTED, Cluster, Kubectl
 from e2e.parity import applying, deleting, reading, shapes, watching, writing
 from e2e.parity.asks import GROUP, Ask, Scenario, even_crd, foo_crd
 from e2e.parity.play import Player
@@ -31,7 +31,6 @@ from kubectl_ctrl.testing.server import ScriptedServer
 ROOMS = (reading, writing, applying, deleting, shapes, watching)
 SCENARIOS = [scenario for room in ROOMS for scenario in room.SCENARIOS]
 _JSON = {"Content-Type": "application/json"}
-PATIENCE = 90.0  # seconds that the real cluster's controllers have for their work
 AT_ONCE = 8
 
 Differences = Mapping[str, list[str] | BaseException]  # by the name of the scenario
@@ -43,7 +42,7 @@ def kubeconfig(cluster: Cluster, plain_env: Mapping[str, str]) -> Iterator[Path]
     admin = Kubectl(cluster.programs / "kubectl", {**plain_env, "KUBECONFIG": str(cluster.kubeconfig)})
     admin.create(foo_crd(), even_crd())
     names = [f"crd/{plural}.{GROUP}" for plural in ("foos", "evens")]
-    admin("wait", "--for=condition=Established", *names, "--timeout=30s")
+    admin("wait", "--for=condition=Established", *names, "--timeout=90s")
     yield cluster.kubeconfig
     admin("delete", *names, "--wait=false")
 
@@ -122,7 +121,7 @@ async def _connected(kubeconfig: Path, clock: Clock) -> AsyncIterator[NetworkTra
 async def _difference(ask: Ask, ours: Player, theirs: Player, clock: Clock) -> str:
     """What the real server answers otherwise; it gets time where its controllers have to act first."""
     scripted, real = await ours.ask(ask), await theirs.ask(ask)
-    end = clock.elapsed() + PATIENCE
+    end = clock.elapsed() + COLLECTED
     while ask.settled and scripted != real and clock.elapsed() < end:
         await clock.sleep(0.1)
         theirs.forget()

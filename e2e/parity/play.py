@@ -50,9 +50,10 @@ class Player:
                 return stream.status, stream.headers, _decoded(await stream.read())
             frames: list[Any] = []
             async for batch in stream.batches():
-                frames += map(json.loads, batch)
-                if any(_ends(frame, until) for frame in frames):
-                    break
+                for frame in map(json.loads, batch):
+                    frames.append(frame)
+                    if _ends(frame, until):  # what arrived together with it, as one bookmark more, is chance
+                        return stream.status, stream.headers, frames
             return stream.status, stream.headers, frames
         finally:
             await stream.close()
@@ -65,7 +66,7 @@ class Player:
             query=tuple((key, self._filled(value)) for key, value in ask.query.items()),
             headers={"User-Agent": AGENT, "Content-Type": ask.media, "Accept": ask.accept},
             body=body,
-            deadline=30.0,
+            deadline=90.0,
         )
 
     def _filled(self, value: Any) -> Any:
