@@ -7,13 +7,13 @@ import json
 import pytest
 
 from e2e.ctrl import Ctrl
-from e2e.kube import Audit, Kubectl, crd_of_anything
+from e2e.kube import Asked, Audit, Kubectl, crd_of_anything, wait_until
 from e2e.test_foo import deployment, foo
 from e2e.test_run import install
 from kubectl_ctrl.model.jsonpath import JsonPath
 from tests.model.test_jsonpath import DATA, SAID, WRONG
 
-LIMIT = "--timeout=60s"
+LIMIT = "--timeout=3m"
 
 
 def test_jsonpath_is_kubectls(kubectl: Kubectl) -> None:
@@ -61,7 +61,7 @@ def test_it_ends_when_the_condition_holds_and_kubectl_agrees(ctrl: Ctrl, kubectl
     kubectl.apply(foo("web"))
     ctrl("run", "foo", "--until", goal, LIMIT).checked()
     target, _, what = goal.partition("=")
-    kubectl("wait", target, f"--for={what}", "--timeout=30s")
+    kubectl("wait", target, f"--for={what}", "--timeout=110s")
 
 
 @pytest.mark.usefixtures("crd")
@@ -69,7 +69,7 @@ def test_all_conditions_hold_at_once(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.apply(foo("one"), foo("two"))
     ctrl("run", "foo", "--until=foo/one=condition=Ready", "--until=foo/two=condition=Ready", LIMIT).checked()
     for name in ("one", "two"):
-        kubectl("wait", f"foo/{name}", "--for=condition=Ready", "--timeout=30s")
+        kubectl("wait", f"foo/{name}", "--for=condition=Ready", "--timeout=110s")
 
 
 @pytest.mark.usefixtures("crd")
@@ -88,6 +88,8 @@ def test_the_time_runs_out_and_each_unmet_condition_is_named_with_its_last_chang
     ctrl("run", "foo", "--until=foo/web=condition=Ready", LIMIT).checked()
     kubectl.create(deployment("taken"))
     kubectl.apply(foo("taken"))
+    # Of what is so when it begins it has only to hear: ten seconds may be short for more.
+    ctrl("run", "foo", "--until=foo/taken=condition=Ready=False", LIMIT).checked()
     goals = ["foo/web=condition=Ready", "foo/taken=condition=Ready", "foo/none=condition=Ready", "gizmo/x=create"]
     ran = ctrl("run", "foo", *(f"--until={goal}" for goal in goals), "--timeout=10s")
     assert ran.code == 124
@@ -117,11 +119,17 @@ def test_an_object_that_comes_and_goes_is_seen(ctrl: Ctrl, kubectl: Kubectl) -> 
 @pytest.mark.usefixtures("crd")
 def test_it_is_watched_and_not_polled(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     mark = audit.mark()
-    ctrl("run", "foo", "--until=configmap/gate=create", "--timeout=10s")
-    asked = [one for one in audit.asked(mark, namespace=namespace) if one.resource == "configmaps"]
+
+    def asked() -> list[Asked]:
+        return [one for one in audit.asked(mark, namespace=namespace) if one.resource == "configmaps"]
+
+    running = ctrl.started("run", "foo", "--until=configmap/gate=create")
+    wait_until(lambda: "watch" in {one.verb for one in asked()})
+    audit.assert_no_writes(seconds=8, namespace=namespace)
+    assert running.stop() == 0
     # A watch is in the log twice, and it may be preceded by one list.
-    assert {"watch"} <= {one.verb for one in asked} <= {"list", "watch"}
-    assert len(asked) <= 3, asked
+    assert {one.verb for one in asked()} <= {"list", "watch"}
+    assert len(asked()) <= 3, asked()
 
 
 @pytest.mark.parametrize(
@@ -146,6 +154,6 @@ def test_wrong_words_are_told_with_the_right_form(ctrl: Ctrl, flags: list[str], 
 
 
 def test_m11_an_unknown_type_names_the_nearest(ctrl: Ctrl) -> None:
-    ran = ctrl("run", "foo", "--until", "deploymnt/x=create", "--timeout=6s")
+    ran = ctrl("run", "foo", "--until", "deploymnt/x=create", "--timeout=12s")
     assert ran.code == 124
     assert "it is of a type that is not served: deploymnt (Did you mean deployments.apps?)" in ran.err
