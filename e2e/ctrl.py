@@ -24,6 +24,8 @@ if os.getppid() == int(parent):
     os.execv(words[0], words)
 """
 
+_LATE = re.compile(r"did not answer (within|in time)|could not be read in time")
+
 
 class Ctrl:
     """bin/kubectl-ctrl with one environment."""
@@ -39,6 +41,16 @@ class Ctrl:
     def __call__(self, *args: str, stdin: str = "", timeout: float = 240) -> Ran:
         """Run it to its end, whatever comes out; `.checked()` where it has to succeed."""
         return run(PROGRAM, *args, env=self.env, stdin=stdin, timeout=timeout)
+
+    def answered(self, *args: str) -> Ran:
+        """Run a verb that gives the cluster a few seconds and no more; again where a busy machine took longer."""
+
+        def ran() -> Ran:
+            one = self(*args)
+            assert not _LATE.search(one.out + one.err), f"{one.out}{one.err}"
+            return one
+
+        return wait_until(ran)
 
     def started(self, *args: str) -> Started:
         """Run it in the background; the test's end ends it."""

@@ -38,7 +38,7 @@ def test_a_deployment_is_told_by_its_events_writers_and_conditions(
     kubectl.create(deployment("web"))
     kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=110s")
     wait_until(lambda: "ScalingReplicaSet" in kubectl("get", "events"), what="what its controller told of it")
-    ran = ctrl("trace", "deploy/web").checked()
+    ran = ctrl.answered("trace", "deploy/web").checked()
     assert ran.out.startswith(f"Deployment {namespace}/web"), ran.out
     assert "Available=True for " in ran.out
     found = rows(ran.out)
@@ -47,7 +47,7 @@ def test_a_deployment_is_told_by_its_events_writers_and_conditions(
     assert any("event by deployment-controller" in row and "ScalingReplicaSet" in row for row in found)
     assert any("Available=True" in row for row in found)
     assert ran.out.splitlines()[-1] == FOOTER
-    document = json.loads(ctrl("trace", "deployment", "web", "-o", "json").checked().out)
+    document = json.loads(ctrl.answered("trace", "deployment", "web", "-o", "json").checked().out)
     assert (document["source"], document["kind"]) == ("inferred", "Deployment")
     assert {sign["evidence"] for sign in document["signs"]} == {"managedFields", "event", "condition"}
 
@@ -70,7 +70,7 @@ def test_a_resource_of_somebody_elses_operator_is_told_as_well(
         "source": {"component": "other-operator"},
     }
     kubectl.create(event)
-    ran = ctrl("trace", f"things.{thing.group}/one").checked()
+    ran = ctrl.answered("trace", f"things.{thing.group}/one").checked()
     found = rows(ran.out)
     assert any("spec.size by other-operator" in row for row in found), ran.out
     assert any("Warning Odd: it is odd" in row for row in found)
@@ -80,7 +80,7 @@ def test_a_resource_of_somebody_elses_operator_is_told_as_well(
 
 def test_what_is_not_there_or_may_not_be_asked_is_no_guess(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.create(deployment("web"))
-    gone = ctrl("trace", "deploy/none")
+    gone = ctrl.answered("trace", "deploy/none")
     assert (gone.code, gone.out) == (4, "")
     assert "none" in gone.err
     offline = ctrl("trace", "deploy/web", "--offline")
@@ -95,10 +95,10 @@ def test_the_tree_is_live_while_the_cluster_answers_and_remembered_after(
 ) -> None:
     for _ in installed(ctrl, kubectl, "foo"):
         kubectl.apply(foo("web", replicas=2))
-        ctrl("run", "foo", "--until=foo/web=condition=Ready", "--timeout=60s").checked()
+        ctrl("run", "foo", "--until=foo/web=condition=Ready", "--timeout=3m").checked()
         wait_until(converged(kubectl, "web", 2))
         kubectl("wait", "--for=condition=Ready", "pods", "--all", "--timeout=110s")
-        lines = ctrl("trace", "foo/web", "--tree").checked().out.splitlines()
+        lines = ctrl.answered("trace", "foo/web", "--tree").checked().out.splitlines()
         start = next(at for at, line in enumerate(lines) if line.startswith("OBJECT"))
         tree = [line.split()[:4] for line in lines[start : start + 6]]
         assert (tree[1][0], tree[1][1]) == ("Foo/web", "True")

@@ -26,14 +26,7 @@ def _nothing_installed(ctrl: Ctrl) -> Iterator[None]:
 
 
 def listed(ctrl: Ctrl, *flags: str) -> Ran:
-    """What it says once the cluster has answered within the two seconds that it is given; a busy one may not."""
-
-    def answered() -> Ran:
-        ran = ctrl("list", *flags).checked()
-        assert "did not answer" not in ran.err, ran.err
-        return ran
-
-    return wait_until(answered)
+    return ctrl.answered("list", *flags).checked()
 
 
 def rows(ctrl: Ctrl) -> dict[str, dict[str, Any]]:

@@ -37,7 +37,7 @@ def test_its_order_is_kubectls(listed: Kubectl) -> None:
 
 def test_lists_of_ours_have_every_form(ctrl: Ctrl, tmp_path: Path) -> None:
     def said(*words: str) -> str:
-        return ctrl("list", *words).checked().out
+        return ctrl.answered("list", *words).checked().out
 
     assert said("-o", 'jsonpath={range .controllers[*]}{.name}{"\\n"}{end}').split() == list(BUNDLED)
     assert said("-o=custom-columns=NAME:.name", "--no-headers", "--sort-by=.name").split() == sorted(BUNDLED)
