@@ -11,13 +11,14 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.conftest import SESSION, sweep
-from e2e.kube import REALKUBE, Audit, Cluster, Kubectl, manifest, parts_of, run, wait_until
+from e2e.kube import COLLECTED, REALKUBE, Audit, Cluster, Kubectl, manifest, parts_of, run, wait_until
 
 PARTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
 
@@ -77,7 +78,8 @@ def test_the_garbage_collector_removes_what_a_deleted_owner_leaves(kubectl: Kube
     kubectl("rollout", "status", "deployment/web", "--timeout=110s")
 
     kubectl("delete", "deployment", "web", "--cascade=background")
-    wait_until(lambda: not kubectl.json("get", "replicasets,pods")["items"], what="The garbage collector's work")
+    left = ("get", "replicasets,pods")
+    wait_until(lambda: not kubectl.json(*left)["items"], deadline=COLLECTED, what="The garbage collector's work")
 
 
 def test_foreground_deletion_waits_for_the_dependents(kubectl: Kubectl) -> None:
@@ -86,11 +88,12 @@ def test_foreground_deletion_waits_for_the_dependents(kubectl: Kubectl) -> None:
     kubectl.create(config_map("child", ownerReferences=[reference], finalizers=["e2e.example.com/hold"]))
 
     kubectl("delete", "configmap", "owner", "--cascade=foreground", "--wait=false")
-    wait_until(lambda: kubectl.find("configmap", "child")["metadata"].get("deletionTimestamp"), what="The child's end")
+    going = partial(kubectl.find, "configmap", "child")
+    wait_until(lambda: "deletionTimestamp" in going()["metadata"], deadline=COLLECTED, what="The child's end")
     assert kubectl.find("configmap", "owner")["metadata"]["finalizers"] == ["foregroundDeletion"]
 
     kubectl("patch", "configmap", "child", "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
-    kubectl("wait", "--for=delete", "configmap/owner", "configmap/child", "--timeout=90s")
+    kubectl("wait", "--for=delete", "configmap/owner", "configmap/child", "--timeout=150s", timeout=200)
 
 
 def test_a_stale_owner_of_a_lease_cannot_renew_it(kubectl: Kubectl) -> None:
@@ -141,8 +144,11 @@ def test_rbac_holds_and_blocking_an_owner_needs_its_finalizers(kubectl: Kubectl)
     child = config_map("child", ownerReferences=[owned_by(kubectl.json("get", "configmap", "owner"))])
     create = ("create", "--filename=-", f"--as=system:serviceaccount:{namespace}:worker")
 
-    refused = kubectl.try_(*create, stdin=manifest(child))
-    assert "cannot set blockOwnerDeletion" in refused.err
+    def refused() -> bool:
+        """For this alone: that it may make any at all is known only in a moment."""
+        return "cannot set blockOwnerDeletion" in kubectl.try_(*create, stdin=manifest(child)).err
+
+    wait_until(refused)
 
     rule = {"apiGroups": [""], "resources": ["configmaps/finalizers"], "verbs": ["update"]}
     addition = json.dumps([{"op": "add", "path": "/rules/-", "value": rule}])
