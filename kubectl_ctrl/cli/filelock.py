@@ -10,6 +10,7 @@ import fcntl
 import os
 import shlex
 import stat
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -135,12 +136,22 @@ def draft_of(file: Path) -> Path:
     return file.with_name(f".{file.name}.kubectl-ctrl")
 
 
+def target(file: Path) -> Path:
+    """Where its links end; nothing need be there."""
+    try:
+        return Path(os.path.realpath(file, strict=True))
+    except FileNotFoundError:
+        return Path(os.path.realpath(file))
+    except OSError as error:
+        raise ConfigError(f"The kubeconfig {str(file)!r} cannot be read: {error.strerror}.") from error
+
+
 def replaced(file: Path, content: bytes) -> None:
-    """The file, whole with its new content or as it was: at the end of its links, with its mode and owner.
+    """The file, whole with its new content or as it was: at the end of its links, with its mode, owner and attributes.
 
     To be called with the lock held.
     """
-    real = file.resolve()
+    real = target(file)
     try:
         before = _status(real)
         mode = stat.S_IMODE(before.st_mode) if before else 0o600
@@ -154,6 +165,8 @@ def replaced(file: Path, content: bytes) -> None:
                 if before and (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
                     os.fchown(out.fileno(), before.st_uid, before.st_gid)
                 os.fchmod(out.fileno(), mode)
+                if before:
+                    _copy_attributes(real, draft)
                 os.fsync(out.fileno())
             draft.replace(real)
         except BaseException:
@@ -162,6 +175,15 @@ def replaced(file: Path, content: bytes) -> None:
             raise
     except OSError as error:
         raise unwritable(real, error) from error
+
+
+def _copy_attributes(file: Path, other: Path) -> None:
+    """Those that a system keeps beside the mode: who else may read it, for instance."""
+    if sys.platform == "linux":
+        with suppress(OSError):  # not every disk keeps any
+            for name in os.listxattr(file):
+                with suppress(OSError):  # some are the system's own to give
+                    os.setxattr(other, name, os.getxattr(file, name))
 
 
 def _status(file: Path) -> os.stat_result | None:
@@ -173,11 +195,13 @@ def _status(file: Path) -> os.stat_result | None:
 
 def check_writable(file: Path) -> None:
     """Raise ConfigError where it could not be replaced, or is not meant to be: one that nobody may write to."""
-    real = file.resolve()
+    real = target(file)
     there = next(folder for folder in (real.parent, *real.parent.parents) if folder.exists())
     status = _status(real)
     if status is not None and (not os.access(real, os.W_OK) or not stat.S_IMODE(status.st_mode) & 0o222):
         raise _not_writable(real, "it is read-only")
+    if status is not None and status.st_nlink > 1:
+        raise _not_writable(real, "it has another name, a hard link, from which it would be parted")
     if file.is_symlink() and there != real.parent:
         raise _not_writable(file, f"it is a link into {str(real.parent)!r}, which is not there")
     if not os.access(there, os.W_OK | os.X_OK):

@@ -26,6 +26,7 @@ from kubectl_ctrl.cli.filelock import (
     lock_of,
     locked,
     replaced,
+    target,
     unwritable,
 )
 from kubectl_ctrl.client import kubefiles
@@ -146,7 +147,7 @@ async def undo(app: App, entry: Entry, book: Book) -> str:
 def _file(app: App) -> Path:
     """Where kubectl would write current-context: the first file of the list that is there, or else the last."""
     files, _ = kubefiles.candidates("", app.environ, app.home)
-    return next((file for file in files if file.exists()), files[-1]).absolute()
+    return next((file for file in files if os.access(file, os.F_OK)), files[-1]).absolute()
 
 
 def _missing_folder(file: Path) -> Path | None:
@@ -242,7 +243,7 @@ def _put_in(app: App, entry: Entry, book: Book, parts: _Parts) -> Entry:
     for plural, name, kind, fields in parts.items:
         others = [one for one in content.get(plural) or [] if one.get("name") != name]
         content[plural] = [*others, {"name": name, kind: fields}]
-    new = manifests.text([{**content, _CURRENT: parts.context}]).encode()
+    new = _text(file, {**content, _CURRENT: parts.context})
     _save(entry, raw)
     # The cluster may be made anew before this is undone: what it was then is what to look for.
     names = {kind: name for _, name, kind, _ in parts.items}
@@ -259,6 +260,13 @@ def _content(file: Path, raw: bytes) -> dict[str, Any]:
     """What it says; the loader has found before that it is a kubeconfig."""
     content = kubefiles.parse(raw, f"The kubeconfig {str(file)!r}")
     return content or {"apiVersion": "v1", "kind": "Config"}
+
+
+def _text(file: Path, content: dict[str, Any]) -> bytes:
+    try:
+        return manifests.text([content]).encode()
+    except RecursionError:  # an alias may stand for what it stands in
+        raise ConfigError(f"The kubeconfig {str(file)!r} is nested too deeply.") from None
 
 
 def _save(entry: Entry, raw: bytes) -> None:
@@ -281,7 +289,7 @@ def _digest(raw: bytes) -> str:
 
 def _taken_out(app: App, entry: Entry, file: Path) -> str:
     """With the lock held: all as it was, where nobody wrote since; else our entries alone."""
-    used, real = entry.used, file.resolve()
+    used, real = entry.used, target(file)
     draft_of(real).unlink(missing_ok=True)
     if "left" not in used:
         return _NEVER
@@ -306,7 +314,7 @@ def _put_back(file: Path, before: bytes, *, there: bool) -> None:
         replaced(file, before)
         return
     try:
-        file.resolve().unlink()
+        target(file).unlink()
     except OSError as error:
         raise unwritable(file, error) from error
 
@@ -325,11 +333,13 @@ def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
         content = {**content, _CURRENT: kept} if kept else {key: content[key] for key in content if key != _CURRENT}
         text += f"; current-context is {kept} again" if kept else "; there is no current-context now"
     elif content.get(_CURRENT):
+        at = _find(content, "contexts", content[_CURRENT]).get("context") or {}
         text += f"; current-context stays {content[_CURRENT]}"
+        text += ", whose cluster is gone" if at.get("cluster") == entry.used["cluster"] else ""
     if not entry.used["was"] and _is_empty(content):
         _put_back(file, b"", there=False)
     else:
-        replaced(file, manifests.text([content]).encode())
+        replaced(file, _text(file, content))
     return text
 
 
@@ -337,8 +347,14 @@ def _is_one(content: Any) -> bool:
     """Whether it has the shape of a kubeconfig, as far as that matters here."""
     if not isinstance(content, dict):
         return False
-    lists = [content.get(plural) or [] for plural in ("contexts", "clusters", "users")]
-    return all(isinstance(each, list) and all(isinstance(one, dict) for one in each) for each in lists)
+    return all(_is_list(content.get(f"{kind}s") or [], kind) for kind in ("context", "cluster", "user"))
+
+
+def _is_list(entries: Any, kind: str) -> bool:
+    return isinstance(entries, list) and all(
+        isinstance(one, dict) and isinstance(one.get("name") or "", str) and isinstance(one.get(kind) or {}, dict)
+        for one in entries
+    )
 
 
 def _without_ours(content: dict[str, Any], entry: Entry) -> bool:

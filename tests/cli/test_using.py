@@ -7,6 +7,7 @@ import io
 import os
 import resource
 import stat
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,17 @@ def test_one_that_could_not_be_made_anew_is_taken_out_by_the_name_that_it_had(
     )
 
 
-@pytest.mark.parametrize("text", ["- a", "contexts: [a]", "users: 3", "clusters: {a: 1}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- a",
+        "contexts: [a]",
+        "users: 3",
+        "clusters: {a: 1}",
+        "contexts: [{name: kind-ctrl, context: kind-ctrl}]",
+        "clusters: [{name: [kind-ctrl]}]",
+    ],
+)
 def test_a_file_that_is_no_kubeconfig_any_more_is_left_as_it_is(app: App, mine: Path, entry: Entry, text: str) -> None:
     used = use(app, entry)
     mine.write_text(text)
@@ -201,6 +212,35 @@ def test_a_file_that_cannot_be_read_any_more_is_said_to_be_so(app: App, mine: Pa
     with pytest.raises(ConfigError, match="cannot be read: Is a directory") as caught:
         undo(app, used)
     assert "move it away; then repeat this" in caught.value.next_step
+
+
+def test_a_file_that_became_a_circle_of_links_is_left_as_it_is(app: App, mine: Path, entry: Entry) -> None:
+    used = use(app, entry)
+    mine.unlink()
+    mine.symlink_to(mine)
+    with pytest.raises(ConfigError, match="Too many levels of symbolic links") as caught:
+        undo(app, used)
+    assert caught.value.next_step == "make it readable and writable, or move it away; then repeat this"
+    assert mine.is_symlink()
+
+
+def test_a_file_that_holds_itself_cannot_be_written_anew(app: App, mine: Path, entry: Entry) -> None:
+    used = use(app, entry)
+    text = mine.read_text() + "circle: &a [*a]\n"
+    mine.write_text(text)
+    with pytest.raises(ConfigError, match="is nested too deeply"):
+        undo(app, used)
+    assert mine.read_text() == text
+
+
+def test_a_context_that_is_left_without_its_cluster_is_told(app: App, mine: Path, entry: Entry) -> None:
+    """As after `kubectl config rename-context kind-ctrl play`."""
+    used = use(app, entry)
+    content = read(mine)
+    content["contexts"][-1]["name"] = content["current-context"] = "play"
+    mine.write_text(yaml.safe_dump(content))
+    assert undo(app, used) == f"kind-ctrl is taken out of {mine}; current-context stays play, whose cluster is gone"
+    assert names(mine) == ["prod", "staging", "play"]
 
 
 def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path, entry: Entry) -> None:
@@ -257,6 +297,18 @@ def test_links_stay_links_and_are_written_through(app: App, mine: Path, entry: E
     assert beside(real) == ["kubeconfig"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="attributes are read by calls of Linux")
+def test_what_the_system_keeps_beside_the_mode_stays(app: App, mine: Path, entry: Entry) -> None:
+    try:
+        os.setxattr(mine, "user.label", b"mine")
+    except OSError:
+        pytest.skip("this disk keeps no attributes")
+    used = use(app, entry)
+    assert os.getxattr(mine, "user.label") == b"mine"
+    undo(app, used)
+    assert os.getxattr(mine, "user.label") == b"mine"
+
+
 def test_the_file_is_the_one_in_which_kubectl_would_write_it(app: App, tmp_path: Path, entry: Entry) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     app.environ = {**app.environ, "KUBECONFIG": f"{first}{os.pathsep}{second}"}
@@ -298,7 +350,7 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
     assert mine.read_text() == text
 
 
-@pytest.mark.parametrize("what", ["file", "folder", "link", "broken", "ours"])
+@pytest.mark.parametrize("what", ["file", "folder", "link", "name", "broken", "ours"])
 def test_what_cannot_be_used_is_refused_before_anything_is_made(
     app: App, mine: Path, entry: Entry, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,13 +362,15 @@ def test_what_cannot_be_used_is_refused_before_anything_is_made(
     elif what == "link":
         mine.unlink()
         mine.symlink_to("gone/config")
+    elif what == "name":
+        mine.with_name("other").hardlink_to(mine)
     elif what == "broken":
         mine.write_text("a: [")
     else:
         app.environ, told = {**app.environ, "KUBECONFIG": str(entry.kubeconfig)}, UsageError
     with pytest.raises(told) as caught:
         using.can_use(app)
-    if what in ("file", "folder", "link"):
+    if what in ("file", "folder", "link", "name"):
         assert "cannot be changed" in str(caught.value)
         assert 'eval "$(kubectl ctrl cluster env)"' in caught.value.next_step  # type: ignore[attr-defined]
 
