@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -28,12 +29,24 @@ class Where:
     text: str  # for messages
     context: str
     keys: frozenset[str]
+    others: frozenset[str] = frozenset()  # the keys of clusters that are known not to be this one
     entry: Entry | None = None
     named: bool = False  # in this call, or by the variable of --name; else it is the current context's
 
     def has(self, runner: Runner) -> bool:
-        # Of a cluster of which nothing was recorded only the context's name is known.
-        return runner.cluster in self.keys if self.keys else runner.context == self.context
+        if self.keys:
+            return runner.cluster in self.keys
+        # Of a cluster of which nothing was recorded only the context's name is known; others may have the same.
+        return runner.context == self.context and runner.cluster not in self.others
+
+    @property
+    def flag(self) -> str:
+        """What names it to a verb."""
+        return _flag(self.entry.name if self.entry else "", self.context)
+
+
+def _flag(name: str, context: str) -> str:
+    return f"--name {name}" if name else f"--context {shlex.quote(context)}"
 
 
 class State(StrEnum):
@@ -76,7 +89,7 @@ class Attendance:
     @property
     def flag(self) -> str:
         """What names its cluster to a verb."""
-        return f"--name {self.cluster}" if self.cluster else f"--context {self.context}"
+        return _flag(self.cluster, self.context)
 
 
 # What on a command line says which cluster is meant, as --name does.
@@ -100,7 +113,9 @@ def _pointed(app: App, resolved: Resolved) -> Where:
         if (entry.server, entry.ca) == place:
             return of_ours(entry)
     name = guard.context_name(resolved)
-    return Where(text=f"context {name}", context=name, keys=_recorded(app, resolved))
+    here, there = _recorded(app, place)
+    others = there.union(*map(runlock.keys, app.book.entries()))
+    return Where(text=f"context {name}", context=name, keys=here, others=others)
 
 
 def of_ours(entry: Entry) -> Where:
@@ -108,14 +123,15 @@ def of_ours(entry: Entry) -> Where:
     return Where(text=f"cluster {entry.name}", context=entry.context, keys=runlock.keys(entry), entry=entry)
 
 
-def _recorded(app: App, resolved: Resolved) -> frozenset[str]:
-    """What that cluster goes by, as runs on it have recorded."""
-    place = (resolved.server, ca_fingerprint(resolved))
+def _recorded(app: App, place: tuple[str, str]) -> tuple[frozenset[str], frozenset[str]]:
+    """What the cluster with that server and CA goes by, as runs on it have recorded, and what all others go by."""
     try:
         with recordings.opened(recordings.path(app), SystemClock().now()) as recording:
-            return frozenset(one.key for one in recording.clusters() if place in one.servers)
+            clusters = recording.clusters()
     except (NotRecorded, RecordingError):
-        return frozenset()
+        return frozenset(), frozenset()
+    here = frozenset(one.key for one in clusters if place in one.servers)
+    return here, frozenset(one.key for one in clusters) - here
 
 
 # One of a cluster of ours, for every verb that has it.

@@ -8,7 +8,7 @@ from typing import Any
 from kubectl_ctrl.cli import answers, attendance
 from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.attendance import Attendance, State
+from kubectl_ctrl.cli.attendance import Attendance, State, Where
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.pointed import gone_cluster, means_nothing
 from kubectl_ctrl.clock import SystemClock, rfc3339
@@ -26,7 +26,7 @@ def run(app: App, given: Given) -> int:
     form = answers.printer(given)
     if given.arguments:
         raise UsageError("status takes no arguments.", next_step="kubectl ctrl status --help")
-    found, elsewhere, where = _found(app, given)
+    found, elsewhere, place = _found(app, given)
     rows = form.ordered(found, _fields)
     if form.form not in ("", "wide"):
         answers.printed(app, form, {"controllers": [_fields(one) for one in rows]}, "controllers")
@@ -34,32 +34,33 @@ def run(app: App, given: Given) -> int:
     if rows:
         app.answer(_table(app, given, form, rows))
     else:
-        app.narrate(escaped(f"No controller runs here{where}."))
-    for line in filter(None, (*map(_hint, rows), _others(elsewhere))):
+        app.narrate(escaped(f"No controller runs here{f' on {place.text}' if place else ''}."))
+    for line in filter(None, (*map(_hint, rows), _others(elsewhere, place))):
         app.narrate(escaped(line))
     return 0
 
 
-def _found(app: App, given: Given) -> tuple[list[Attendance], list[Attendance], str]:
-    """What is to be listed, what is on other clusters, and on which it is looked for."""
+def _found(app: App, given: Given) -> tuple[list[Attendance], list[Attendance], Where | None]:
+    """What is to be listed, what is on other clusters, and on which it is looked for; None for all of them."""
     every = [one for one, _ in attendance.attending(app)]
     if given["all_clusters"]:
-        return every, [], ""
+        return every, [], None
     try:
         place = attendance.where(app, given)
     except ConfigError:
         if not means_nothing(app, given) and not gone_cluster(app, given):
             raise
-        return every, [], ""
-    return *attendance.parted(app, place), f" on {place.text}"
+        return every, [], None
+    return *attendance.parted(app, place), place
 
 
-def _others(elsewhere: Sequence[Attendance]) -> str:
+def _others(elsewhere: Sequence[Attendance], here: Where | None) -> str:
     """What the same command does not show."""
     if not elsewhere:
         return ""
     ways = {one.flag: one.place for one in elsewhere}
-    flag, place = next(iter(ways.items())) if len(ways) == 1 else ("-A", "other clusters")
+    told = len(ways) == 1 and (here is None or here.flag not in ways)
+    flag, place = next(iter(ways.items())) if told else ("-A", "other clusters")
     return f"{counted(len(elsewhere), 'controller')} on {place}: kubectl ctrl status {flag}"
 
 

@@ -63,7 +63,7 @@ def _check(
     """Raise where a word means nothing, or where what it means runs elsewhere and nobody said that here is meant."""
     known = {one.controller for one in here}
     for name in names:
-        ways = _ways(name, elsewhere)
+        ways = _ways(name, place, elsewhere)
         if name in known:
             continue
         if ways and not place.named:
@@ -78,9 +78,10 @@ def _check(
             raise UsageError(f"There is no controller {name!r}.", next_step=nearest(name, there) or listed)
 
 
-def _ways(name: str, elsewhere: Sequence[Attendance]) -> dict[str, str]:
+def _ways(name: str, place: Where, elsewhere: Sequence[Attendance]) -> dict[str, str]:
     """Where else it runs, by the flag that says so."""
-    return {one.flag: one.place for one in elsewhere if one.controller == name and one.lives}
+    found = {one.flag: one.place for one in elsewhere if one.controller == name and one.lives}
+    return {flag: text for flag, text in found.items() if flag != place.flag}
 
 
 def _ever(app: App) -> set[str]:
@@ -97,10 +98,10 @@ def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
     before = [live for live in attendance.lives(app, place) if not set(names).isdisjoint(live.controllers)]
     for live in before:
         if others := [name for name in live.controllers if name not in names]:
-            words = shlex.join([*sorted(names), *others])
+            whole = replace(given, arguments=(*sorted(names), *others))
             raise Refused(
                 f"{live} runs several controllers, and can only end as a whole.",
-                next_step=f"kubectl ctrl stop {words} ends all of them",
+                next_step=f"{whole.again('stop')} ends all of them",
             )
     already = {live.pid for live in before if live.asked}
     clock = SystemClock()
@@ -140,6 +141,6 @@ def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
             app.answer(f"{name} stopped")
             continue
         told = f"{name} had ended already" if noted else f"{name} does not run here"
-        ways = {} if noted else _ways(name, elsewhere)
+        ways = {} if noted else _ways(name, place, elsewhere)
         but = f", but on {' and '.join(ways.values())}: add {' or '.join(ways)}" if ways else ""
         app.narrate(escaped(f"{told} on {place.text}{but or '.'}"))

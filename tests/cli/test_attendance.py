@@ -218,6 +218,31 @@ def test_status_names_what_it_does_not_show(
     assert said(capsys, "status", "-A")[1] == []
 
 
+def test_another_cluster_of_that_context_is_not_taken_for_the_one_that_is_meant(
+    book: Book, ctrl: Entry, theirs: Path, capsys: Captured
+) -> None:
+    """Half of all kubeconfigs call their context `default`."""
+    there = replace(runner(ctrl, "foo"), cluster="uid-of-another", context="prod")
+    with only_runner(book.folder.parent, there):
+        # Of neither cluster anything was recorded: the name is all that is known.
+        assert [row.split()[0] for row in said(capsys, "status")[0]] == ["CONTROLLER", "foo"]
+        recording(book.folder.parent, run=replace(RUN, cluster="uid-of-another", server="https://another.invalid"))
+        assert said(capsys, "status") == (
+            [],
+            ["No controller runs here on context prod.", "1 controller on other clusters: kubectl ctrl status -A"],
+        )
+        assert said(capsys, "stop", "foo")[1] == ["foo does not run here on context prod."]
+        assert said(capsys, "status", "-A", "-o", "name")[0] == ["foo"]
+    with only_runner(book.folder.parent, replace(runner(ctrl, "foo"), context="prod")):
+        rows, told = said(capsys, "status")
+        assert (rows, told[1]) == ([], "1 controller on cluster ctrl: kubectl ctrl status --name ctrl")
+
+
+def test_a_context_is_told_as_one_word_of_a_shell(book: Book, ctrl: Entry, theirs: Path, capsys: Captured) -> None:
+    with only_runner(book.folder.parent, replace(runner(ctrl, "foo"), cluster="x", context="it's a (test)")):
+        assert said(capsys, "status")[1][1].endswith(" kubectl ctrl status --context 'it'\"'\"'s a (test)'")
+
+
 def test_a_name_in_the_environment_gives_way_to_what_is_typed(
     ctrl: Entry, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
@@ -265,7 +290,7 @@ def test_stop_ends_a_process_wherever_it_was_started(
 ) -> None:
     both = ("stop", "foo", "scaler", "--name", "ctrl")
     refused = said(capsys, "stop", "foo", "--name", "ctrl", code=6)[1]
-    assert refused[1] == "next: kubectl ctrl stop foo scaler ends all of them"
+    assert refused[1] == "next: kubectl ctrl stop foo scaler --name=ctrl ends all of them"
     assert process.poll() is None
     assert said(capsys, *both)[0] == ["foo stopped", "scaler stopped"]
     assert process.wait(60) == 0
