@@ -7,9 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from tests.cli.ours import kubeconfig, made
 
 Captured = pytest.CaptureFixture[str]
 
@@ -75,6 +77,32 @@ def test_what_locks_the_ports_is_the_name_of_no_cluster(book: Book, words: list[
     assert not list(book.folder.iterdir())
     (book.folder / ".ports.lock").write_text("1")
     assert cli.main(words) == 0
+
+
+@pytest.mark.parametrize("words", [["down"], ["down", "--all"]])
+def test_contexts_of_others_that_came_into_its_kubeconfig_do_not_go_with_it(
+    book: Book, capsys: Captured, words: list[str]
+) -> None:
+    """Whoever logs in elsewhere in a shell of `cluster env` has that context written there."""
+    entry = made(book, "ctrl", "https://127.0.0.1:4001", provider="kwok")
+    own = yaml.safe_load(entry.kubeconfig.read_text())
+    theirs = yaml.safe_load(kubeconfig("my prod", **{"my prod": "https://10.0.0.1:6443"}))
+    content = {**own, **{kind: own[kind] + theirs[kind] for kind in ("clusters", "contexts", "users")}}
+    content["contexts"].append({"name": "web", "context": {**own["contexts"][0]["context"], "namespace": "web"}})
+    content["contexts"].append({"name": "nowhere", "context": {"cluster": "gone", "user": "gone"}})
+    entry.kubeconfig.write_text(yaml.safe_dump(content))
+    assert cli.main(words) == 6
+    message, tried, step, *_ = told(capsys)
+    assert message.endswith(
+        "The kubeconfig of cluster 'ctrl' holds contexts of others, which would go with it: 'my prod'."
+    )
+    assert tried == f"tried: {entry.kubeconfig}"
+    assert step.endswith(f"for each: kubectl --kubeconfig {entry.kubeconfig} config delete-context 'my prod'")
+    assert yaml.safe_load(entry.kubeconfig.read_text()) == content
+    content["contexts"] = [one for one in content["contexts"] if one["name"] != "my prod"]
+    entry.kubeconfig.write_text(yaml.safe_dump(content))
+    assert cli.main(words) == 0
+    assert not list(book.folder.iterdir())
 
 
 def test_only_the_one_that_is_named_goes(book: Book) -> None:
