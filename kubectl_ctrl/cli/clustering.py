@@ -5,7 +5,9 @@ A shell that begins may ask for `env`: what makes clusters is imported by those 
 
 from __future__ import annotations
 
+import re
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from kubectl_ctrl.cli.cluster import ACTIONS, OWN
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.clusters.book import Entry, Phase
-from kubectl_ctrl.errors import ClusterError, CtrlError, NoCluster, UsageError
+from kubectl_ctrl.errors import ClusterError, ConfigError, CtrlError, NoCluster, UsageError
 from kubectl_ctrl.render.text import counted, escaped
 
 if TYPE_CHECKING:
@@ -208,10 +210,26 @@ _LINES = {
 
 def _env(asked: _Asked) -> int:
     shell = asked.given.one_of("shell", tuple(_LINES))
-    path = str(ours.ready(asked.app.book, asked.meant).kubeconfig)
+    path = str(_meaning_it(ours.ready(asked.app.book, asked.meant)).kubeconfig)
     quoted = shlex.quote(path) if shell == "sh" else _single(path, shell)
     asked.app.answer(_LINES[shell].format(quoted))
     return 0
+
+
+def _meaning_it(entry: Entry) -> Entry:
+    """The same, whose kubeconfig goes on meaning it: in a shell of `env` it is the file that others write to."""
+    text = ""
+    with suppress(OSError, UnicodeDecodeError):
+        text = entry.kubeconfig.read_text(encoding="utf-8")
+    found = re.search(r"^current-context: *(\S.*?) *$", text, re.MULTILINE)
+    if found and found[1].strip("'\"") != entry.context:
+        command = ["kubectl", "--kubeconfig", str(entry.kubeconfig), "config", "use-context", entry.context]
+        raise ConfigError(
+            f"The kubeconfig of cluster {entry.name!r} means another context by now: {found[1]}.",
+            tried=str(entry.kubeconfig),
+            next_step=f"to have it mean the cluster again: {shlex.join(command)}",
+        )
+    return entry
 
 
 def _single(text: str, shell: str) -> str:
@@ -222,7 +240,7 @@ def _single(text: str, shell: str) -> str:
 
 
 def _kubeconfig(asked: _Asked) -> int:
-    entry = ours.ready(asked.app.book, asked.meant)
+    entry = _meaning_it(ours.ready(asked.app.book, asked.meant))
     if asked.given["path"]:
         asked.app.answer(str(entry.kubeconfig))
         return 0

@@ -49,7 +49,10 @@ def joined(flags: Sequence[str]) -> Pin:
     return Pin(said, said)
 
 
-def by_file(kubeconfig: Path, context: str = "") -> Pin:
-    """A cluster of ours; by its context where our verbs know it by that."""
-    file = shlex.join([f"--kubeconfig={kubeconfig}"])
-    return Pin(shlex.join([f"--context={context}"]) if context else file, file)
+def by_file(kubeconfig: Path, context: str, *, known: bool = False) -> Pin:
+    """A cluster of ours; by its context alone where our verbs know it by that.
+
+    With its context also where there is a file: others may have written another current-context into it.
+    """
+    both = shlex.join([f"--kubeconfig={kubeconfig}", f"--context={context}"])
+    return Pin(shlex.join([f"--context={context}"]) if known else both, both)

@@ -45,7 +45,7 @@ def pointed(app: App, given: Given) -> Resolved:
 def pin_apart(asked: ConfigFlags, resolved: Resolved) -> Pin | None:
     """What means a cluster that stands apart from the user's files; None where they have it."""
     file = resolved.origin.flags.kubeconfig
-    return by_file(Path(file), resolved.context or "") if file != asked.kubeconfig else None
+    return by_file(Path(file), resolved.context or "", known=True) if file != asked.kubeconfig else None
 
 
 def kubectl_at(resolved: Resolved) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def pointed_at(app: App, entry: Entry) -> Resolved:
             next_step=f"kubectl ctrl up --name {entry.name} makes it anew, kubectl ctrl down {entry.name} removes it",
         )
     if entry.kubeconfig not in _named(app):
-        app.pin = by_file(entry.kubeconfig)
+        app.pin = by_file(entry.kubeconfig, entry.context)
     return load(ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context), app.environ, app.home)
 
 

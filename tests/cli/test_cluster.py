@@ -55,6 +55,24 @@ def add(book: Book, name: str, phase: Phase = Phase.READY) -> Entry:
     return entry
 
 
+@pytest.mark.parametrize("words", [["env"], ["kubeconfig"], ["kubeconfig", "--path"]])
+def test_a_kubeconfig_that_others_had_mean_another_cluster_is_not_given_out(
+    book: Book, capsys: Captured, words: list[str]
+) -> None:
+    """Whoever logs in elsewhere in a shell of `env` has current-context switched in it."""
+    entry = add(book, "ctrl")
+    for own in ("kwok-ctrl", '"kwok-ctrl"', ""):
+        book.write_kubeconfig(entry, f"kind: Config\ncurrent-context: {own}\n")
+        assert cli.main(["cluster", *words]) == 0
+    capsys.readouterr()
+    book.write_kubeconfig(entry, "kind: Config\ncurrent-context: prod-eu\n")
+    assert cli.main(["cluster", *words]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "The kubeconfig of cluster 'ctrl' means another context by now: prod-eu." in said.err
+    assert f"again: kubectl --kubeconfig {entry.kubeconfig} config use-context kwok-ctrl\n" in said.err
+
+
 def test_env_prints_the_line_for_the_shell(book: Book, capsys: Captured) -> None:
     path = add(book, "ctrl").kubeconfig
     assert cli.main(["cluster", "env"]) == 0

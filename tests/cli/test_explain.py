@@ -219,7 +219,7 @@ def test_commands_mean_a_cluster_of_ours_in_the_ways_that_each_program_knows_it(
     entry = made(Book(state / "clusters"), "dev", "https://127.0.0.1:4001")
     for words, known in ((), True), (("--kubeconfig=/dev/null", "--recorded-cluster=kind-dev"), False):
         monkeypatch.setenv("KUBECONFIG", "/dev/null")
-        own = f"--kubeconfig={entry.kubeconfig}" if known else "--kubeconfig=/dev/null --context=kind-dev"
+        own = f"--kubeconfig={entry.kubeconfig if known else '/dev/null'} --context=kind-dev"
         ours = "--context=kind-dev" if known else own
         source = "" if known else " --recorded-cluster=kind-dev"
         commands = [one["command"] for one in told(capsys, "foo/web", "--offline", *words)["try"]]

@@ -14,7 +14,8 @@ from kubectl_ctrl.history import findings
 STAGING = as_typed(["--context=staging", "--namespace=web", "--yes=true"])
 # Verbs that take --context, and are suggested in words that mean no context: all clusters, or one by --name.
 UNPINNED = {"logs", "record", "status", "stop"}
-OURS = by_file(Path("/state/clusters/my lab/kubeconfig"), "kwok-lab")
+OURS = by_file(Path("/state/clusters/my lab/kubeconfig"), "kwok-lab", known=True)
+UNKNOWN = by_file(Path("/state/kubeconfig"), "kwok-lab")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,16 @@ OURS = by_file(Path("/state/clusters/my lab/kubeconfig"), "kwok-lab")
             "kubectl --context=staging create namespace web, or name another one with -n",
         ),
         (OURS, "kubectl ctrl install foo", "kubectl ctrl install --context=kwok-lab foo"),
-        (OURS, "kubectl patch crd foos", "kubectl '--kubeconfig=/state/clusters/my lab/kubeconfig' patch crd foos"),
+        (
+            OURS,
+            "kubectl patch crd foos",
+            "kubectl '--kubeconfig=/state/clusters/my lab/kubeconfig' --context=kwok-lab patch crd foos",
+        ),
+        (
+            UNKNOWN,
+            "kubectl ctrl install foo",
+            "kubectl ctrl install --kubeconfig=/state/kubeconfig --context=kwok-lab foo",
+        ),
         (
             STAGING,
             "kubectl ctrl rbac foo | kubectl apply -f -",
