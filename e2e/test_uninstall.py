@@ -333,7 +333,9 @@ def test_the_command_to_repeat_names_the_same_cluster(ctrl: Ctrl, kubeconfig: Pa
     which = f"--kubeconfig={kubeconfig} --drain=90s --cluster={_first_cluster(kubeconfig)}"
     ran = ctrl("uninstall", made.word, "--crds=delete", *which.split())
     assert ran.code == 6
-    assert ran.err.splitlines()[-1] == f"next: kubectl ctrl uninstall {made.word} --crds=delete {which} --yes"
+    context = yaml.safe_load(kubeconfig.read_text())["current-context"]
+    again = f"kubectl ctrl uninstall {made.word} --crds=delete {which} --context={context} --yes"
+    assert ran.err.splitlines()[-1] == f"next: {again}"
 
 
 def _first_cluster(kubeconfig: Path) -> str:
