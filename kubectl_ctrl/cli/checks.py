@@ -75,7 +75,7 @@ async def reaching(app: App, given: Given, clock: Clock) -> AsyncIterator[Reach]
                 clients.append(await target.connected(app, resolved, clock=clock, rng=Random()))  # noqa: S311
                 return await met(clients[0], resolved)
         except TimeoutError:
-            raise _too_slow(resolved, connected=bool(clients)) from None
+            raise _too_slow(app, resolved, connected=bool(clients)) from None
 
     asked = asyncio.create_task(ask(), name="reach")
     try:
@@ -114,11 +114,12 @@ async def asked(client: Client, path: str, review: Mapping[str, Any]) -> Any:
     return orjson.loads(answer.body)
 
 
-def _too_slow(resolved: Resolved, *, connected: bool) -> CtrlError:
+def _too_slow(app: App, resolved: Resolved, *, connected: bool) -> CtrlError:
     late = f"did not answer within {PATIENCE:g} s"
     if connected:
         site = CallSite("get", resolved.server)
-        return DeadlinePassed(f"{resolved.server} {late}.", site=site, next_step="kubectl cluster-info")
+        helps = target.started_by(app, resolved) or "kubectl cluster-info"
+        return DeadlinePassed(f"{resolved.server} {late}.", site=site, next_step=helps)
     asked = target.credentials_from(resolved)
     return CredentialsError(
         f"{resolved.server} was not asked: {asked} {late}.", next_step="start it by hand: it may wait for a login"

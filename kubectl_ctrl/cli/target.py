@@ -46,11 +46,11 @@ async def connected(app: App, resolved: Resolved, *, clock: Clock, rng: Random) 
         environ=app.environ,
         user_agent=f"kubectl-ctrl/{VERSION}",
         interactive=app.interactive,
-        remedy=lambda: _started_by(app, resolved),
+        remedy=lambda: started_by(app, resolved),
     )
 
 
-def _started_by(app: App, resolved: Resolved) -> str:
+def started_by(app: App, resolved: Resolved) -> str:
     """The command that starts it again, of a cluster that we made; "" of any other."""
     made = guard.ours(resolved, app.book)
     return f"kubectl ctrl up --name {made.name}" if made else ""

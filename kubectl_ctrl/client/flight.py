@@ -150,13 +150,16 @@ class Flight:
             error = DeadlinePassed(
                 f"The server did not answer {what} within {seconds:.3g} s.{said}",
                 site=self.site,
-                next_step="Check the connection; a slow admission webhook can be the reason too.",
+                # What is written may wait for a webhook while the server is as it should be.
+                next_step=(fault and self.order.method == "GET" and fault.remedy)
+                or "Check the connection; a slow admission webhook can be the reason too.",
             )
         elif isinstance(exc, NotTrusted):
             error = Untrusted(
                 f"No answer came to {what}.{said}",
                 site=self.site,
-                next_step="Check the cluster's address and certificate-authority in the kubeconfig.",
+                next_step=(fault and fault.remedy)
+                or "Check the cluster's address and certificate-authority in the kubeconfig.",
             )
         else:
             error = Unreachable(

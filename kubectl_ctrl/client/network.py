@@ -96,7 +96,8 @@ class NetworkTransport:
                 # Whatever made this call hang may have made every idle connection hang as well.
                 self._pools.distrust()
             where = urlsplit(self._resolved.server).netloc
-            raise TooSlow(f"{where} did not answer within {deadline:g} s.", sent=trip.sent) from None
+            said = f"{where} did not answer within {deadline:g} s."
+            raise TooSlow(said, sent=trip.sent, remedy=self._remedy()) from None
 
     async def _call(self, request: HttpRequest, grant: Grant, trip: Trip) -> HttpResponse:
         async with self._pools.taken() as pool:
@@ -166,9 +167,8 @@ class NetworkTransport:
 
     def _no_answer(self, error: Exception, trip: Trip) -> NoAnswer:
         said = explain(error, self._resolved.server, self._resolved.proxy_url)
-        if is_distrust(error):
-            return NotTrusted(said, sent=trip.sent)
-        return NoAnswer(said, sent=trip.sent, remedy=self._remedy())
+        fault = NotTrusted if is_distrust(error) else NoAnswer
+        return fault(said, sent=trip.sent, remedy=self._remedy())
 
     def _raise_if_closed(self, trip: Trip) -> None:
         # Closing cancels what waits for a connection; to the waiting task that must not look like its own end.

@@ -13,6 +13,7 @@ from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.runlock import Runner
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from tests.client.kubeconfigs import certificate
 
 
 def kubeconfig(current: str = "", **servers: str) -> str:
@@ -39,6 +40,15 @@ def made(book: Book, name: str, server: str, *, phase: Phase = Phase.READY, prov
         entry = replace(entry, ca=ca_fingerprint(resolved), uid=f"uid-of-{name}")
         book.write(entry)
     return entry
+
+
+def trusting_a_real_authority(entry: Entry) -> Entry:
+    """The same, to be written, with an authority that TLS takes, in its kubeconfig too; nobody's server has it."""
+    content = yaml.safe_load(entry.kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(certificate("ca")).decode()
+    entry.kubeconfig.write_text(yaml.safe_dump(content))
+    resolved = load(ConfigFlags(kubeconfig=str(entry.kubeconfig)), {}, entry.folder)
+    return replace(entry, ca=ca_fingerprint(resolved))
 
 
 def runner_on(entry: Entry, run: str) -> Runner:

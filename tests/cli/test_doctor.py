@@ -23,10 +23,12 @@ from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.mending import mended
 from kubectl_ctrl.cli.recordings import path as recording_path
 from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.book import Book
 from kubectl_ctrl.errors import NotInstalled
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diagnosis import Group, Line, Mark, Outcome
 from kubectl_ctrl.testing.stage import Stage
+from tests.cli import ours
 from tests.cli.bench import Layout, kubeconfig, laid_out, program
 from tests.history.made import begun, done, owned, recording, woken
 from tests.render.test_schemas import FORMATS, schema
@@ -100,6 +102,22 @@ def test_a_server_that_says_nothing_holds_nobody_up(
         assert main(["doctor", "-o", "json"]) == 5
     (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
     assert (line["exitCode"], line["text"].partition(" did ")[2]) == (3, "not answer within 0.2 s")
+
+
+def test_what_starts_a_cluster_of_ours_again_that_hangs_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("kubectl_ctrl.cli.checks.PATIENCE", 1.0)
+    book = Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        entry = ours.made(book, "lab", f"https://127.0.0.1:{server.getsockname()[1]}")
+        lab = ours.trusting_a_real_authority(entry)
+        monkeypatch.setenv("KUBECONFIG", str(lab.kubeconfig))
+        for page, command in ((lab, "kubectl ctrl up --name lab"), (entry, "kubectl cluster-info")):
+            book.write(page)
+            main(["doctor", "-o", "json"])
+            (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
+            assert (line["check"], line["command"]) == ("context", command)
 
 
 def test_a_plugin_that_hangs_is_named_and_not_the_server(

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import base64
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
-import yaml
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.cli.target import cluster_id
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, ca_fingerprint, load
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
 from kubectl_ctrl.clusters.book import Book
 from kubectl_ctrl.history import writer
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
-from tests.cli.ours import made, runner_on
-from tests.client.kubeconfigs import certificate
+from tests.cli.ours import made, runner_on, trusting_a_real_authority
+from tests.client.loopback import server_tls
 from tests.history.made import RUN, recording
 
 KUBECONFIG = """\
@@ -73,16 +75,10 @@ def test_what_starts_it_again_is_named_of_a_cluster_of_ours_alone(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     book = Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
-    entry = made(book, "lab", "https://127.0.0.1:1")
-    content = yaml.safe_load(entry.kubeconfig.read_text())
-    content["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(certificate("ca")).decode()
-    entry.kubeconfig.write_text(yaml.safe_dump(content))
+    entry = trusting_a_real_authority(made(book, "lab", "https://127.0.0.1:1"))
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
     for ca, helps in (
-        (
-            ca_fingerprint(load(ConfigFlags(kubeconfig=str(entry.kubeconfig)), {}, tmp_path)),
-            "kubectl ctrl up --name lab",
-        ),
+        (entry.ca, "kubectl ctrl up --name lab"),
         ("of another", "Check that the cluster runs and that this machine reaches its address."),
     ):
         book.write(replace(entry, ca=ca))
@@ -90,6 +86,71 @@ def test_what_starts_it_again_is_named_of_a_cluster_of_ours_alone(
         error, step = capsys.readouterr().err.splitlines()[-2:]
         assert error.startswith("error[CTRL-UNREACHABLE]: No answer came to ")
         assert step == f"next: {helps}"
+
+
+@pytest.fixture
+def paused() -> Iterator[str]:
+    """A server that takes connections and says nothing, as one does whose process is stopped."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def strange() -> Iterator[str]:
+    """Another program with a certificate of its own, which has the port now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        tls = server_tls("alone", ask=False)
+
+        def greet() -> None:
+            while True:
+                try:
+                    caller, _ = listener.accept()
+                except OSError:
+                    return
+                with suppress(OSError), tls.wrap_socket(caller, server_side=True):
+                    pass
+
+        greeting = threading.Thread(target=greet)
+        greeting.start()
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        greeting.join()
+
+
+def test_what_starts_it_again_is_named_where_it_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], paused: str
+) -> None:
+    lab, of_another = steps(tmp_path, monkeypatch, capsys, paused, "--request-timeout=200ms")
+    assert lab == ("CTRL-DEADLINE", "kubectl ctrl up --name lab")
+    assert of_another == (
+        "CTRL-DEADLINE",
+        "Check the connection; a slow admission webhook can be the reason too.",
+    )
+
+
+def test_what_starts_it_again_is_named_where_another_program_has_its_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], strange: str
+) -> None:
+    lab, of_another = steps(tmp_path, monkeypatch, capsys, strange)
+    assert lab == ("CTRL-TLS", "kubectl ctrl up --name lab")
+    assert of_another == ("CTRL-TLS", "Check the cluster's address and certificate-authority in the kubeconfig.")
+
+
+def steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], server: str, *words: str
+) -> list[tuple[str, str]]:
+    """The error, and what is to be done next, where that server is a cluster of ours, and where it is none."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    book = Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+    entry = trusting_a_real_authority(made(book, "lab", server))
+    monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
+    told = []
+    for ca in (entry.ca, "of another"):
+        book.write(replace(entry, ca=ca))
+        assert cli.main(["plan", "foo/web", *words]) == 3
+        error, step = capsys.readouterr().err.splitlines()[-2:]
+        told.append((error.removeprefix("error[").partition("]")[0], step.removeprefix("next: ")))
+    return told
 
 
 @pytest.mark.parametrize("whose", ["ours", "recorded"])
