@@ -81,6 +81,12 @@ def without(kubectl: Kubectl, controller: str, right: Right) -> None:
     wait_until(lambda: kubectl.try_(*asked).out.startswith("no"), what=f"{controller} may not {verb} {right[1]}")
 
 
+def granted_by_now(kubectl: Kubectl, user: str, verb: str, resource: str, *flags: str) -> None:
+    """What judges rights hears of new ones, too, a moment later: wait until it has heard of this one."""
+    asked = ("auth", "can-i", verb, resource, f"--as={user}", *flags)
+    wait_until(lambda: kubectl.try_(*asked).out.startswith("yes"), what=f"{user} may {verb} {resource}")
+
+
 @contextmanager
 def losing(cluster: Cluster, kubeconfig: Path, folder: Path, *wanted: str) -> Iterator[Path]:
     """A kubeconfig like that one whose server loses the first answer to each of these: "PATCH /replicasets/"."""

@@ -13,6 +13,7 @@ import yaml
 
 from e2e.ctrl import Ctrl
 from e2e.kube import Kubectl, Ran, run
+from e2e.rights import granted_by_now
 from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.command import typed
 from tests.cli.test_help import calls
@@ -170,6 +171,7 @@ def ran(typist: Typist, kubectl: Kubectl) -> None:
 def rights(typist: Typist, kubectl: Kubectl) -> None:
     kubectl("create", "role", "all", "--verb=*", "--resource=*.*")
     kubectl("create", "rolebinding", "jane", "--role=all", "--user=jane")
+    granted_by_now(kubectl, "jane", "create", "events")
 
 
 def whole(typist: Typist, kubectl: Kubectl) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import CHECKOUT, COLLECTED, Audit, Kubectl, wait_until
+from e2e.rights import granted_by_now
 
 MANIFESTS = CHECKOUT / "kubectl_ctrl" / "controllers" / "memcached"
 SAMPLE = "memcached-sample"
@@ -189,7 +190,7 @@ def test_the_example_comes_to_rest_and_its_columns_tell(
     head, row = kubectl("get", "mc").splitlines()
     assert head.split() == ["NAME", "SIZE", "READY", "AVAILABLE", "AGE"]
     assert row.split()[:4] == [SAMPLE, "3", "3", "True"]
-    kubectl("wait", "--for=condition=Available", f"memcached/{SAMPLE}", "--timeout=5s")
+    kubectl("wait", "--for=condition=Available", f"memcached/{SAMPLE}", "--timeout=110s")
     audit.assert_rests(namespace, seconds=10)
 
 
@@ -396,6 +397,7 @@ def test_its_own_rights_are_enough(kubectl: Kubectl, ctrl: Ctrl, audit: Audit, n
     kubectl("create", "serviceaccount", "controller")
     bound = ("--clusterrole=kubectl-ctrl-memcached", f"--serviceaccount={namespace}:controller")
     kubectl("create", "rolebinding", "controller", *bound)
+    granted_by_now(kubectl, account, "create", "events")
     mark = audit.mark()
     ctrl.started("run", "memcached", f"--as={account}")
     find_the_name_taken(kubectl)

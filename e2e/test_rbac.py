@@ -14,7 +14,7 @@ import yaml
 from e2e import test_memcached, test_podcount
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import COLLECTED, Audit, Cluster, Kubectl, Ran, wait_until
-from e2e.rights import Right, granted, losing, refused, rights_in, used, user_of, without
+from e2e.rights import Right, granted, granted_by_now, losing, refused, rights_in, used, user_of, without
 from e2e.test_foo import MANIFESTS, condition, converged, deployment, foo, owned
 from kubectl_ctrl.controllers import BUNDLED
 
@@ -156,6 +156,9 @@ def foo_installed(ctrl: Ctrl, kubectl: Kubectl) -> Iterator[None]:
 def installed(ctrl: Ctrl, kubectl: Kubectl, name: str) -> Iterator[str]:
     ctrl("install", name).checked()
     wait_until(lambda: owners_are_known(kubectl, name), every=1)
+    verb, resource = min(right for right in granted(kubectl, name) if "/" not in right[1])
+    granted_by_now(kubectl, user_of(name), verb, resource, f"--namespace={name}-system")
+    granted_by_now(kubectl, user_of(name), "update", "leases", f"--namespace={name}-system")
     yield name
     ctrl("uninstall", name).checked()
 
@@ -282,7 +285,7 @@ def test_with_as_it_is_a_contradiction(ctrl: Ctrl) -> None:
 def test_only_the_controllers_calls_are_made_so(ctrl: Ctrl, kubectl: Kubectl, audit: Audit, namespace: str) -> None:
     kubectl.apply(foo("web"))
     mark = audit.mark()
-    ctrl("run", "foo", "--as-installed", "--until=foo/web=condition=Ready", "--timeout=60s").checked()
+    ctrl("run", "foo", "--as-installed", "--until=foo/web=condition=Ready", "--timeout=3m").checked()
     writers = {one.user for one in audit.writes(mark, namespace=namespace)}
     assert writers == {user_of("foo")}
     asked = [one for one in audit.asked(mark) if one.resource == "namespaces" and one.name == "kube-system"]

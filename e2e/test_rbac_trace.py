@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from e2e.ctrl import Ctrl
-from e2e.kube import Audit, Kubectl, manifest, wait_until
-from e2e.rights import Right, refused, rights_in, used, user_of, without
+from e2e.kube import COLLECTED, Audit, Kubectl, manifest, wait_until
+from e2e.rights import Right, granted_by_now, refused, rights_in, used, user_of, without
 from e2e.test_foo import converged, foo
 from e2e.test_rbac import ADMISSION, installed, lossy, walk_foo, working
 
@@ -73,7 +73,9 @@ def test_the_least_role_is_what_was_used_and_enough_to_do_it_again(
     these = (*roles, *map(bound, roles))
     kubectl.apply(*these)
     try:
-        kubectl("delete", "foos,deployments,events", "--all", "--wait")
+        kubectl("delete", "foos,deployments,events", "--all", "--wait", timeout=COLLECTED)
+        granted_by_now(kubectl, user_of("foo"), "create", "events")
+        granted_by_now(kubectl, user_of("foo"), "create", "leases", "--namespace=foo-system")
         mark = audit.mark()
         running = working(ctrl, "foo", "--as-installed", "--leader-elect=required")
         walk_foo(kubectl, ctrl)
@@ -121,7 +123,7 @@ def test_what_is_missing_can_be_applied_as_it_is_and_helps(
 
 def test_what_was_not_used_is_told_with_the_evidence(ctrl: Ctrl, kubectl: Kubectl) -> None:
     kubectl.apply(foo("web"))
-    ctrl("run", "foo", "--until=foo/web=condition=Ready", "--timeout=60s").checked()
+    ctrl("run", "foo", "--until=foo/web=condition=Ready", "--timeout=3m").checked()
     ran = ctrl("rbac", "foo", "--unused").checked()
     rows = {row.split()[0]: row.split()[-1].split(",") for row in ran.out.splitlines()[1:]}
     assert "delete" in rows["deployments.apps"]

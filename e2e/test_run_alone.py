@@ -14,6 +14,7 @@ import pytest
 
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import Audit, Kubectl, wait_until
+from e2e.rights import granted_by_now
 from e2e.test_foo import converged, foo
 from e2e.test_run import install
 
@@ -208,6 +209,7 @@ def test_without_the_right_to_leases_it_warns_or_fails_as_asked(ctrl: Ctrl, kube
     rules = ("--verb=get,list,watch,create,patch,update,delete", f"--resource={resources}")
     kubectl("create", "role", "poor", *rules)
     kubectl("create", "rolebinding", "poor", "--role=poor", f"--serviceaccount={namespace}:poor")
+    granted_by_now(kubectl, f"system:serviceaccount:{namespace}:poor", "create", "events")
     me = f"--as=system:serviceaccount:{namespace}:poor"
     ran = ctrl("run", "foo", me, "--leader-elect", "--once").checked()
     assert "No right to use Leases, so it runs without leader election" in ran.err
