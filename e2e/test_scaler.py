@@ -133,9 +133,10 @@ def test_a_stop_and_a_start_come_on_the_minute_and_act_once(
     # While its pods come, the Deployment's own controller writes it too: what that was too late for changed nothing.
     writes = [one for one in tried if one.code != 409]
     late = [datetime.fromisoformat(one.at) - moment for one, moment in zip(writes[-2:], (stop, start), strict=True)]
-    assert all(timedelta(0) <= by < timedelta(seconds=20) for by in late), late
+    assert all(timedelta(0) <= by < timedelta(minutes=1) for by in late), late
     assert len(writes) <= 3, "what held when it came, the stop and the start"
-    assert len(said(kubectl, "web", "ScaledDown")) == len(said(kubectl, "web", "ScaledUp")) == 1
+    # An event is sent after what it tells of.
+    wait_until(lambda: [len(said(kubectl, "web", f"Scaled{way}")) for way in ("Down", "Up")] == [1, 1])
 
 
 def test_an_event_while_it_is_down_is_caught_up_once_and_a_restart_writes_nothing(
@@ -148,12 +149,12 @@ def test_an_event_while_it_is_down_is_caught_up_once_and_a_restart_writes_nothin
     yesterday = datetime.now(UTC) - timedelta(minutes=1)  # it came while nobody ran
     say(kubectl, "web", f"start={cron_at(yesterday)}", "start-replicas=4")
     mark = audit.mark()
-    assert ctrl("run", "scaler", "--until-idle", "--timeout=1m").code == 0
+    assert ctrl("run", "scaler", "--until-idle", "--timeout=3m").code == 0
     assert count(kubectl, "web") == 4
     assert audit.count(mark, namespace=namespace)["patch", "deployments.apps"] == 1
     mark = audit.mark()
     for _ in range(2):
-        assert ctrl("run", "scaler", "--until-idle", "--timeout=1m").code == 0
+        assert ctrl("run", "scaler", "--until-idle", "--timeout=3m").code == 0
     assert audit.writes(mark, namespace=namespace) == []
     assert len(said(kubectl, "web", "ScaledUp")) == 1
 
@@ -226,7 +227,7 @@ def test_another_prefix(kubectl: Kubectl, ctrl: Ctrl) -> None:
     other = workload("web")
     other["metadata"]["annotations"] = {"scaler.example.com/stop": LONG_AGO}
     kubectl.apply(other, workload("left", stop=LONG_AGO))
-    ran = ctrl("run", "scaler", "--annotation-prefix=scaler.example.com", "--until-idle", "--timeout=1m")
+    ran = ctrl("run", "scaler", "--annotation-prefix=scaler.example.com", "--until-idle", "--timeout=3m")
     assert ran.code == 0, ran.err
     assert (count(kubectl, "web"), count(kubectl, "left")) == (0, 3)
     assert ctrl("run", "foo", "--annotation-prefix=x.example.com").code == 2
@@ -235,7 +236,7 @@ def test_another_prefix(kubectl: Kubectl, ctrl: Ctrl) -> None:
 def test_the_example_is_scaled_and_simulated(kubectl: Kubectl, ctrl: Ctrl, namespace: str) -> None:
     text = ctrl("example", "scaler").checked().out
     kubectl("apply", "--filename=-", stdin=text)
-    assert ctrl("run", "scaler", "--until-idle", "--timeout=1m").code == 0
+    assert ctrl("run", "scaler", "--until-idle", "--timeout=3m").code == 0
     now = count(kubectl, "example-scaled")
     assert now in (0, 2)
     simulated = json.loads(ctrl("simulate", "deployment/example-scaled", "-o", "json").checked().out)
