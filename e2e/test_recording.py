@@ -81,8 +81,9 @@ def test_why_it_ran_and_what_it_changed_is_recorded(
     [scaled] = [
         one for one in found if any(diff.path == "spec.replicas" for why in one.causes for diff in why.changes.shown)
     ]
-    [why] = [why for why in scaled.causes if why.changes.total]
-    assert (why.kind, why.writers) == (CauseKind.MODIFIED, ("kubectl-patch",))
+    # What its Deployment changed by itself may have come at the same moment.
+    [why] = [why for why in scaled.causes if why.writers == ("kubectl-patch",)]
+    assert why.kind is CauseKind.MODIFIED
     assert [(diff.path, diff.old, diff.new) for diff in why.changes.shown] == [("spec.replicas", 1, 3)]
     changed = [diff for made in scaled.writes for diff in made.changes.shown if made.call.resource == DEPLOYMENTS]
     assert [(diff.path, diff.old, diff.new) for diff in changed] == [("spec.replicas", 1, 3)]
