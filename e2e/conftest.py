@@ -146,8 +146,8 @@ def _cluster_as_found(request: pytest.FixtureRequest, plain_env: Mapping[str, st
     # One that does not go is the next test's to trip over, and no reason to fail what has passed.
     patience = ("--ignore-not-found", "--timeout=60s")
     if ours:
-        admin.try_("delete", *patience, *ours)
-    admin.try_("delete", "namespaces", "--selector=app.kubernetes.io/managed-by=kubectl-ctrl", *patience)
+        admin.try_("delete", *patience, *ours, timeout=600)
+    admin.try_("delete", "namespaces", "--selector=app.kubernetes.io/managed-by=kubectl-ctrl", *patience, timeout=600)
     leases = admin("get", "leases", "--namespace=default", "--output=name").split()
     if leases:
         admin("delete", "--namespace=default", "--ignore-not-found", *leases)

@@ -24,7 +24,7 @@ def test_a_reconciler_that_says_that_trying_again_cannot_help(ctrl: Ctrl, kubect
     kubectl("create", "configmap", "red")
     code = tmp_path / "mine.py"
     code.write_text(_GIVES_UP)
-    ran = ctrl("run", str(code), "--until-idle", "--timeout=60s", "--log=json")
+    ran = ctrl("run", str(code), "--until-idle", "--timeout=3m", "--log=json")
     attempts = [json.loads(line) for line in ran.out.splitlines()]
     assert {(one["outcome"], one["errorId"]) for one in attempts} == {("terminal", "CTRL-TERMINAL")}
     assert ran.code == 1

@@ -45,7 +45,7 @@ class Explain:
         self._ctrl = ctrl
 
     def __call__(self, *words: str) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self._ctrl("explain", *words, "--output=json").checked().out)
+        told: dict[str, Any] = json.loads(self._ctrl.answered("explain", *words, "--output=json").checked().out)
         return told
 
     def until(self, verdict: str, *words: str) -> dict[str, Any]:
@@ -195,7 +195,8 @@ def test_its_commands_mean_a_cluster_of_ours_also_where_kubectl_knows_no_context
     kubectl = Kubectl(programs / "kubectl", {**user.env, "KUBECONFIG": str(user.state / "clusters/lab/kubeconfig")})
     kubectl("patch", "foo", "example-foo", MERGE, '--patch={"metadata":{"finalizers":["example.com/hold"]}}')
     kubectl("delete", "foo", "example-foo", "--wait=false")
-    told = json.loads(user.ctrl("explain", "foo/example-foo", "--context=kwok-lab", "--live", "-ojson").checked().out)
+    ours = ("explain", "foo/example-foo", "--context=kwok-lab", "--live", "-ojson")
+    told = json.loads(user.ctrl.answered(*ours).checked().out)
     assert told["verdict"] == "BLOCKED DELETION"
     assert [risk for risk, _ in commands(told)] == ["read", "write", "destroy"]
     for _, command in commands(told):

@@ -155,7 +155,7 @@ def nothing_moves(kubectl: Kubectl) -> bool:
 
 
 def at_rest(ctrl: Ctrl, controller: str) -> None:
-    ctrl("run", controller, "--until-idle", "--timeout=60s").checked()
+    ctrl("run", controller, "--until-idle", "--timeout=3m").checked()
 
 
 def test_foo_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kubectl) -> None:
@@ -191,6 +191,7 @@ def test_memcached_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kube
     at_rest(ctrl, "memcached")
     kubectl("patch", "memcached", "grows", "--type=merge", '--patch={"spec":{"size":3}}')
     kubectl.create(memcached("new", 2))
+    wait_until(lambda: nothing_moves(kubectl))
     assert sent(truth.plan("memcached/rests", code=0)) == []
     truth.plan("memcacheds.cache.example.com/grows", code=1)
     truth.plan("memcached/new", code=1)
@@ -200,7 +201,7 @@ def test_memcached_does_what_was_planned(truth: Truth, ctrl: Ctrl, kubectl: Kube
 def test_podcount_and_the_scaler_do_what_was_planned(truth: Truth, kubectl: Kubectl) -> None:
     kubectl.create(workload("plain", 2), workload("down", 3, force_down="true"), workload("auto", 3, force_down="true"))
     kubectl.create(autoscaler("auto", 2, 5))
-    kubectl("rollout", "status", "deployment/plain", "deployment/down", "deployment/auto", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/plain", "deployment/down", "deployment/auto", "--timeout=3m")
 
     def replica_sets() -> list[str]:
         found = kubectl.json("get", "replicasets")["items"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import Audit, Kubectl, wait_until
+from e2e.kube import COLLECTED, Audit, Kubectl, wait_until
 
 LABEL = "pod-count"
 
@@ -152,7 +152,7 @@ def test_f45_a_rollout_keeps_its_labels_and_nobody_fights(kubectl: Kubectl, audi
     kubectl.apply(workload("Deployment", "web", 3))
     wait_until(counted(kubectl, web=3), deadline=60)
     kubectl("set", "image", "deployment/web", "c=busybox:2")
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=110s")
     wait_until(counted(kubectl, web=3), deadline=60)
     assert sorted(item["metadata"]["labels"][LABEL] for item in kubectl.json("get", "rs")["items"]) == ["0", "3"]
     kubectl("annotate", "deployment/web", "note=changed")
@@ -165,9 +165,10 @@ def test_f45_a_rollout_keeps_its_labels_and_nobody_fights(kubectl: Kubectl, audi
 def test_f45_deletion_while_it_is_labelled_is_quiet(
     kubectl: Kubectl, running: Started, audit: Audit, namespace: str
 ) -> None:
+    mark = audit.mark()
     kubectl.apply(*(workload("Deployment", f"web-{at}", 5) for at in range(5)))
-    wait_until(lambda: audit.count(namespace=namespace)["patch", "replicasets.apps"] >= 3, deadline=60, every=0.02)
-    kubectl("delete", "deployments", "--all", "--cascade=foreground")
+    wait_until(lambda: audit.count(mark, namespace=namespace)["patch", "replicasets.apps"] >= 3, every=0.02)
+    kubectl("delete", "deployments", "--all", "--cascade=foreground", timeout=COLLECTED)
     assert_rests(audit, namespace)
     assert kubectl.json("get", "rs")["items"] == []
     assert not [line for line in running.err if "Traceback" in line]

@@ -189,7 +189,7 @@ def test_once_on_the_originals_crd_ends_with_8_and_says_what_it_lacks(kubectl: K
 
 def test_until_idle_ends_with_124_and_names_what_it_waited_for(kubectl: Kubectl, ctrl: Ctrl) -> None:
     uninstall(kubectl)
-    ran = ctrl("run", "foo", "--until-idle", "--timeout=6s")
+    ran = ctrl("run", "foo", "--until-idle", "--timeout=12s")
     assert ran.code == 124
     assert "waited for: 1\n  foos.samplecontroller.k8s.io is not installed (since 2" in ran.err
     assert "error[CTRL-TIMEOUT]: The run was ended by its timeout: foos.samplecontroller.k8s.io is not" in ran.err
@@ -197,7 +197,7 @@ def test_until_idle_ends_with_124_and_names_what_it_waited_for(kubectl: Kubectl,
 
 def test_until_idle_ends_when_all_is_rolled_out(kubectl: Kubectl, ctrl: Ctrl) -> None:
     kubectl.apply(foo("web", replicas=2))
-    ctrl("run", "foo", "--until-idle", "--timeout=1m").checked()
+    ctrl("run", "foo", "--until-idle", "--timeout=3m").checked()
     assert converged(kubectl, "web", 2)()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.ctrl import Ctrl, Started
-from e2e.kube import Audit, Cluster, Kubectl, run, wait_until
+from e2e.kube import COLLECTED, Audit, Cluster, Kubectl, run, wait_until
 from e2e.test_foo import converged, deployment, foo
 from e2e.test_run import install
 
@@ -38,7 +38,7 @@ def in_cluster(kubectl: Kubectl) -> Iterator[None]:
     kubectl.apply(body)
     kubectl("rollout", "status", f"deployment/{NAME}")
     yield
-    kubectl("delete", "deployment", NAME, "--ignore-not-found", "--cascade=foreground", "--wait")
+    kubectl("delete", "deployment", NAME, "--ignore-not-found", "--cascade=foreground", "--wait", timeout=COLLECTED)
 
 
 def replicas(kubectl: Kubectl) -> int:
@@ -140,7 +140,7 @@ def test_a_second_ctrl_c_gives_back_as_well(ctrl: Ctrl, kubectl: Kubectl) -> Non
 def test_after_a_kill_the_next_run_restores_it_and_is_refused(ctrl: Ctrl, kubectl: Kubectl) -> None:
     working(kubectl, ctrl.started("run", "foo", "--takeover")).kill()
     assert replicas(kubectl) == 0
-    listed = ctrl("list").checked()
+    listed = ctrl.answered("list").checked()
     assert f"{NAME} was scaled to zero by process " in listed.err
     assert "the next run of it, or --takeover, restores it" in listed.err
     ran = ctrl("run", "foo")

@@ -123,7 +123,7 @@ def test_with_the_crds_goes_the_deployment_that_we_made(ctrl: Ctrl, kubectl: Kub
     kubectl.apply(_runner(made, "theirs"))
     ours = ("--server-side", "--field-manager=kubectl-ctrl-install", "--filename=-")
     kubectl("apply", *ours, stdin=manifest(_runner(made, "runner")))
-    kubectl("rollout", "status", "deployment/runner", f"-n={made.system}", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/runner", f"-n={made.system}", "--timeout=110s")
     ran = ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
     assert ran.out.splitlines()[0] == "deployment.apps/runner deleted"
     assert f"it also runs as Deployment {made.system}/theirs" in ran.err
@@ -290,7 +290,7 @@ def test_two_at_once(ctrl: Ctrl, kubectl: Kubectl, made: MadeUp) -> None:
 
 def test_podcount_takes_its_labels_off(ctrl: Ctrl, kubectl: Kubectl, namespace: str) -> None:
     kubectl.apply(_deployment("web", namespace, {}))
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=110s")
     running = ctrl.started("run", "podcount")
 
     def counts() -> list[str]:
