@@ -74,6 +74,7 @@ def stands(ctrl: Ctrl, **wanted: str) -> Callable[[], dict[str, Any]]:
 def test_what_waits_runs_and_backs_off_also_after_the_process_was_killed(
     ctrl: Ctrl, kubectl: Kubectl, namespace: str, slow: str
 ) -> None:
+    wait_until(lambda: kubectl.find("configmap", "kube-root-ca.crt"))  # Kubernetes makes one in each namespace
     make(kubectl, "bad", "timed", "long-1")
     running = ctrl.started("run", slow, "--workers=2")
     found = wait_until(stands(ctrl, bad="backoff", timed="timer", long_1="running"), deadline=60)
