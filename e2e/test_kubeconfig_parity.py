@@ -424,6 +424,14 @@ contexts: [{name: c, context: &c {cluster: k, user: u}}]
 clusters: [{name: k, cluster: {server: 'https://k'}}]
 users: [{name: u, user: {<<: *c, token: t}}]
 """
+OVERLAID = """\
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters:
+- {name: base, cluster: &base {server: 'https://base', tls-server-name: base}}
+- {name: k, cluster: {server: 'https://k', <<: *base}}
+users: [{name: u, user: {token: t}}]
+"""
 MIXED = [
     kubeconfig(user={"token": "1"}, context={"namespace": "one"}),
     kubeconfig(user={"username": "2"}, cluster={"server": "https://2", "tls-server-name": "x"}),
@@ -449,6 +457,11 @@ MERGES: dict[str, list[Any]] = {
     "two entries of one name": [TWICE, kubeconfig()],
     "unquoted values": [UNQUOTED],
     "anchors": [ANCHORED],
+    "an anchor after what it says too": [OVERLAID],
+    "an anchor before what it says too": [
+        OVERLAID.replace("server: 'https://k', <<: *base", "<<: *base, server: 'https://k'")
+    ],
+    "several anchors": [OVERLAID.replace("<<: *base", "<<: [*base, {server: 'https://last'}]")],
 }
 
 

@@ -28,7 +28,16 @@ _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
 class Loader(_Base):  # type: ignore[misc]
-    """YAML as kubectl takes it: no dates and no numbers in base 60, so an unquoted 2026-01-01 or 12:30 stays text."""
+    """YAML as kubectl takes it: no dates and no numbers in base 60, so an unquoted 2026-01-01 or 12:30 stays text.
+
+    And of a key and one that `<<` brings, the later counts; to YAML itself it is the one that is written out.
+    """
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        at = next((at for at, (key, _) in enumerate(node.value) if key.tag == _MERGE), 0)
+        before, node.value = node.value[:at], node.value[at:]
+        super().flatten_mapping(node)
+        node.value = before + node.value
 
 
 Loader.yaml_implicit_resolvers = {

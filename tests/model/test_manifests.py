@@ -56,6 +56,20 @@ def test_a_merge_key_and_a_small_alias_are_taken() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ("{<<: *m, name: b}", {"name": "b"}),
+        ("{name: b, <<: *m}", {"name": "a"}),
+        ("{name: b, other: c, <<: [*m, {name: d, other: e}]}", {"name": "a", "other": "e"}),
+    ],
+)
+def test_the_later_counts_of_a_key_and_what_a_merge_brings(data: str, expected: dict[str, str]) -> None:
+    """As for kubectl, with which e2e/test_kubeconfig_parity.py compares it."""
+    (obj,) = _objects(f"apiVersion: v1\nkind: ConfigMap\nmetadata: &m {{name: a}}\ndata: {data}\n")
+    assert obj["data"] == expected
+
+
+@pytest.mark.parametrize(
     ("raw", "told"),
     [
         (b"a: [\n", "all.yaml:2:1: Document 1 is not YAML: "),
