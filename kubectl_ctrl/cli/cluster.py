@@ -52,7 +52,7 @@ VERB = Verb(
     usage="cluster ACTION [NAME | IMAGE...] [flags]",
     summary="The pieces of up and down: make, list, use and take away clusters.",
     details=(
-        "create      a cluster alone; one that is there and answers is found so\n"
+        "create      a cluster alone; one that is there stays, and is started if need be\n"
         "delete      what down does\n"
         "list        every cluster that is ours, and whether it runs\n"
         "load        IMAGE...: images of docker, podman or nerdctl, to --name's nodes\n"

@@ -145,7 +145,7 @@ def _load(asked: _Asked) -> int:
 
     app, images = asked.app, asked.words
     if not images:
-        raise UsageError("cluster load needs an image.", next_step="for instance: cluster load mine:dev")
+        raise UsageError("cluster load needs an image.", next_step="for instance: kubectl ctrl cluster load mine:dev")
     clock, name = SystemClock(), asked.named
     progress = ours.progress(app, asked.given, ("load",), clock)
 

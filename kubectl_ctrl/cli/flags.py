@@ -76,7 +76,8 @@ ALLOW_CONTEXT = Flag(
     "--allow-context",
     value="NAME",
     default="",
-    help="Permit changes to a cluster that is not local; must equal the name of the context that is used.",
+    help="Permit changes to a cluster that is not local; must equal the name of the context that is used, or the "
+    "server's address where that is not the context's own.",
 )
 
 # Of every verb that meets the scaler's annotations.
@@ -123,7 +124,7 @@ LISTED = (
 )
 
 # Of verbs that mean one cluster of ours, and take its name as a word too.
-NAME = Flag("--name", value="NAME", default="", help="The cluster; the word NAME goes before it.")
+NAME = Flag("--name", value="NAME", default="", help="The cluster, where no NAME is given as an argument.")
 
 # Of every verb that works in steps.
 PROGRESS = (

@@ -53,7 +53,7 @@ def run(app: App, given: Given) -> int:
     form = given.one_of("output", _FORMS)
     if len(given.arguments) != 1:
         raise UsageError(
-            "rbac takes one controller.", next_step=f"for instance kubectl ctrl rbac {next(iter(BUNDLED))}"
+            "rbac takes one controller.", next_step=f"for instance: kubectl ctrl rbac {next(iter(BUNDLED))}"
         )
     asked = [name for name in _QUESTIONS if given[name]]
     if len(asked) > 1:

@@ -143,7 +143,7 @@ def _wanted(given: Given) -> _Wanted:
         return _Wanted(controllers=controllers, chosen=bool(word), objects=found)
     words = [part for argument in given.arguments for part in argument.split("/", 1)]
     if len(words) != 2 or not all(words):
-        raise UsageError("plan takes one object, or -f FILE.", next_step="for instance: plan foo/web")
+        raise UsageError("plan takes one object, or -f FILE.", next_step="for instance: kubectl ctrl plan foo/web")
     return _Wanted(controllers=controllers, chosen=bool(word), type=words[0], name=words[1])
 
 

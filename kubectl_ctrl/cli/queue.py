@@ -23,7 +23,7 @@ VERB = Verb(
     examples=(
         ("Show the queues of all controllers that run", "queue"),
         ("Watch the queue of one", "queue foo -w"),
-        ("With the number of causes that wait for each, and more namespaces", "queue -o wide"),
+        ("With the number of causes that each has, and more of the namespaces", "queue -o wide"),
         ("How many requests are ready, for a script", "queue foo -o json | jq '.controllers[0].depth.ready'"),
     ),
     flags=(

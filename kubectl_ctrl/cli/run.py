@@ -65,8 +65,8 @@ VERB = Verb(
             bare="true",
             default="auto",
             choices=("auto", "true", "false", "required"),
-            help="auto, true, false or required: hold a Lease while running. auto is off on local clusters and on "
-            "elsewhere; required fails without the right to use Leases.",
+            help="auto, true, false or required: hold a Lease while running. auto is false on clusters that are local "
+            "or ours, and true on others; required fails without the right to use Leases.",
         ),
         Flag(
             "--log",

@@ -250,7 +250,9 @@ def _bytes(file: str) -> bytes:
 def _named(arguments: tuple[str, ...]) -> tuple[Resource, str]:
     words = [part for word in arguments for part in word.split("/", 1)]
     if len(words) != 2 or not all(words):
-        raise UsageError("simulate takes one workload, or -f FILE.", next_step="for instance: simulate deployment/web")
+        raise UsageError(
+            "simulate takes one workload, or -f FILE.", next_step="for instance: kubectl ctrl simulate deployment/web"
+        )
     kind = words[0].lower()
     for resource in WORKLOADS:
         plain = {resource.plural, resource.kind.lower()}

@@ -32,6 +32,8 @@ _OUTCOMES = {
     Outcome.FAILED: Mark.FAIL,
 }
 _NEXT = "next: "
+# Who copies half of it calls another program.
+_OURS, _UNBROKEN = "kubectl ctrl", "kubectl\N{NO-BREAK SPACE}ctrl"
 _LEAST = 20  # columns for text, on whatever terminal
 _LONGEST = max(map(len, Outcome))
 
@@ -79,7 +81,9 @@ def _wrapped(text: str, width: int | None, indent: int) -> list[str]:
     if width is None:
         return [text]
     room = max(width - indent, _LEAST)
-    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    whole = text.replace(_OURS, _UNBROKEN)
+    lines = textwrap.wrap(whole, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [line.replace(_UNBROKEN, _OURS) for line in lines]
 
 
 def _copied(command: str, width: int | None, indent: int) -> list[str]:

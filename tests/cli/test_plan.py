@@ -170,8 +170,14 @@ def test_a_file_that_cannot_be_meant_is_refused(tmp_path: Path, file: str, error
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["plan"], "error[CTRL-USAGE]: plan takes one object, or -f FILE.\nnext: for instance: plan foo/web\n"),
-        (["plan", "foo/"], "error[CTRL-USAGE]: plan takes one object, or -f FILE.\nnext: for instance: plan foo/web\n"),
+        (
+            ["plan"],
+            "error[CTRL-USAGE]: plan takes one object, or -f FILE.\nnext: for instance: kubectl ctrl plan foo/web\n",
+        ),
+        (
+            ["plan", "foo/"],
+            "error[CTRL-USAGE]: plan takes one object, or -f FILE.\nnext: for instance: kubectl ctrl plan foo/web\n",
+        ),
         (
             ["plan", "foo/a", "-f", "x"],
             "error[CTRL-USAGE]: plan takes either an object or -f FILE.\nnext: leave one of them out\n",

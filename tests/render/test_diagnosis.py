@@ -124,3 +124,13 @@ def test_the_document_has_every_line_with_its_group() -> None:
         ("cluster", "context"),
         ("leftovers", "takeovers"),
     ]
+
+
+def test_our_own_name_is_not_torn_at_the_end_of_a_line() -> None:
+    advice = "start docker, or set DOCKER_HOST to where it listens, then kubectl ctrl doctor --fix kind"
+    line = Line(check="providers", mark=Mark.WARN, text="nothing listens", advice=advice)
+    found = Diagnosis(at=NOON, told=(Told(group=Group.PROVIDERS, lines=(line,)),))
+    for width in range(40, 120):
+        lines = diagnosis_lines(found, Style(width=width, unicode=True))
+        assert any("kubectl ctrl" in one for one in lines)
+        assert max(map(len, lines)) <= width
