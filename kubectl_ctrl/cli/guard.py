@@ -78,6 +78,14 @@ def context_name(resolved: Resolved) -> str:
     return IN_CLUSTER if resolved.in_cluster else resolved.context or resolved.server
 
 
+def to_allow(resolved: Resolved) -> str:
+    """What permits it in the same command: the context's name, or the server where that is not the context's own.
+
+    A variable may have chosen another server or cluster, so who names the context has not seen which one it is.
+    """
+    return resolved.server if resolved.server_overridden else context_name(resolved)
+
+
 def is_local(resolved: Resolved) -> bool:
     """Whether name and effective server match one row of the table; behind a proxy or an override they never do."""
     if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or not resolved.context:
@@ -111,13 +119,14 @@ def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[All
     """Raise Refused where the verb may not touch this cluster."""
     if effect not in (Effect.WRITE, Effect.DESTROY) or trusted(resolved, book):
         return
-    name = context_name(resolved)
-    if allow == name or Allowed(name, resolved.server) in standing:
+    name = to_allow(resolved)
+    if allow == name or Allowed(context_name(resolved), resolved.server) in standing:
         return
-    meant = f"context {name!r}, server {resolved.server}, namespace {resolved.namespace!r}"
+    meant = f"context {context_name(resolved)!r}, server {resolved.server}, namespace {resolved.namespace!r}"
     if allow:
         raise Refused(
-            f"--allow-context {allow!r} is not the context that was resolved.",
+            f"--allow-context {allow!r} is not the {'server' if resolved.server_overridden else 'context'} "
+            "that was resolved.",
             tried=meant,
             next_step=f"--allow-context {shlex.quote(name)}",
         )

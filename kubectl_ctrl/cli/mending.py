@@ -74,8 +74,8 @@ async def _guarded(bench: Bench) -> Refused | None:
             book=app.book,
         )
     except Refused as refused:
-        name = guard.context_name(resolved)
-        refused.next_step = given.again("doctor", "--fix", f"--allow-context={name}")
+        allowed = f"--allow-context={guard.to_allow(resolved)}"
+        refused.next_step = given.again("doctor", "--fix", allowed)
         return refused
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -60,7 +61,7 @@ def _freedom(bench: Bench, there: Reached) -> str:
     standing = guard.standing_list(bench.app.config_file)
     if guard.Allowed(name, resolved.server) in standing:
         return f"it may be changed: {bench.app.config_file} allows it"
-    return f"verbs leave it alone unless they are told --allow-context {name}"
+    return f"verbs leave it alone unless they are told --allow-context {shlex.quote(guard.to_allow(resolved))}"
 
 
 def _named(resolved: Resolved) -> str:

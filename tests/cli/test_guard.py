@@ -109,6 +109,19 @@ def test_the_name_to_repeat_is_a_single_word_to_a_shell(tmp_path: Path, name: st
         assert words[words.index("--allow-context") + 1] == name
 
 
+@pytest.mark.parametrize("flags", [ConfigFlags(server="https://10.0.0.9:6443"), ConfigFlags(cluster="other")])
+def test_a_context_does_not_permit_a_server_that_is_not_its_own(tmp_path: Path, flags: ConfigFlags) -> None:
+    """A variable may have chosen it, long ago, in the same shell."""
+    elsewhere = resolved(tmp_path, "staging", "https://10.0.0.1:6443", flags)
+    with pytest.raises(Refused, match="'staging' is not the server that was resolved") as caught:
+        check(Effect.WRITE, elsewhere, allow="staging", standing=(), book=Book(tmp_path))
+    assert caught.value.tried == f"context 'staging', server {elsewhere.server}, namespace 'apps'"
+    assert caught.value.next_step == f"--allow-context {elsewhere.server}"
+    check(Effect.WRITE, elsewhere, allow=elsewhere.server, standing=(), book=Book(tmp_path))
+    there = Allowed("staging", elsewhere.server)
+    check(Effect.WRITE, elsewhere, allow="", standing=(there,), book=Book(tmp_path))
+
+
 def test_a_context_flag_is_not_permission(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443", ConfigFlags(context="prod-eu"))
     with pytest.raises(Refused):

@@ -46,6 +46,14 @@ def test_naming_it_and_changing_nothing_pass_the_guard(capsys: Captured, words: 
     assert "CTRL-UNREACHABLE" in capsys.readouterr().err
 
 
+def test_a_variable_leads_nowhere_under_the_name_of_another_cluster(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECTL_CTRL_SERVER", "https://10.1.1.1:6443")
+    assert cli.main(["install", "foo", "--allow-context=prod"]) == 6
+    assert "next: --allow-context https://10.1.1.1:6443\n" in capsys.readouterr().err
+
+
 def test_alone_install_names_all_before_it_passes_the_guard(capsys: Captured) -> None:
     cli.main(["install"])
     assert capsys.readouterr().err.splitlines()[0] == f"all bundled controllers: {', '.join(BUNDLED)}"
