@@ -82,7 +82,7 @@ def _list(asked: _Asked) -> int:
     from kubectl_ctrl.cli import answers
 
     if asked.words:
-        raise UsageError("cluster list takes no name.", next_step="kubectl ctrl cluster list -o json")
+        raise UsageError("cluster list takes no name.", next_step="kubectl ctrl cluster list shows all of them")
     form = answers.printer(asked.given)
     rows = form.ordered(asyncio.run(_rows(asked.app)), lambda row: row)
     if form.form not in ("", "wide"):

@@ -151,7 +151,9 @@ def _bytes(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise UsageError(f"The file {file!r} cannot be read: {error.strerror}.") from None
+        raise UsageError(
+            f"The file {file!r} cannot be read: {error.strerror}.", next_step="name one that can, or - for stdin"
+        ) from None
 
 
 async def _task(client: Client, wanted: _Wanted, resolved: Resolved) -> _Task:

@@ -108,7 +108,9 @@ def run(app: App, given: Given) -> int:
     if form not in _FORMS:
         raise UsageError(f"Invalid value for --output: {form!r}.", next_step="use json or yaml")
     if not 1 <= days <= 366:
-        raise UsageError("Invalid value for --days: it must be a whole number from 1 to 366.")
+        raise UsageError(
+            "Invalid value for --days: it must be a whole number from 1 to 366.", next_step="for instance: --days 30"
+        )
     names = Names(normal_prefix(given["annotation_prefix"] or DEFAULT_PREFIX))
     clock = SystemClock()
     begin = _begin(given["since"], clock)
@@ -244,7 +246,9 @@ def _bytes(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise UsageError(f"The file {file!r} cannot be read: {error.strerror}.") from None
+        raise UsageError(
+            f"The file {file!r} cannot be read: {error.strerror}.", next_step="name one that can, or - for stdin"
+        ) from None
 
 
 def _named(arguments: tuple[str, ...]) -> tuple[Resource, str]:

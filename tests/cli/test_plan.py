@@ -184,7 +184,10 @@ def test_a_file_that_cannot_be_meant_is_refused(tmp_path: Path, file: str, error
         ),
         (
             ["plan", "-f", "/absent"],
-            "error[CTRL-USAGE]: The file '/absent' cannot be read: No such file or directory.\n",
+            (
+                "error[CTRL-USAGE]: The file '/absent' cannot be read: No such file or directory.\n"
+                "next: name one that can, or - for stdin\n"
+            ),
         ),
         (
             ["plan", "foo/a", "-o", "xml"],
