@@ -78,6 +78,15 @@ async def ended(folder: Path, clock: Clock, *, links: bool = True) -> None:
         await clock.sleep(_PACE)
 
 
+async def let_end(text: str, clock: Clock) -> None:
+    """Wait until no process is left that was called with this text; those that take too long are killed."""
+    start = clock.elapsed()
+    while (left := called_with(text)) and clock.elapsed() - start < _PATIENCE:
+        await clock.sleep(_PACE)
+    for pid in left:
+        _kill(pid)
+
+
 def gone(pid: int) -> bool:
     """Whether nothing of it is left but, at most, its number.
 

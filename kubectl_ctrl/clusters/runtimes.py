@@ -58,7 +58,9 @@ _CHOICES = ("docker", "podman", *_NERDCTLS)
 _GONE = re.compile(r"no such (?:container|object)", re.IGNORECASE)
 _GOING = re.compile(rf"{_GONE.pattern}|is already in progress", re.IGNORECASE)
 
-# Whatever its program starts finds what it would find without us.
+# Whatever its program starts finds what it would find without us. What makes something is in a session of its own,
+# where there is a program for that: kind is killed with all that it has started, and a podman that is killed in the
+# middle leaves interfaces, mounts and rules of the firewall that nobody takes away.
 _STAND_IN = """\
 #!/bin/sh
 PATH={path}
@@ -71,8 +73,10 @@ case "$1 $2" in
     verb=$1
     shift
     set -- "$verb" --label {label} "$@" ;;
+*)
+    exec {program} "$@" ;;
 esac
-exec {program} "$@"
+exec {apart} {program} "$@"
 """
 
 _QUICK = 10.0  # seconds for a question that a daemon answers at once
@@ -103,6 +107,11 @@ class Daemon:
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What programs around kind are given of the user's environment: no kubeconfig, and no name of another cluster."""
     return {name: value for name, value in environ.items() if _NEEDED.fullmatch(name)}
+
+
+def labelled(mark: str) -> str:
+    """The label, as it stands among the words of what makes something with it."""
+    return f"{MARK}={mark}"
 
 
 def pointers(environ: Mapping[str, str]) -> dict[str, str]:
@@ -144,7 +153,7 @@ class Runtime:
 
     async def marked(self, mark: str) -> tuple[Node, ...]:
         """The containers that carry that mark, running or not."""
-        return await self._listed(f"label={MARK}={mark}")
+        return await self._listed(f"label={labelled(mark)}")
 
     async def named(self, name: str) -> tuple[Node, ...]:
         """A container of exactly that name."""
@@ -165,8 +174,11 @@ class Runtime:
             # It restarts what it kills, unless told not to.
             await self._run("update", "--restart=no", *ids)
             await self._run("stop", *ids)
+        if self.name == "podman":
+            # Each would be asked to end, and waited for, for ten seconds.
+            await self._run("kill", *ids)
         output = await self._run("rm", "-f", "-v", *ids)
-        if output.code != 0 and not _GOING.search(output.stderr):
+        if output.code != 0 and not _GOING.search(output.stderr) and await self._known(ids):
             raise self._failure(output.stderr, ("rm",))
 
     async def inside(self, node: Node, *argv: str) -> str:
@@ -200,14 +212,16 @@ class Runtime:
 
         Those that are gone are no error.
         """
-        marked = (await self._run("volume", "ls", "-q", "--filter", f"label={MARK}={mark}")).stdout.split()
+        marked = (await self._run("volume", "ls", "-q", "--filter", f"label={labelled(mark)}")).stdout.split()
         for name in dict.fromkeys([*marked, *names]):
             await self._run("volume", "rm", "--", name)
 
     def marking(self, mark: str) -> str:
         """A script that is its program, but for the mark that it puts on what it makes."""
-        words = {"path": self.path, "label": f"{MARK}={mark}", "program": str(self._file)}
-        return _STAND_IN.format_map({name: shlex.quote(word) for name, word in words.items()})
+        words = {"path": self.path, "label": labelled(mark), "program": str(self._file)}
+        apart = programs.found("setsid", {"PATH": self.path})
+        quoted = {name: shlex.quote(word) for name, word in words.items()}
+        return _STAND_IN.format_map({**quoted, "apart": shlex.quote(str(apart)) if apart else ""})
 
     async def asked_version(self) -> bool:
         """Whether the program is what its name says, as kind asks it; keeps its version."""
@@ -237,6 +251,11 @@ class Runtime:
         if len(told) + len(_GONE.findall(output.stderr)) < len(ids):
             raise self._failure(output.stderr, argv)
         return tuple(map(_node, told))
+
+    async def _known(self, ids: Sequence[str]) -> bool:
+        """Whether one of them is still there; podman also fails where it has removed all but a mount of a node."""
+        output = await self._run("container", "inspect", "--format", "{{.Id}}", *ids)
+        return bool(output.stdout.split()) or not _GONE.search(output.stderr)
 
     async def _ask(self, *argv: str, timeout: float = _LONG) -> str:
         output = await self._run(*argv, timeout=timeout)
@@ -310,13 +329,16 @@ async def _lack(name: str, environ: Mapping[str, str]) -> str:
 def unreachable(said: str, name: str) -> PrerequisiteMissing | None:
     """The error that says why a daemon could not be asked, where that is what these words are about."""
     if match := re.search(
-        r"Cannot connect to the (?:Docker|Podman) \w+ at (\S+?)\.? Is |cannot connect to Podman", said, re.IGNORECASE
+        r"Cannot connect to the (?:Docker|Podman) \w+ at (\S+?)\.? Is |cannot connect to Podman(?s:.*dial \w+ (\S+):)?",
+        said,
+        re.IGNORECASE,
     ):
-        place = match[1] or "its socket"
+        place = match[1] or match[2] or "its socket"
+        variable = "CONTAINER_HOST" if name == "podman" else "DOCKER_HOST"
         return PrerequisiteMissing(
             f"{name} does not answer: nothing listens at {plain(place)}.",
             tried=f"{name} info",
-            next_step=f"start {name}, set DOCKER_HOST to where it listens, or use --provider kwok",
+            next_step=f"start {name}, set {variable} to where it listens, or use --provider kwok",
         )
     if re.search(r"permission denied while trying to connect to the docker (daemon socket|API)", said, re.IGNORECASE):
         return PrerequisiteMissing(
@@ -354,6 +376,8 @@ def last_line(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     told = [line for line in lines if "rror" in line and not line.startswith("Run '")]
     line = (told or lines or ["it said nothing"])[-1]
+    if line.endswith(":") and line != lines[-1]:
+        line = f"{line} {lines[lines.index(line) + 1].removeprefix('* ')}"
     line = re.sub(r"^(Command Output: )?(docker: )?(Error( response from daemon)?: )?", "", line)
     return plain(line, 300).rstrip(".")
 

@@ -85,6 +85,33 @@ def test_one_that_leads_a_group_goes_with_its_helpers(tmp_path: Path, started: l
     assert helper not in processes.called_with("sleep", "1000")
 
 
+def test_what_is_let_end_ends_by_itself(started: list[subprocess.Popen[bytes]]) -> None:
+    process = subprocess.Popen(["/bin/sh", "-c", "read line", "the-mark"], stdin=subprocess.PIPE)
+    started.append(process)
+    assert process.stdin
+    line = process.stdin
+
+    class Meanwhile(SystemClock):
+        async def sleep(self, seconds: float) -> None:
+            line.close()
+            await super().sleep(seconds)
+
+    asyncio.run(processes.let_end("the-mark", Meanwhile()))
+    assert process.wait() == 1  # of the shell that read nothing
+
+
+def test_what_takes_too_long_to_end_is_killed(
+    monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
+) -> None:
+    monkeypatch.setattr(processes, "_PATIENCE", 0.0)
+    process = subprocess.Popen(["/bin/sh", "-c", "read line", "the-mark"], stdin=subprocess.PIPE)
+    started.append(process)
+    asyncio.run(processes.let_end("the-mark", SystemClock()))
+    assert process.wait() == -9
+    assert process.stdin
+    process.stdin.close()
+
+
 def test_without_proc_they_are_found_through_ps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
 ) -> None:

@@ -1,0 +1,89 @@
+"""podman's own ways, with stand-ins that answer as podman 4.3.1 did: no daemon does the work, its program does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.clusters import kindfiles
+from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.clusters.runtimes import Node, Runtime
+from kubectl_ctrl.errors import ClusterError
+from kubectl_ctrl.exec import run
+from tests.clusters.kindprograms import Programs, programs
+
+NODE = Node(id="c0ffee", name="ctrl-control-plane", role="control-plane", state="running")
+# What it says of a container that lost its `podman run` in the middle. It has forgotten the container by then.
+BUSY = """\
+Error: removing container c0ffee root filesystem: 1 error occurred:
+	* unlinkat /storage/c0ffee/userdata/shm: device or resource busy
+
+
+"""
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Programs:
+    return programs(tmp_path / "machine", ["kind", "podman"])
+
+
+def podman(there: Programs, script: str) -> Runtime:
+    there.install("podman", script)
+    return Runtime("podman", there.home / "bin" / "podman", there.environ)
+
+
+def removal(there: Programs, inspected: str) -> None:
+    """Of a node, by a podman that fails in it and then says that of the node."""
+    there.says("busy", BUSY)
+    asked = podman(there, f'case "$1" in rm) cat "$home/busy" >&2; exit 125 ;; container) {inspected} ;; esac')
+    asyncio.run(asked.remove([NODE]))
+
+
+def test_a_node_is_killed_since_podman_would_ask_it_to_end_first(there: Programs) -> None:
+    asyncio.run(podman(there, "").remove([NODE]))
+    assert there.calls() == ["podman <kill> <c0ffee>", "podman <rm> <-f> <-v> <c0ffee>"]
+
+
+def test_a_removal_that_leaves_a_mount_has_removed_the_node(there: Programs) -> None:
+    removal(there, "echo 'Error: inspecting object: no such container c0ffee' >&2; exit 125")
+
+
+@pytest.mark.parametrize("inspected", ["echo c0ffee", "echo 'Error: out of memory' >&2; exit 125"])
+def test_a_removal_that_leaves_the_node_is_an_error_with_its_cause(inspected: str, there: Programs) -> None:
+    cause = r"removing container c0ffee .*: 1 error occurred: unlinkat \S+/shm: device or resource busy\.$"
+    with pytest.raises(ClusterError, match=rf"^podman rm failed: {cause}"):
+        removal(there, inspected)
+
+
+def test_what_makes_something_is_in_a_session_of_its_own(there: Programs) -> None:
+    """There, it is not killed with the kind that started it."""
+    if not Path("/usr/bin/setsid").exists():
+        pytest.skip("There is no setsid here.")
+    (there.home / "bin" / "setsid").symlink_to("/usr/bin/setsid")
+    asked = podman(there, 'read -r _ _ _ _ _ session _ < /proc/$$/stat; echo "$$ $session"')
+    kindfiles.marking(entry := there.entry(), "podman", asked.marking("m"), asked.path)
+
+    def alone(*words: str) -> bool:
+        argv = [str(entry.folder / "bin" / "podman"), *words]
+        own, session = asyncio.run(run(["/bin/sh", "-c", '"$@"; :', "-", *argv], timeout=10, env={})).stdout.split()
+        return own == session
+
+    assert alone("run", "--name", "x")
+    assert alone("volume", "create")
+    assert not alone("exec", "x")
+    assert not alone("pull", "x")
+
+
+def test_a_machine_that_is_not_started_is_said_to_be(there: Programs) -> None:
+    there.says(
+        "daemon.says",
+        "Cannot connect to Podman. Please verify your connection to the Linux system using `podman system connection "
+        "list`, or try `podman machine init` and `podman machine start` to manage a new Linux VM\n"
+        'Error: unable to connect to Podman socket: Get "http://d/v4.3.1/libpod/_ping": dial unix /run/p.sock: '
+        "connect: no such file or directory\n",
+    )
+    found = asyncio.run(there.kind().fitness(Wish()))
+    assert found.text == "podman does not answer: nothing listens at /run/p.sock"
+    assert found.next_step == "start podman, set CONTAINER_HOST to where it listens"
