@@ -26,6 +26,14 @@ class KindMaker(Maker):
     def left(self, name: str) -> list[str]:
         return [*self.docker.nodes(name), *self.processes(name)]
 
+    def running_first(self, words: str, folder: Path) -> KindMaker:
+        """The same with a docker that does this before it makes a node."""
+        docker = run("which", "docker", env=self.env).checked().out.strip()
+        folder.mkdir()
+        (folder / "docker").write_text(f'#!/bin/sh\n[ "$1" != run ] || {{ {words}; }}\nexec {quote(docker)} "$@"\n')
+        (folder / "docker").chmod(0o755)
+        return replace(self, env={**self.env, "PATH": f"{folder}:{self.env['PATH']}"})
+
     def processes(self, name: str) -> list[str]:
         """Whatever has the folder's path or the name of a node in its command line, outside of containers."""
         found = []
@@ -65,7 +73,7 @@ def _no_volume_is_forgotten(kind_lane: KindLane) -> Iterator[None]:
 
 @pytest.fixture
 def maker(kind_lane: KindLane, tmp_path: Path) -> Iterator[KindMaker]:
-    home = tmp_path / "home of mine"  # with blanks, as people have them
+    home = tmp_path / "the user's home"  # with a blank and a quote, as people have them
     home.mkdir()
     found = run("which", "kubectl", env=kind_lane.env).checked().out.strip()
     made = KindMaker(
@@ -94,14 +102,7 @@ class TestKind(ClusterContract):
     def test_what_somebody_makes_by_hand_after_we_were_killed_is_theirs(self, maker: KindMaker, tmp_path: Path) -> None:
         """Killed before there was a node: a minute later the name is somebody else's."""
         name, began = maker.name(), tmp_path / "a node was to be made"
-        docker = Path(run("which", "docker", env=maker.env).checked().out.strip())
-        waits = f'case "$1" in run) : > {quote(str(began))}; exec sleep 600;; esac; exec {quote(str(docker))} "$@"'
-        (tmp_path / "bin").mkdir()
-        stand_in = tmp_path / "bin" / "docker"
-        stand_in.write_text(f"#!/bin/sh\n{waits}\n")
-        stand_in.chmod(0o755)
-        hasty = replace(maker, env={**maker.env, "PATH": f"{stand_in.parent}:{maker.env['PATH']}"})
-        making = hasty.start("up", name)
+        making = maker.running_first(f": > {quote(str(began))}; exec sleep 600", tmp_path / "bin").start("up", name)
         wait_until(began.exists, what="kind, which makes a node")
         making.send(signal.SIGKILL).ended()
         assert maker.docker.nodes(name) == []
@@ -111,3 +112,15 @@ class TestKind(ClusterContract):
             assert maker.do(verb, name).code == code
             assert maker.docker("ps", "-a", "-q", "--filter", f"name=^{name}-control-plane$") == theirs != ""
         assert (maker.processes(name), maker.files(name)) == ([], [])
+
+    def test_a_network_that_another_cluster_takes_along_is_made_anew(self, maker: KindMaker, tmp_path: Path) -> None:
+        """It is there when kind looks, and nobody uses it yet."""
+        name, network, once = maker.name(), f"kubectl-ctrl-{os.getpid()}-gone", quote(str(tmp_path / "once"))
+        unlucky = maker.running_first(
+            f"[ -e {once} ] || {{ : > {once}; docker network rm {network}; }}", tmp_path / "bin"
+        )
+        unlucky.env = {**unlucky.env, "KIND_EXPERIMENTAL_DOCKER_NETWORK": network}
+        unlucky.up(name)
+        assert maker.do("life", name).answer == {"life": "running"}
+        assert maker.do("down", name).answer == {"removed": True}
+        assert network not in maker.docker.networks()

@@ -39,6 +39,7 @@ _EXPORTING = 300.0
 _SETTLING = 2.0
 _REMOVING = 120.0
 _PACE = 0.25
+_TRIES = 3  # to have a node before somebody takes the network away
 _MOST_NAMES = 3  # that a note has
 
 
@@ -213,7 +214,13 @@ class Kind:
                 note(told)
 
         path = kindfiles.marking(entry, runtime.name, runtime.marking(page.mark), runtime.path)
-        output = await self._kind(entry, page, argv, timeout=wish.wait + _PULLING, heard=heard, PATH=path)
+        for _ in range(_TRIES):
+            output = await self._kind(entry, page, argv, timeout=wish.wait + _PULLING, heard=heard, PATH=path)
+            if not kindsays.NETWORK_GONE.search(output.stderr):
+                break
+            # Another cluster went, and took it along before it had a node of this one.
+            if left := await runtime.marked(page.mark):
+                await self._removed(runtime, left)
         if output.code != 0:
             what = f"could not make cluster {entry.name!r}"
             raise kindsays.failure(output, what, entry.name, page.runtime, wish.config)

@@ -29,6 +29,9 @@ from kubectl_ctrl.exec import Output
 # It says so and ends with 0.
 WAITED_IN_VAIN = "WARNING: Timed out waiting for Ready"
 
+# It was there a moment ago: docker's words, podman's, nerdctl's.
+NETWORK_GONE = re.compile(r"network \S+ not found|network not found|no such network", re.IGNORECASE)
+
 # A node did not get all that an image for several platforms consists of.
 PLATFORMS_MISSING = re.compile(r"content digest \S+ not found")
 

@@ -45,7 +45,7 @@ version*) cat "$home/kind.version" ;;
     runtime() {{ PATH=$path "$KIND_EXPERIMENTAL_PROVIDER" "$@"; }}
     [ -e "$home/network" ] || runtime network create -d=bridge kind
     [ "$KIND_EXPERIMENTAL_PROVIDER" != podman ] || runtime volume create --label "$name-control-plane=true"
-    runtime run --name "$name-control-plane" --label "io.x-k8s.kind.cluster=$name" --net kind example/node:1
+    runtime run --name "$name-control-plane" --label "io.x-k8s.kind.cluster=$name" --net kind example/node:1 || exit 1
   fi
   [ -e "$home/create.says" ] && cat "$home/create.says" >&2
   [ -e "$home/create.hangs" ] && hang
@@ -99,7 +99,9 @@ case "$1 $2" in
   id=ours1
   [ "$name" = ctrl ] || id=$name
   mkdir -p "$home/nodes/$name"
-  sed "s/ours1/$id/; s/{mark}/${{3#*=}}/" "$home/create.makes" > "$home/nodes/$name/$id" ;;
+  sed "s/ours1/$id/; s/{mark}/${{3#*=}}/" "$home/create.makes" > "$home/nodes/$name/$id"
+  [ -e "$home/run.says" ] && {{ cat "$home/run.says" >&2; rm "$home/run.says" "$home/network"; exit 125; }}
+  exit 0 ;;
 "network create") echo "$*" > "$home/network" ;;
 "network ls") [ "$5" = 'name=^kind$' ] && grep -qs -e "--label ${{7#*=}}=" "$home/network" && echo n1 ;;
 "network rm") rm "$home/network" ;;

@@ -464,3 +464,19 @@ def test_a_network_that_is_used_stays_and_the_last_of_ours_takes_it_along(there:
     there.says("network.users", "")
     delete(kind, second)
     assert not (there.home / "network").exists()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "docker: Error response from daemon: network kind not found.\n",
+        "Error: unable to find network with name or ID kind: network not found\n",
+    ],
+)
+def test_a_network_that_another_cluster_took_along_meanwhile_is_made_anew(said: str, there: Programs) -> None:
+    """It was there when kind looked, and nobody used it yet."""
+    there.says("run.says", said)
+    entry = ready(there, there.kind())
+    assert life(there.kind(), entry) is Life.RUNNING
+    assert len(there.calls("docker", "network", "create")) == 2
+    assert there.calls("docker", "rm") == ["docker <rm> <-f> <-v> <ours1>"]
