@@ -2,7 +2,8 @@
 
 Nothing else ever writes that file. It is written where kubectl would write current-context, under the lock that kubectl
 takes, and as a whole. What its lines say beside our three entries and current-context stays, known to us or not; only
-comments go when it is written anew. So the bytes from before are kept, and come back where nobody wrote since.
+comments go when it is written anew. So the bytes from before are kept, and come back where nobody wrote since, or where
+what is left without our entries is what they say.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from kubectl_ctrl.model import manifests
 
 _NEVER = "your kubeconfig was not changed"
 _SAVED = "kubeconfig.before"
+_FIRST = "kubeconfig.first"  # where this cluster came over another one of ours: from before both
+_LISTS = ("clusters", "contexts", "users")
 _CURRENT = "current-context"
 # A lock that is older than this was left behind: whoever takes one writes a small file.
 _STALE_AFTER = 10.0
@@ -137,7 +140,8 @@ async def undo(app: App, entry: Entry, book: Book) -> str:
             raise
         _remove_folders(file, entry.used.get("folder", ""))
     book.write(replace(entry, used={}))
-    (entry.folder / _SAVED).unlink(missing_ok=True)
+    for name in (_SAVED, _FIRST):
+        (entry.folder / name).unlink(missing_ok=True)
     return text
 
 
@@ -238,13 +242,15 @@ def _put_in(app: App, entry: Entry, book: Book, parts: _Parts) -> Entry:
     content = _content(file, raw)
     previous = content.get(_CURRENT) or ""
     # Where that is a cluster of ours too, which may go before this one, what was there before that one counts.
-    under = next((one.used for one in book.entries() if previous and one.used.get("context") == previous), {})
-    before = [name for name in (under.get("previous", ""), under.get("before", "")) if name]
+    under = next((one for one in book.entries() if previous and one.used.get("context") == previous), None)
+    before = [name for name in (under.used.get("previous", ""), under.used.get("before", "")) if name] if under else []
     for plural, name, kind, fields in parts.items:
         others = [one for one in content.get(plural) or [] if one.get("name") != name]
         content[plural] = [*others, {"name": name, kind: fields}]
     new = _text(file, {**content, _CURRENT: parts.context})
-    _save(entry, raw)
+    _save(entry.folder / _SAVED, raw)
+    if under and (first := _earliest(under)) is not None:
+        _save(entry.folder / _FIRST, first)
     # The cluster may be made anew before this is undone: what it was then is what to look for.
     names = {kind: name for _, name, kind, _ in parts.items}
     left = {"server": parts.server, "was": "there" if there else "", "left": _digest(new)}
@@ -269,8 +275,7 @@ def _text(file: Path, content: dict[str, Any]) -> bytes:
         raise ConfigError(f"The kubeconfig {str(file)!r} is nested too deeply.") from None
 
 
-def _save(entry: Entry, raw: bytes) -> None:
-    saved = entry.folder / _SAVED
+def _save(saved: Path, raw: bytes) -> None:
     try:
         saved.unlink(missing_ok=True)
         handle = os.open(saved, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -278,6 +283,14 @@ def _save(entry: Entry, raw: bytes) -> None:
             out.write(raw)
     except OSError as error:
         raise unwritable(saved, error) from error
+
+
+def _earliest(entry: Entry) -> bytes | None:
+    """What the file was before the first of the clusters of ours that came one over the other."""
+    for name in (_FIRST, _SAVED):
+        with suppress(OSError):
+            return (entry.folder / name).read_bytes()
+    return None
 
 
 def _digest(raw: bytes) -> str:
@@ -339,8 +352,25 @@ def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
     if not entry.used["was"] and _is_empty(content):
         _put_back(file, b"", there=False)
     else:
-        replaced(file, _text(file, content))
+        same = _as_it_was(entry, file, content)
+        replaced(file, _text(file, content) if same is None else same)
     return text
+
+
+def _as_it_was(entry: Entry, file: Path, content: dict[str, Any]) -> bytes | None:
+    """The bytes of before, where they say all that is left and nothing else: they have the comments of the user too."""
+    for name in (_SAVED, _FIRST):
+        with suppress(OSError, ConfigError):
+            raw = (entry.folder / name).read_bytes()
+            if _said(_content(file, raw)) == _said(content):
+                return raw
+    return None
+
+
+def _said(content: dict[str, Any]) -> dict[str, Any]:
+    """Without what says nothing; kubectl puts its lists in order when it writes them."""
+    by_name = {key: sorted(content.get(key) or [], key=lambda one: str(one.get("name"))) for key in _LISTS}
+    return {key: value for key, value in {**content, **by_name}.items() if value}
 
 
 def _is_one(content: Any) -> bool:

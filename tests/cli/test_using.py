@@ -9,6 +9,7 @@ import resource
 import stat
 import sys
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,37 @@ def test_two_clusters_one_over_the_other_give_back_what_was_there_first(app: App
     assert mine.read_text() == text
     undo(app, third)
     assert names(mine) == ["prod", "staging"]
+
+
+@pytest.mark.parametrize("order", list(permutations(("ctrl", "dev", "two"))))
+def test_the_comments_come_back_in_whatever_order_clusters_go(
+    app: App, mine: Path, entry: Entry, order: tuple[str, ...]
+) -> None:
+    used = {"ctrl": use(app, entry)}
+    for number, name in enumerate(("dev", "two")):
+        used[name] = use(app, made(app.book, name, f"https://127.0.0.1:500{number}"))
+    for name in order:
+        undo(app, used[name])
+    assert mine.read_text() == MINE
+
+
+def test_the_comments_come_back_where_others_wrote_and_nothing_else_is_left_of_it(
+    app: App, mine: Path, entry: Entry
+) -> None:
+    """As after `kubectl config use-context` there and back; what somebody changed for good stays changed."""
+    used = use(app, entry)
+    content = read(mine)
+    for key in ("contexts", "clusters", "users"):
+        content[key].reverse()
+    mine.write_text(yaml.safe_dump({**content, "extensions": None}))
+    undo(app, used)
+    assert mine.read_text() == MINE
+    used = use(app, replace(entry, used={}))
+    content = read(mine)
+    content["users"][0]["user"]["token"] = "another"
+    mine.write_text(yaml.safe_dump(content))
+    undo(app, used)
+    assert read(mine)["users"] == [{"name": "me", "user": {"token": "another"}}]
 
 
 def test_a_file_that_was_not_there_goes_again_with_its_folder(app: App, entry: Entry) -> None:
