@@ -18,7 +18,8 @@ def _options(app: App, given: Given) -> int:
     if given.arguments:
         raise UsageError("options takes no arguments.", next_step=VERB.hint)
     app.answer("Every verb takes these flags:\n\n" + describe(COMMON_FLAGS))
-    app.answer("\nEvery verb that talks to a cluster also takes kubectl's own:\n\n" + describe(KUBECTL_FLAGS))
+    also = "Every verb that is about a cluster of your kubeconfig also takes kubectl's own:"
+    app.answer(f"\n{also}\n\n{describe(KUBECTL_FLAGS)}")
     app.answer(f"\n{BY_VARIABLE}")
     return 0
 

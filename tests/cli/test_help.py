@@ -87,7 +87,9 @@ def test_options_keep_ours_and_kubectls_apart(capsys: pytest.CaptureFixture[str]
     from kubectl_ctrl.cli import main as cli
 
     assert cli.main(["options"]) == 0
-    ours, kubectls = capsys.readouterr().out.split("Every verb that talks to a cluster also takes kubectl's own:")
+    ours, kubectls = capsys.readouterr().out.split(
+        "Every verb that is about a cluster of your kubeconfig also takes kubectl's own:"
+    )
     assert "--color" in ours
     assert "--context" not in ours
     assert "--context" in kubectls
