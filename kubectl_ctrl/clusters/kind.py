@@ -219,6 +219,7 @@ class Kind:
             if not kindsays.NETWORK_GONE.search(output.stderr):
                 break
             # Another cluster went, and took it along before it had a node of this one.
+            await self._let_end(page)
             if left := await runtime.marked(page.mark):
                 await self._removed(runtime, left)
         if output.code != 0:
@@ -266,6 +267,7 @@ class Kind:
     async def _taken_away(self, entry: Entry, page: Page, runtime: Runtime, note: Note, *, settle: bool = True) -> None:
         """Nodes with their volumes, and the network when it came with one of ours and nobody uses it."""
         clock = self._machine.clock
+        await self._let_end(page)
         start = clock.elapsed()
         while (ours := await runtime.marked(page.mark)) or clock.elapsed() < start + _SETTLING * settle:
             if clock.elapsed() > start + _REMOVING:
@@ -281,6 +283,10 @@ class Kind:
         if await runtime.drop_network(page.network):
             note(f"removed network {page.network}")
         kindfiles.own_kubeconfig(entry).unlink(missing_ok=True)
+
+    async def _let_end(self, page: Page) -> None:
+        """Wait for what kind began to make before it ended, which would be there only later."""
+        await processes.let_end(runtimes.labelled(page.mark), self._machine.clock)
 
     async def _removed(self, runtime: Runtime, nodes: Sequence[Node]) -> None:
         try:

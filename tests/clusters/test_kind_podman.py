@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
+from random import SystemRandom
 
 import pytest
 
+from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import kindfiles
-from kubectl_ctrl.clusters.provider import Wish
-from kubectl_ctrl.clusters.runtimes import Node, Runtime
+from kubectl_ctrl.clusters.kind import Kind
+from kubectl_ctrl.clusters.provider import Machine, Wish
+from kubectl_ctrl.clusters.runtimes import MARK, Node, Runtime
 from kubectl_ctrl.errors import ClusterError
 from kubectl_ctrl.exec import run
-from tests.clusters.kindprograms import Programs, programs
+from tests.clusters.kindprograms import Programs, programs, quiet
 
 NODE = Node(id="c0ffee", name="ctrl-control-plane", role="control-plane", state="running")
 # What it says of a container that lost its `podman run` in the middle. It has forgotten the container by then.
@@ -74,6 +78,37 @@ def test_what_makes_something_is_in_a_session_of_its_own(there: Programs) -> Non
     assert alone("volume", "create")
     assert not alone("exec", "x")
     assert not alone("pull", "x")
+
+
+def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there: Programs) -> None:
+    """Cancelled in the middle of `podman run`: kind is killed at once, podman comes to its end."""
+    if not Path("/usr/bin/setsid").exists():
+        pytest.skip("There is no setsid here.")
+    (there.home / "bin" / "setsid").symlink_to("/usr/bin/setsid")
+    os.mkfifo(go := there.home / "go")
+    entry, asked_before = there.entry(), list[str]()
+
+    class Meanwhile(SystemClock):
+        async def sleep(self, seconds: float) -> None:
+            if go.exists():
+                asked_before.extend(line for line in there.calls("podman", "ps") if MARK in line)
+                os.close(os.open(go, os.O_WRONLY | os.O_NONBLOCK))  # an error where podman was killed
+                go.unlink()
+            await super().sleep(seconds)
+
+    machine = Machine(clock=Meanwhile(), rng=SystemRandom(), environ=there.environ, cache=there.home / "cache")
+
+    async def cancelled() -> None:
+        making = asyncio.create_task(Kind(machine).create(entry, Wish(), quiet))
+        while not (there.home / "waiting").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0)
+        making.cancel()
+        await asyncio.gather(making, return_exceptions=True)
+        assert making.cancelled()
+
+    asyncio.run(cancelled())
+    assert asked_before == there.nodes() == []
+    assert there.calls("podman", "rm") == ["podman <rm> <-f> <-v> <ours1>"]
 
 
 def test_a_machine_that_is_not_started_is_said_to_be(there: Programs) -> None:
