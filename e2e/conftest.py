@@ -56,11 +56,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def plain_env(home: Path) -> Mapping[str, str]:
     """The environment of every program that a test starts: that home, and no cluster but the user's."""
-    foreign = re.compile(r"KUBECONFIG|KUBECTL_.*|KWOK_.*|KIND_.*|PYTEST_.*|PYTHON.*|XDG_.*|VIRTUAL_ENV")
+    foreign = re.compile(r"KUBECONFIG|KUBECTL_.*|KWOK_.*|KIND_.*|PYTEST_.*|PYTHON.*|XDG_.*|VIRTUAL_ENV|LANG.*|LC_.*")
     kept = {name: value for name, value in os.environ.items() if not foreign.fullmatch(name)}
     # What was built once (a Python environment, Kubernetes) is built once: the cache is the real one.
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return {**kept, "HOME": str(home), "XDG_CACHE_HOME": cache}
+    # In a locale without UTF-8 there are other arrows and ticks.
+    return {**kept, "HOME": str(home), "XDG_CACHE_HOME": cache, "LANG": "C.UTF-8"}
 
 
 @pytest.fixture(scope="session")
