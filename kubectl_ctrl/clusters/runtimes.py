@@ -201,8 +201,12 @@ class Runtime:
 
     async def drop_network(self, name: str) -> bool:
         """Remove the network of that name if one of ours made it, unless a container needs it, even a stopped one."""
-        choice = ("--filter", f"name=^{re.escape(name)}$", "--filter", f"label={MARK}")
-        found = (await self._run("network", "ls", "-q", *choice)).stdout.split()
+        # One by one: before v4, podman lists with two filters what passes either of them.
+        ours, named = [
+            (await self._run("network", "ls", "-q", "--filter", choice)).stdout.split()
+            for choice in (f"label={MARK}", f"name=^{re.escape(name)}$")
+        ]
+        found = set(ours).intersection(named)
         if not found or (await self._ask("ps", "-a", "-q", "--filter", f"network={name}")).split():
             return False
         return (await self._run("network", "rm", "--", *found)).code == 0

@@ -104,7 +104,14 @@ case "$1 $2" in
   [ -e "$home/run.says" ] && {{ cat "$home/run.says" >&2; rm "$home/run.says" "$home/network"; exit 125; }}
   exit 0 ;;
 "network create") echo "$*" > "$home/network" ;;
-"network ls") [ "$5" = 'name=^kind$' ] && grep -qs -e "--label ${{7#*=}}=" "$home/network" && echo n1 ;;
+"network ls")
+  # What passes one of the filters, as podman had it before v4.
+  for word; do
+    case "$word" in
+    'name=^kind$') [ -e "$home/network" ] && echo n1 ;;
+    label=*) grep -qs -e "--label ${{word#*=}}=" "$home/network" && echo n1 ;;
+    esac
+  done ;;
 "network rm") rm "$home/network" ;;
 "volume create") mkdir -p "$home/volumes"; echo "$*" > "$home/volumes/made" ;;
 "volume ls")
