@@ -193,6 +193,13 @@ def _status(file: Path) -> os.stat_result | None:
         return None
 
 
+def check_plain(file: Path) -> None:
+    """Raise ConfigError for a pipe, which keeps who reads it waiting, and a device, whose place no file must take."""
+    status = _status(target(file))
+    if status is not None and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise _not_writable(file, "it is no plain file")
+
+
 def check_writable(file: Path) -> None:
     """Raise ConfigError where it could not be replaced, or is not meant to be: one that nobody may write to."""
     real = target(file)

@@ -21,6 +21,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.filelock import (
     KubeconfigLocked,
     age_of,
+    check_plain,
     check_writable,
     draft_of,
     held_by_another,
@@ -75,6 +76,7 @@ def can_use(app: App) -> None:
             f"--use changes your own kubeconfig, and {str(file)!r} is that of cluster {file.parent.name!r}.",
             next_step="unset KUBECONFIG, or leave out --use",
         )
+    check_plain(file)
     _merged(app)
     check_writable(file)
     now = SystemClock().now()
@@ -308,6 +310,7 @@ def _taken_out(app: App, entry: Entry, file: Path) -> str:
         return _NEVER
     if not real.exists():
         return f"{file} is not there any more"
+    check_plain(file)
     try:
         raw = real.read_bytes()
     except OSError as error:

@@ -225,6 +225,18 @@ def test_a_file_that_became_a_circle_of_links_is_left_as_it_is(app: App, mine: P
     assert mine.is_symlink()
 
 
+def test_what_is_no_plain_file_is_neither_read_nor_replaced(app: App, mine: Path, entry: Entry) -> None:
+    used = use(app, entry)
+    mine.unlink()
+    os.mkfifo(mine)
+    with pytest.raises(ConfigError, match="it is no plain file"):
+        undo(app, used)
+    assert mine.is_fifo()
+    app.environ = {**app.environ, "KUBECONFIG": "/dev/null"}
+    with pytest.raises(ConfigError, match="'/dev/null' cannot be changed: it is no plain file"):
+        using.can_use(app)
+
+
 def test_a_file_that_holds_itself_cannot_be_written_anew(app: App, mine: Path, entry: Entry) -> None:
     used = use(app, entry)
     text = mine.read_text() + "circle: &a [*a]\n"
@@ -382,7 +394,7 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
     assert mine.read_text() == text
 
 
-@pytest.mark.parametrize("what", ["file", "folder", "link", "name", "broken", "ours"])
+@pytest.mark.parametrize("what", ["file", "folder", "link", "name", "pipe", "broken", "ours"])
 def test_what_cannot_be_used_is_refused_before_anything_is_made(
     app: App, mine: Path, entry: Entry, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -396,13 +408,16 @@ def test_what_cannot_be_used_is_refused_before_anything_is_made(
         mine.symlink_to("gone/config")
     elif what == "name":
         mine.with_name("other").hardlink_to(mine)
+    elif what == "pipe":
+        mine.unlink()
+        os.mkfifo(mine)
     elif what == "broken":
         mine.write_text("a: [")
     else:
         app.environ, told = {**app.environ, "KUBECONFIG": str(entry.kubeconfig)}, UsageError
     with pytest.raises(told) as caught:
         using.can_use(app)
-    if what in ("file", "folder", "link", "name"):
+    if what in ("file", "folder", "link", "name", "pipe"):
         assert "cannot be changed" in str(caught.value)
         assert 'eval "$(kubectl ctrl cluster env)"' in caught.value.next_step  # type: ignore[attr-defined]
 
