@@ -195,9 +195,10 @@ class Runtime:
 
     async def save(self, image: str, file: Path) -> None:
         """The image, for the daemon's own platform, as an archive that a node takes."""
-        form = ["--format", "docker-archive"] if self.name == "podman" else []
+        form = ["--format", "docker-archive", "--multi-image-archive=false"] if self.name == "podman" else []
         form += [f"--platform={(await self.daemon()).platform}"] if self.name == "docker" else []
-        await self._ask("save", *form, "-o", str(file), "--", image, timeout=600)
+        more = [_full(image)] if self.name == "podman" and _full(image) != image else []
+        await self._ask("save", *form, "-o", str(file), "--", image, *more, timeout=600)
 
     async def drop_network(self, name: str) -> bool:
         """Remove the network of that name if one of ours made it, unless a container needs it, even a stopped one."""
@@ -373,6 +374,14 @@ def numbers(version: str) -> tuple[int, ...]:
     """The first numbers of a version, to compare by."""
     found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
     return tuple(int(part) for part in found.groups() if part) if found else ()
+
+
+def _full(image: str) -> str:
+    """What a node takes a short name for; what podman has built is localhost/NAME to it, which no pod would find."""
+    first, slash, _ = image.partition("/")
+    if "@" in image or (slash and (first == "localhost" or re.search("[.:]", first))):
+        return image
+    return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
 
 
 def last_line(said: str) -> str:

@@ -111,6 +111,24 @@ def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there: Progr
     assert there.calls("podman", "rm") == ["podman <rm> <-f> <-v> <ours1>"]
 
 
+@pytest.mark.parametrize(
+    ("image", "names"),
+    [
+        ("mine:dev", "<mine:dev> <docker.io/library/mine:dev>"),
+        ("team/mine", "<team/mine> <docker.io/team/mine>"),
+        ("localhost/mine:dev", "<localhost/mine:dev>"),
+        ("quay.io/team/mine:1", "<quay.io/team/mine:1>"),
+        ("registry:5000/mine", "<registry:5000/mine>"),
+        ("mine@sha256:c0ffee", "<mine@sha256:c0ffee>"),
+    ],
+)
+def test_an_image_is_known_to_the_nodes_by_the_name_that_pods_have(image: str, names: str, there: Programs) -> None:
+    """podman calls what it has built localhost/NAME, and a pod's NAME is docker.io/library/NAME."""
+    asyncio.run(podman(there, "").save(image, there.home / "image.tar"))
+    form = "<--format> <docker-archive> <--multi-image-archive=false>"
+    assert there.calls() == [f"podman <save> {form} <-o> <{there.home}/image.tar> <--> {names}"]
+
+
 def test_a_machine_that_is_not_started_is_said_to_be(there: Programs) -> None:
     there.says(
         "daemon.says",
