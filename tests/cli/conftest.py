@@ -1,7 +1,8 @@
-"""A folder in which a test writes a user's own code, and a kubeconfig that points to production."""
+"""A folder in which a test writes a user's own code, a kubeconfig that points to production, and one to be changed."""
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,11 @@ from textwrap import dedent
 
 import pytest
 
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.clusters.book import Entry
+from tests.cli.ours import made
 from tests.cli.own import PRODUCTION, Write
+from tests.cli.theirs import MINE, SERVER
 
 
 @pytest.fixture
@@ -44,3 +49,26 @@ def production(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("STATE", "CONFIG", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     return path
+
+
+# Of the tests of --use.
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
+
+
+@pytest.fixture
+def mine(app: App) -> Path:
+    file = app.home / ".kube" / "config"
+    file.parent.mkdir()
+    file.write_text(MINE)
+    file.chmod(0o640)
+    return file
+
+
+@pytest.fixture
+def entry(app: App) -> Entry:
+    return made(app.book, "ctrl", SERVER)

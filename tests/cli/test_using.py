@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 import resource
 import stat
@@ -11,91 +10,17 @@ import sys
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from kubectl_ctrl.cli import filelock, using
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry, Phase
-from kubectl_ctrl.errors import ConfigError, Refused, UsageError
+from kubectl_ctrl.errors import ConfigError
 from tests.cli.ours import kubeconfig, made
-
-PROD = "https://10.0.0.1:6443"
-SERVER = "https://127.0.0.1:4001"
-
-# With all that a rewrite could lose: a comment, what only others know, values that look like something else.
-MINE = f"""\
-# my clusters
-apiVersion: v1
-kind: Config
-preferences: {{colors: true}}
-clusters:
-- name: prod
-  cluster:
-    server: {PROD}   # never by mistake
-    extensions:
-    - {{name: of-somebody, extension: {{version: 1.20, since: 2026-01-01, on: yes}}}}
-contexts:
-- {{name: prod, context: {{cluster: prod, user: me}}}}
-- {{name: staging, context: {{cluster: prod, user: me, namespace: "null"}}}}
-users:
-- {{name: me, user: {{token: "12e5"}}}}
-current-context: prod
-of-nobody-we-know: {{kept: "0x10"}}
-"""
-
-
-@pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
-
-
-@pytest.fixture
-def mine(app: App) -> Path:
-    file = app.home / ".kube" / "config"
-    file.parent.mkdir()
-    file.write_text(MINE)
-    file.chmod(0o640)
-    return file
-
-
-@pytest.fixture
-def entry(app: App) -> Entry:
-    return made(app.book, "ctrl", SERVER)
-
-
-def use(app: App, entry: Entry) -> Entry:
-    found = asyncio.run(using.use(app, entry, app.book))
-    assert found == app.book.find(entry.name)
-    return found
-
-
-def undo(app: App, entry: Entry) -> str:
-    text = asyncio.run(using.undo(app, entry, app.book))
-    found = app.book.find(entry.name)
-    assert found is not None
-    assert found.used == {}
-    assert sorted(path.name for path in entry.folder.iterdir()) == ["cluster.json", "kubeconfig"]
-    return text
-
-
-def read(file: Path) -> dict[str, Any]:
-    """As kubectl takes it: a date is text there."""
-    content: dict[str, Any] = kubefiles.parse(file.read_bytes(), "it")
-    return content
-
-
-def names(file: Path, plural: str = "contexts") -> list[str]:
-    return [one["name"] for one in read(file)[plural]]
-
-
-def beside(file: Path) -> list[str]:
-    return sorted(path.name for path in file.parent.iterdir())
+from tests.cli.theirs import MINE, PROD, SERVER, beside, names, read, undo, use
 
 
 def test_s10_the_file_is_byte_for_byte_as_before_where_nobody_wrote_since(app: App, mine: Path, entry: Entry) -> None:
@@ -185,65 +110,6 @@ def test_one_that_could_not_be_made_anew_is_taken_out_by_the_name_that_it_had(
     assert undo(app, replace(used, phase=Phase.CREATING, context="")) == (
         f"kind-ctrl is taken out of {mine}; current-context is prod again"
     )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "- a",
-        "contexts: [a]",
-        "users: 3",
-        "clusters: {a: 1}",
-        "contexts: [{name: kind-ctrl, context: kind-ctrl}]",
-        "clusters: [{name: [kind-ctrl]}]",
-    ],
-)
-def test_a_file_that_is_no_kubeconfig_any_more_is_left_as_it_is(app: App, mine: Path, entry: Entry, text: str) -> None:
-    used = use(app, entry)
-    mine.write_text(text)
-    with pytest.raises(ConfigError, match="is none any more"):
-        undo(app, used)
-    assert mine.read_text() == text
-
-
-def test_a_file_that_cannot_be_read_any_more_is_said_to_be_so(app: App, mine: Path, entry: Entry) -> None:
-    used = use(app, entry)
-    mine.unlink()
-    mine.mkdir()
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory") as caught:
-        undo(app, used)
-    assert "move it away; then repeat this" in caught.value.next_step
-
-
-def test_a_file_that_became_a_circle_of_links_is_left_as_it_is(app: App, mine: Path, entry: Entry) -> None:
-    used = use(app, entry)
-    mine.unlink()
-    mine.symlink_to(mine)
-    with pytest.raises(ConfigError, match="Too many levels of symbolic links") as caught:
-        undo(app, used)
-    assert caught.value.next_step == "make it readable and writable, or move it away; then repeat this"
-    assert mine.is_symlink()
-
-
-def test_what_is_no_plain_file_is_neither_read_nor_replaced(app: App, mine: Path, entry: Entry) -> None:
-    used = use(app, entry)
-    mine.unlink()
-    os.mkfifo(mine)
-    with pytest.raises(ConfigError, match="it is no plain file"):
-        undo(app, used)
-    assert mine.is_fifo()
-    app.environ = {**app.environ, "KUBECONFIG": "/dev/null"}
-    with pytest.raises(ConfigError, match="'/dev/null' cannot be changed: it is no plain file"):
-        using.can_use(app)
-
-
-def test_a_file_that_holds_itself_cannot_be_written_anew(app: App, mine: Path, entry: Entry) -> None:
-    used = use(app, entry)
-    text = mine.read_text() + "circle: &a [*a]\n"
-    mine.write_text(text)
-    with pytest.raises(ConfigError, match="is nested too deeply"):
-        undo(app, used)
-    assert mine.read_text() == text
 
 
 def test_a_context_that_is_left_without_its_cluster_is_told(app: App, mine: Path, entry: Entry) -> None:
@@ -379,73 +245,6 @@ def test_used_twice_is_used_once_and_anew_after_a_switch(app: App, mine: Path, e
     assert undo(app, used) == f"{mine} is as it was: current-context staging"
 
 
-def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Path, entry: Entry) -> None:
-    mine.write_text(kubeconfig("prod", prod=PROD, **{"kind-ctrl": "https://127.0.0.1:7777"}))
-    text = mine.read_text()
-    with pytest.raises(Refused, match="another cluster 'kind-ctrl' already") as caught:
-        use(app, entry)
-    assert caught.value.next_step.startswith("give the cluster another --name, or leave out --use; or, ")
-    assert caught.value.next_step.endswith(": kubectl config delete-cluster kind-ctrl")
-    assert mine.read_text() == text
-    assert beside(mine) == ["config"]
-    found = app.book.find("ctrl")
-    assert found is not None
-    assert undo(app, found) == "your kubeconfig was not changed"
-    assert mine.read_text() == text
-
-
-@pytest.mark.parametrize("what", ["file", "folder", "link", "name", "pipe", "broken", "ours"])
-def test_what_cannot_be_used_is_refused_before_anything_is_made(
-    app: App, mine: Path, entry: Entry, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: type[Exception] = ConfigError
-    if what == "file":
-        mine.chmod(0o444)
-    elif what == "folder":
-        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != mine.parent)  # root may write anywhere
-    elif what == "link":
-        mine.unlink()
-        mine.symlink_to("gone/config")
-    elif what == "name":
-        mine.with_name("other").hardlink_to(mine)
-    elif what == "pipe":
-        mine.unlink()
-        os.mkfifo(mine)
-    elif what == "broken":
-        mine.write_text("a: [")
-    else:
-        app.environ, told = {**app.environ, "KUBECONFIG": str(entry.kubeconfig)}, UsageError
-    with pytest.raises(told) as caught:
-        using.can_use(app)
-    if what in ("file", "folder", "link", "name", "pipe"):
-        assert "cannot be changed" in str(caught.value)
-        assert 'eval "$(kubectl ctrl cluster env)"' in caught.value.next_step  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("plural", ["clusters", "users", "contexts"])
-def test_an_entry_that_would_be_hidden_is_found_before_there_is_a_cluster(app: App, mine: Path, plural: str) -> None:
-    content = yaml.safe_load(kubeconfig("prod", prod=PROD))
-    content[plural].append({**content[plural][0], "name": "kind-new"})
-    mine.write_text(yaml.safe_dump(content))
-    with pytest.raises(Refused, match=f"another {plural[:-1]} 'kind-new' already"):
-        asyncio.run(using.could_use(app, "new", "kind-new"))
-    asyncio.run(using.could_use(app, "new", "kwok-new"))
-    assert beside(mine) == ["config"]
-
-
-def test_what_we_put_there_ourselves_keeps_nobody_from_using_it_again(app: App, mine: Path, entry: Entry) -> None:
-    asyncio.run(using.could_use(app, "ctrl", "kind-ctrl"))
-    use(app, entry)
-    asyncio.run(using.could_use(app, "ctrl", "kind-ctrl"))
-    # The same entries, put there by hand.
-    other = made(app.book, "dev", "https://127.0.0.1:4002")
-    mine.write_bytes(other.kubeconfig.read_bytes())
-    asyncio.run(using.could_use(app, "dev", "kind-dev"))
-    mine.write_text(kubeconfig(**{"kind-dev": "https://127.0.0.1:7777"}))
-    with pytest.raises(Refused):
-        asyncio.run(using.could_use(app, "dev", "kind-dev"))
-
-
 # Locks.
 
 
@@ -571,22 +370,3 @@ def test_json_is_taken_and_given_back(app: App, mine: Path, entry: Entry) -> Non
     assert names(mine) == ["kind-ctrl"]
     undo(app, used)
     assert mine.read_bytes() == before
-
-
-@pytest.mark.parametrize("what", ["broken", "locked"])
-def test_what_keeps_it_from_being_undone_is_told_with_what_helps_there(
-    app: App, mine: Path, entry: Entry, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entry = use(app, entry)
-    if what == "broken":
-        mine.write_text("a: [")
-    else:
-        monkeypatch.setattr(filelock, "_PATIENCE", 0.0)
-        filelock.lock_of(mine).touch()
-    with pytest.raises(ConfigError) as caught:
-        asyncio.run(using.undo(app, entry, app.book))
-    advice = {
-        "broken": f"mend {mine}, or move it away; then repeat this",
-        "locked": f"if none of them runs: rm -f {mine}.lock",
-    }
-    assert caught.value.next_step == advice[what]

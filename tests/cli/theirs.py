@@ -1,0 +1,65 @@
+"""A kubeconfig of a user, and `--use` and its undo on it, with what must hold after each."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.cli import using
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.client import kubefiles
+from kubectl_ctrl.clusters.book import Entry
+
+PROD = "https://10.0.0.1:6443"
+SERVER = "https://127.0.0.1:4001"
+
+# With all that a rewrite could lose: a comment, what only others know, values that look like something else.
+MINE = f"""\
+# my clusters
+apiVersion: v1
+kind: Config
+preferences: {{colors: true}}
+clusters:
+- name: prod
+  cluster:
+    server: {PROD}   # never by mistake
+    extensions:
+    - {{name: of-somebody, extension: {{version: 1.20, since: 2026-01-01, on: yes}}}}
+contexts:
+- {{name: prod, context: {{cluster: prod, user: me}}}}
+- {{name: staging, context: {{cluster: prod, user: me, namespace: "null"}}}}
+users:
+- {{name: me, user: {{token: "12e5"}}}}
+current-context: prod
+of-nobody-we-know: {{kept: "0x10"}}
+"""
+
+
+def use(app: App, entry: Entry) -> Entry:
+    found = asyncio.run(using.use(app, entry, app.book))
+    assert found == app.book.find(entry.name)
+    return found
+
+
+def undo(app: App, entry: Entry) -> str:
+    text = asyncio.run(using.undo(app, entry, app.book))
+    found = app.book.find(entry.name)
+    assert found is not None
+    assert found.used == {}
+    assert sorted(path.name for path in entry.folder.iterdir()) == ["cluster.json", "kubeconfig"]
+    return text
+
+
+def read(file: Path) -> dict[str, Any]:
+    """As kubectl takes it: a date is text there."""
+    content: dict[str, Any] = kubefiles.parse(file.read_bytes(), "it")
+    return content
+
+
+def names(file: Path, plural: str = "contexts") -> list[str]:
+    return [one["name"] for one in read(file)[plural]]
+
+
+def beside(file: Path) -> list[str]:
+    return sorted(path.name for path in file.parent.iterdir())
