@@ -147,8 +147,9 @@ class Flight:
         what = f"{self.site.verb} {self.site.target}"
         error: CallError
         if isinstance(exc, TimeoutError | TooSlow):
+            late = "in time" if fault else f"within {seconds:.3g} s"  # the fault says which time it was
             error = DeadlinePassed(
-                f"The server did not answer {what} within {seconds:.3g} s.{said}",
+                f"The server did not answer {what} {late}.{said}",
                 site=self.site,
                 # What is written may wait for a webhook while the server is as it should be.
                 next_step=(fault and self.order.method == "GET" and fault.remedy)

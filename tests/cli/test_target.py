@@ -128,6 +128,17 @@ def test_what_starts_it_again_is_named_where_it_hangs(
     )
 
 
+def test_only_the_time_that_has_run_out_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], paused: str
+) -> None:
+    entry = trusting_a_real_authority(made(Book(tmp_path), "lab", paused))
+    monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
+    assert cli.main(["plan", "foo/web", "--request-timeout=200ms"]) == 3
+    error = capsys.readouterr().err.splitlines()[-2]
+    assert error.startswith("error[CTRL-DEADLINE]: The server did not answer get ")
+    assert error.endswith(f" in time. {paused.removeprefix('https://')} did not answer within 0.2 s.")
+
+
 def test_what_starts_it_again_is_named_where_another_program_has_its_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], strange: str
 ) -> None:
