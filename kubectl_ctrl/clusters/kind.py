@@ -74,7 +74,9 @@ class Kind:
             return Fitness(usable=False, text=text, next_step=", then ".join(filter(None, [_remedy(error), next_step])))
         if lacks:
             return Fitness(usable=False, text=lacks[0], next_step=next_step)
-        lack = runtime.too_old(daemon.version) or await _offline_lack(runtime, wish)
+        if too_old := runtime.too_old(daemon):
+            return Fitness(usable=False, text=too_old, next_step=_update(too_old))
+        lack = await _offline_lack(runtime, wish)
         text = lack or f"kind v{version} with {runtime.name} {daemon.version}"
         remedy = f"name an image that is here with --image (see `{runtime.name} images`)"
         return Fitness(usable=not lack, text=text, next_step=remedy if lack else "")
@@ -182,8 +184,8 @@ class Kind:
     async def _begun(self, entry: Entry, runtime: Runtime, file: Path) -> Page:
         """The page, written before kind begins; Refused where there are nodes of that name already."""
         daemon = await runtime.daemon()
-        if too_old := runtime.too_old(daemon.version):
-            raise PrerequisiteMissing(f"{too_old}.", next_step=f"update {runtime.name}")
+        if too_old := runtime.too_old(daemon):
+            raise PrerequisiteMissing(f"{too_old}.", next_step=_update(too_old))
         if there := await runtime.nodes(entry.name):
             raise Refused(
                 f"The name {entry.name!r} is taken: {_taken(runtime, there)}.",
@@ -396,6 +398,11 @@ async def _offline_lack(runtime: Runtime, wish: Wish) -> str:
         return "which node image kind would pull is not known without --image"
     absent = [image for image in images if not await runtime.has_image(image)]
     return f"the node image {absent[0]!r} is not here" if absent else ""
+
+
+def _update(too_old: str) -> str:
+    """What to do about what a clause begins with."""
+    return f"update {too_old.partition(' ')[0]}"
 
 
 def _clause(error: CtrlError) -> str:

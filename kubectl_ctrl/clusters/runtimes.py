@@ -50,6 +50,7 @@ _SAYS = {
     "finch": ("finch version", (1, 0)),
     "podman": ("podman version", (3, 0)),
 }
+_CONTAINERD = (1, 7)  # knows the restart policy that kind gives to nodes
 _ORDER = tuple(_SAYS)
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _NERDCTLS = ("nerdctl", "finch", "nerdctl.lima")
@@ -102,6 +103,7 @@ class Daemon:
     version: str
     id: str = ""
     platform: str = ""
+    containerd: str = ""  # its version, where that is the daemon
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -142,7 +144,8 @@ class Runtime:
             raise self._no_answer("; ".join(told.get("ServerErrors") or ["it names no version"]))
         machine = str(told.get("Architecture") or "")
         return Daemon(
-            version=told["ServerVersion"],
+            version=self.version if self.name in _NERDCTLS else told["ServerVersion"],
+            containerd=told["ServerVersion"] if self.name in _NERDCTLS else "",
             id=told.get("ID") or "",
             platform=f"linux/{_MACHINES.get(machine, machine)}",
         )
@@ -238,12 +241,15 @@ class Runtime:
                 return True
         return False
 
-    def too_old(self, version: str) -> str:
-        """A clause when that version does not know what kind asks of it."""
+    def too_old(self, daemon: Daemon) -> str:
+        """A clause when one of its versions does not know what kind asks of it."""
         least = _SAYS.get(self.name, _SAYS["nerdctl"])[1]
-        if numbers(version) >= least:
-            return ""
-        return f"{self.name} {version} is too old: kind needs {'.'.join(map(str, least))} or newer"
+        asked = [(self.name, daemon.version, least)]
+        asked += [("containerd", daemon.containerd, _CONTAINERD)] if daemon.containerd else []
+        for name, version, needed in asked:
+            if numbers(version) < needed:
+                return f"{name} {version} is too old: kind needs {'.'.join(map(str, needed))} or newer"
+        return ""
 
     async def _listed(self, choice: str) -> tuple[Node, ...]:
         ids = dict.fromkeys((await self._ask("ps", "-a", "-q", "--no-trunc", "--filter", choice)).split())
@@ -326,7 +332,7 @@ async def _lack(name: str, environ: Mapping[str, str]) -> str:
     if not await runtime.asked_version():
         return f"{file} is not {name}"
     try:
-        return runtime.too_old((await runtime.daemon()).version)
+        return runtime.too_old(await runtime.daemon())
     except CtrlError as error:
         return error.message.removeprefix(f"{name} ").rstrip(".")
 
@@ -388,6 +394,8 @@ def last_line(said: str) -> str:
     """The line that says why a program of this family failed."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     told = [line for line in lines if "rror" in line and not line.startswith("Run '")]
+    if fatal := re.findall(r'level=fatal msg="((?:[^"\\]|\\.)*)"', said):  # nerdctl's
+        return plain(fatal[-1].replace('\\"', '"'), 300).rstrip(".")
     line = (told or lines or ["it said nothing"])[-1]
     if line.endswith(":") and line != lines[-1]:
         line = f"{line} {lines[lines.index(line) + 1].removeprefix('* ')}"

@@ -223,7 +223,7 @@ def programs(home: Path, names: Sequence[str] = ("kind", "docker")) -> Programs:
     made.says("nerdctl.version", "nerdctl version 2.0.3\n")
     info = {"ID": "X3WQ:5GDI", "ServerVersion": "20.10.24+dfsg1", "Architecture": "x86_64"}
     made.says("docker.info", json.dumps(info))
-    made.says("nerdctl.info", json.dumps({**info, "ServerVersion": "v2.0.3"}))
+    made.says("nerdctl.info", json.dumps({**info, "ServerVersion": "v1.7.27"}))  # containerd's
     made.says("podman.info", json.dumps({"version": {"Version": "5.2.1"}}))
     made.says("create.makes", node("ours1", "ctrl-control-plane", **{MARK: _MARK}))
     made.says("images", "example/node:v1.36.3\nexample/app:1\n")

@@ -103,6 +103,14 @@ def test_f58_with_an_old_docker(there: Programs) -> None:
     assert fitness(there) == "no: docker 19.03.15 is too old: kind needs 20.10 or newer"
 
 
+def test_f58_with_an_old_containerd(tmp_path: Path) -> None:
+    """Of nerdctl and its daemon, each has a version of its own."""
+    there = programs(tmp_path / "machine", ["kind", "nerdctl"])
+    there.says("nerdctl.info", '{"ID": "X", "ServerVersion": "1.6.20~ds1"}')
+    assert fitness(there) == "no: containerd 1.6.20~ds1 is too old: kind needs 1.7 or newer"
+    assert asyncio.run(there.kind().fitness(Wish())).next_step == "update containerd"
+
+
 def test_f58_with_a_daemon_that_is_down(there: Programs) -> None:
     there.says("daemon.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
     assert fitness(there) == "no: docker does not answer: nothing listens at unix:///x.sock"
@@ -125,7 +133,7 @@ def test_docker_that_is_podman_is_podman(tmp_path: Path) -> None:
 def test_the_runtime_that_the_environment_names_is_the_one(tmp_path: Path) -> None:
     there = programs(tmp_path / "machine", ["kind", "docker", "podman", "nerdctl"])
     assert fitness(there, choice="podman") == "kind v0.33.0 with podman 5.2.1"
-    assert fitness(there, choice="nerdctl") == "kind v0.33.0 with nerdctl v2.0.3"
+    assert fitness(there, choice="nerdctl") == "kind v0.33.0 with nerdctl 2.0.3"
     assert fitness(there, choice="finch") == "no: finch, which KIND_EXPERIMENTAL_PROVIDER asks for, is not installed"
     assert fitness(there, choice="unknown") == "kind v0.33.0 with docker 20.10.24+dfsg1"
 

@@ -1,4 +1,7 @@
-"""podman's own ways, with stand-ins that answer as podman 4.3.1 did: no daemon does the work, its program does."""
+"""podman's own ways, with stand-ins that answer as podman 4.3.1 did: no daemon does the work, its program does.
+
+And a word of nerdctl's.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import kindfiles
 from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.provider import Machine, Wish
-from kubectl_ctrl.clusters.runtimes import MARK, Node, Runtime
+from kubectl_ctrl.clusters.runtimes import MARK, Node, Runtime, last_line
 from kubectl_ctrl.errors import ClusterError
 from kubectl_ctrl.exec import run
 from tests.clusters.kindprograms import Programs, programs, quiet
@@ -140,3 +143,11 @@ def test_a_machine_that_is_not_started_is_said_to_be(there: Programs) -> None:
     found = asyncio.run(there.kind().fitness(Wish()))
     assert found.text == "podman does not answer: nothing listens at /run/p.sock"
     assert found.next_step == "start podman, set CONTAINER_HOST to where it listens"
+
+
+def test_of_what_nerdctl_says_the_last_that_is_fatal_tells_why() -> None:
+    said = (
+        'ERROR: failed to create cluster: command "nerdctl run --name x" failed with error: exit status 1\n'
+        'time="2026-11-22T07:06:03Z" level=fatal msg="unsupported restart policy \\"on-failure\\""\n'
+    )
+    assert last_line(said) == 'unsupported restart policy "on-failure"'
