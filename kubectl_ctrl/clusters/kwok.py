@@ -18,7 +18,7 @@ from kubectl_ctrl.clusters.answering import answering
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.kwokctl import Kwokctl, PortTaken
 from kubectl_ctrl.clusters.kwokneeds import Needs, looked
-from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish
+from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish, anew
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 
 _NODES = 1
@@ -125,7 +125,7 @@ class Kwok:
             names = ", ".join(f"{port} ({wanted[port]})" for port in busy)
             raise ClusterError(
                 f"Ports that cluster {entry.name!r} has are taken by another program: {names}.",
-                next_step=f"end that program, or have it made anew: kubectl ctrl down {entry.name}, then up",
+                next_step=f"end that program, or have it made anew: {anew(entry.name)}",
             )
         for part in ended:
             # After a restart of the machine the number in it is somebody else's, and kwokctl believes it.
@@ -148,7 +148,7 @@ class Kwok:
         if gone:
             raise PrerequisiteMissing(
                 f"Programs that cluster {kwokctl.name!r} was made with are gone: {', '.join(gone)}.",
-                next_step=f"put them back, or have it made anew: kubectl ctrl down {kwokctl.name}, then up",
+                next_step=f"put them back, or have it made anew: {anew(kwokctl.name)}",
             )
 
     async def load(self, entry: Entry, images: Sequence[str]) -> None:

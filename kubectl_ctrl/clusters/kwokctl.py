@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from kubectl_ctrl.clusters import ports, processes, programs
 from kubectl_ctrl.clusters.book import Entry
-from kubectl_ctrl.clusters.provider import Machine, Note
+from kubectl_ctrl.clusters.provider import Machine, Note, anew
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, TimedOut
 from kubectl_ctrl.exec import run
 
@@ -238,7 +238,7 @@ def _error(what: str, said: str, output: str, name: str, *, explained: bool) -> 
     if taken := _TAKEN.search(said):
         return PortTaken(
             f"{what}: another program has {taken[1]}.",
-            next_step=f"end that program, or have other ports chosen: kubectl ctrl down {name}, then up again",
+            next_step=f"end that program, or have other ports chosen: {anew(name)}",
             output=output,
         )
     message = f"{what}: {said.rstrip('.')}."

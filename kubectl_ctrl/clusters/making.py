@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.answering import Known, answering
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
-from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish
+from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish, anew
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
 
 _PACE = 0.2
@@ -173,10 +173,9 @@ class _Making:
 
 
 def _incomplete(entry: Entry, what: str) -> ClusterError:
-    name = entry.name
     return ClusterError(
-        f"Cluster {name!r} is incomplete, {what}, and making it anew would lose what is in it.",
-        next_step=f"give that up: kubectl ctrl down {name}, then kubectl ctrl up --name {name}",
+        f"Cluster {entry.name!r} is incomplete, {what}, and making it anew would lose what is in it.",
+        next_step=f"give that up: {anew(entry.name)}",
     )
 
 

@@ -103,3 +103,8 @@ class Provider(Protocol):
 
     async def delete(self, entry: Entry, note: Note) -> None:
         """Leave nothing of it: no process, container, network or file outside its folder in the book. Twice is fine."""
+
+
+def anew(name: str) -> str:
+    """The commands that have a cluster made anew, for who is to give up what is in it."""
+    return f"kubectl ctrl down {name}, then kubectl ctrl up --name {name}"
