@@ -89,24 +89,22 @@ def maker(kind_lane: KindLane, tmp_path: Path) -> Iterator[KindMaker]:
 
 
 class TestKind(ClusterContract):
-    """All of it but what test_kind_up.py does through the verbs: a node takes its time."""
+    """All of it; a node takes its time."""
 
     begun = "starting the control plane"
     kills = 3
     longest = 9.0
-    test_it_comes_back_after_a_restart_of_the_machine = None  # type: ignore[assignment]
-    test_its_logs_are_copied = None  # type: ignore[assignment]
-    test_interrupted_in_the_middle_it_leaves_nothing = None  # type: ignore[assignment]
-    test_killed_in_the_middle_it_is_made_by_the_next_one = None  # type: ignore[assignment]
 
     def test_what_somebody_makes_by_hand_after_we_were_killed_is_theirs(self, maker: KindMaker, tmp_path: Path) -> None:
         """Killed before there was a node: a minute later the name is somebody else's."""
         name, began = maker.name(), tmp_path / "a node was to be made"
-        making = maker.running_first(f": > {quote(str(began))}; exec sleep 600", tmp_path / "bin").start("up", name)
+        waits = f": > {quote(str(began))}; while [ -e {quote(str(began))} ]; do sleep 0.1; done; exit 1"
+        making = maker.running_first(waits, tmp_path / "bin").start("up", name)
         wait_until(began.exists, what="kind, which makes a node")
         making.send(signal.SIGKILL).ended()
         assert maker.docker.nodes(name) == []
         maker.take_name(name)
+        began.unlink()
         theirs = maker.docker("ps", "-a", "-q", "--filter", f"name=^{name}-control-plane$")
         for verb, code in (("up", 6), ("down", 0)):
             assert maker.do(verb, name).code == code
