@@ -184,7 +184,6 @@ class _Work:
                 provider, step.text = await chosen(asked.provider, asked.name, asked.wish, providers(machine), app.book)
             if asked.use:
                 await using.could_use(app, asked.name, f"{provider.name}-{asked.name}")
-            self.began = True
             entry = await self._cluster(provider)
             entry = await self._adapt(entry, provider)
             if asked.sourced:
@@ -197,13 +196,16 @@ class _Work:
         machine = ours.machine(app, self._clock)
         with self._progress.step("cluster", f"cluster {asked.name} ({provider.name})") as step:
             ready = before is not None and before.phase is Phase.READY
-            stopped = before is not None and ready and await provider.life(before) is Life.STOPPED
+            life = await provider.life(before) if before is not None and ready else Life.ABSENT
+            if life is Life.ABSENT:
+                ours.check_kubeconfig(app, before)
+            self.began = True
             everything = providers(machine)
             entry = await raised(
                 app.book, everything, provider.name, asked.name, asked.wish, machine=machine, note=step.note
             )
             found = before is not None and before.began == entry.began
-            how = (", started again" if stopped else ", there already") if found else ""
+            how = (", started again" if life is Life.STOPPED else ", there already") if found else ""
             step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{how})"
         if found and asked.shape:
             self._progress.say(f"{', '.join(asked.shape)}: for a new cluster only, so this one stays as it is")

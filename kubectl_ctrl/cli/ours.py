@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from kubectl_ctrl.cli.progress import FORMS, Progress
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Book, Entry, Phase, is_name
 from kubectl_ctrl.clusters.provider import Machine, Note, Wish
-from kubectl_ctrl.errors import ClusterError, NoCluster, UsageError
+from kubectl_ctrl.errors import ClusterError, ConfigError, NoCluster, Refused, UsageError
 
 DEFAULT = "ctrl"
 _MOST_NODES = 1000
@@ -187,3 +188,29 @@ def _none(book: Book, message: str, name: str) -> NoCluster:
     found = names(book)
     others = f"there are: {', '.join(found)}" if found else f"kubectl ctrl {up(name)} makes it"
     return NoCluster(message, next_step=nearest(name, found) or others)
+
+
+def check_kubeconfig(app: App, entry: Entry | None) -> None:
+    """Raise where contexts of others would go with the cluster's own kubeconfig.
+
+    A shell of `cluster env` has it for KUBECONFIG, and whoever logs in to another cluster there has it written to.
+    """
+    from kubectl_ctrl.client import kubefiles
+
+    if entry is None or not entry.server:
+        return
+    try:
+        own = kubefiles.read(str(entry.kubeconfig), app.environ, app.home)
+        at = {name: own.clusters.get(one.text("cluster")) for name, one in own.contexts.items()}
+        servers = {name: cluster.text("server") for name, cluster in at.items() if cluster}
+    except ConfigError:  # one that is of no use to anybody, or not there yet
+        return
+    own_servers = {entry.server, servers.get(entry.context)}
+    if theirs := [name for name, server in servers.items() if server not in own_servers]:
+        command = ["kubectl", "--kubeconfig", str(entry.kubeconfig), "config", "delete-context", theirs[0]]
+        raise Refused(
+            f"The kubeconfig of cluster {entry.name!r} holds contexts of others, which would go with it: "
+            f"{', '.join(map(repr, theirs))}.",
+            tried=str(entry.kubeconfig),
+            next_step=f"copy that file if you need them; then, for each: {shlex.join(command)}",
+        )

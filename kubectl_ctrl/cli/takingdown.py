@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -13,12 +12,11 @@ from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.interrupts import cancellable
 from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.progress import Progress
-from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.choosing import providers
 from kubectl_ctrl.clusters.making import held, removed
-from kubectl_ctrl.errors import ClusterError, ConfigError, CtrlError, Refused, UsageError
+from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, UsageError
 from kubectl_ctrl.render.text import counted
 
 STEPS = ("controllers", "use", "cluster", "recording", "files")
@@ -109,7 +107,7 @@ async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> b
         if not app.book.place(name).is_dir():
             return False  # whom we waited for took it away, or there was a lock alone
         entry = app.book.find(name)
-        _check_kubeconfig(app, entry)
+        ours.check_kubeconfig(app, entry)
         await _left(app, entry or app.book.unread(name), progress, clock)
         with progress.step("cluster", f"cluster {name}" + (f" ({entry.provider})" if entry else "")) as step:
             await removed(app.book, providers(ours.machine(app, clock)), name, note=step.note)
@@ -120,30 +118,6 @@ async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> b
             app.book.remove(name)
             step.text = "files removed; what was recorded stays"
     return True
-
-
-def _check_kubeconfig(app: App, entry: Entry | None) -> None:
-    """Raise where contexts of others would go with the cluster's own kubeconfig.
-
-    A shell of `cluster env` has it for KUBECONFIG, and whoever logs in to another cluster there has it written to.
-    """
-    if entry is None or not entry.server:
-        return
-    try:
-        own = kubefiles.read(str(entry.kubeconfig), app.environ, app.home)
-        at = {name: own.clusters.get(one.text("cluster")) for name, one in own.contexts.items()}
-        servers = {name: cluster.text("server") for name, cluster in at.items() if cluster}
-    except ConfigError:  # one that is of no use to anybody, or not there yet
-        return
-    ours = {entry.server, servers.get(entry.context)}
-    if theirs := [name for name, server in servers.items() if server not in ours]:
-        command = ["kubectl", "--kubeconfig", str(entry.kubeconfig), "config", "delete-context", theirs[0]]
-        raise Refused(
-            f"The kubeconfig of cluster {entry.name!r} holds contexts of others, which would go with it: "
-            f"{', '.join(map(repr, theirs))}.",
-            tried=str(entry.kubeconfig),
-            next_step=f"copy that file if you need them; then, for each: {shlex.join(command)}",
-        )
 
 
 async def _left(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:
