@@ -191,11 +191,6 @@ class Runtime:
     async def has_image(self, image: str) -> bool:
         return (await self._run("image", "inspect", "--format", "{{.Id}}", "--", image)).code == 0
 
-    async def images(self, repository: str) -> tuple[str, ...]:
-        """The tagged images of a repository that are here."""
-        output = await self._run("images", "--format", "{{.Repository}}:{{.Tag}}", "--", repository)
-        return tuple(line for line in output.stdout.split() if not line.endswith(":<none>"))
-
     async def save(self, image: str, file: Path) -> None:
         """The image, for the daemon's own platform, as an archive that a node takes."""
         form = ["--format", "docker-archive", "--multi-image-archive=false"] if self.name == "podman" else []
