@@ -98,7 +98,7 @@ case "$1 $2" in
   name=${{5%-control-plane}}
   id=ours1
   [ "$name" = ctrl ] || id=$name
-  [ -e "$home/go" ] && {{ : > "$home/waiting"; read -r line < "$home/go"; }}
+  [ -e "$home/go" ] && {{ exec 3<> "$home/go"; : > "$home/waiting"; read -r line <&3; }}
   mkdir -p "$home/nodes/$name"
   sed "s/ours1/$id/; s/{mark}/${{3#*=}}/" "$home/create.makes" > "$home/nodes/$name/$id"
   [ -e "$home/run.says" ] && {{ cat "$home/run.says" >&2; rm "$home/run.says" "$home/network"; exit 125; }}

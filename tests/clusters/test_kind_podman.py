@@ -95,7 +95,9 @@ def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there: Progr
         async def sleep(self, seconds: float) -> None:
             if go.exists():
                 asked_before.extend(line for line in there.calls("podman", "ps") if MARK in line)
-                os.close(os.open(go, os.O_WRONLY | os.O_NONBLOCK))  # an error where podman was killed
+                handle = os.open(go, os.O_WRONLY | os.O_NONBLOCK)  # an error where podman was killed
+                os.write(handle, b"\n")
+                os.close(handle)
                 go.unlink()
             await super().sleep(seconds)
 

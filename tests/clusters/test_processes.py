@@ -85,8 +85,8 @@ def test_one_that_leads_a_group_goes_with_its_helpers(tmp_path: Path, started: l
     assert helper not in processes.called_with("sleep", "1000")
 
 
-def test_what_is_let_end_ends_by_itself(started: list[subprocess.Popen[bytes]]) -> None:
-    process = subprocess.Popen(["/bin/sh", "-c", "read line", "the-mark"], stdin=subprocess.PIPE)
+def test_what_is_let_end_ends_by_itself(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+    process = subprocess.Popen(["/bin/sh", "-c", "read line", tmp_path], stdin=subprocess.PIPE)
     started.append(process)
     assert process.stdin
     line = process.stdin
@@ -96,17 +96,17 @@ def test_what_is_let_end_ends_by_itself(started: list[subprocess.Popen[bytes]]) 
             line.close()
             await super().sleep(seconds)
 
-    asyncio.run(processes.let_end("the-mark", Meanwhile()))
+    asyncio.run(processes.let_end(str(tmp_path), Meanwhile()))
     assert process.wait() == 1  # of the shell that read nothing
 
 
 def test_what_takes_too_long_to_end_is_killed(
-    monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
 ) -> None:
     monkeypatch.setattr(processes, "_PATIENCE", 0.0)
-    process = subprocess.Popen(["/bin/sh", "-c", "read line", "the-mark"], stdin=subprocess.PIPE)
+    process = subprocess.Popen(["/bin/sh", "-c", "read line", tmp_path], stdin=subprocess.PIPE)
     started.append(process)
-    asyncio.run(processes.let_end("the-mark", SystemClock()))
+    asyncio.run(processes.let_end(str(tmp_path), SystemClock()))
     assert process.wait() == -9
     assert process.stdin
     process.stdin.close()
