@@ -90,8 +90,13 @@ def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
 
 
 def look_ahead(folder: Path, mine: Runner) -> None:
-    """Refused as by `only_runner`, of which this is only a look: the place may be taken by others after it."""
-    _pass(mine, runners(folder, cluster=mine.cluster, controller=mine.controller))
+    """Refused as by `only_runner`, of which this is only a look: the place may be taken by others after it.
+
+    Only those count that go by the same context. Behind a proxy several clusters may have one address, and which of
+    them another context means nobody can say who has not asked it.
+    """
+    others = runners(folder, cluster=mine.cluster, controller=mine.controller)
+    _pass(mine, [other for other in others if other.context == mine.context])
 
 
 def _pass(mine: Runner, others: Sequence[Runner]) -> None:

@@ -183,3 +183,20 @@ def test_a_second_run_is_refused_before_it_says_anything(
     assert error.startswith("error[CTRL-REFUSED]: foo already runs here for this cluster: process ")
     assert step == "next: stop that one, or use another namespace with -n"
     assert len(more) == 2
+
+
+def test_a_run_on_another_cluster_behind_the_same_address_is_not_taken_for_a_second_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As behind a proxy that tells its clusters by the user: only the server itself can say which one it is."""
+    state = tmp_path / "state" / "kubectl-ctrl"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
+    entry = trusting_a_real_authority(made(Book(state / "clusters"), "lab", "https://127.0.0.1:1"))
+    monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
+    Book(state / "clusters").write(replace(entry, ca="of another"))
+    recording(state, run=replace(RUN, cluster=entry.uid, server=entry.server, ca=entry.ca))
+    with only_runner(state, replace(runner_on(entry, "r1"), context="prod")):
+        assert cli.main(["run", "foo", "--once"]) == 3
+        assert "error[CTRL-UNREACHABLE]" in capsys.readouterr().err
+    with only_runner(state, runner_on(entry, "r2")):
+        assert cli.main(["run", "foo", "--once"]) == 6
