@@ -210,22 +210,23 @@ _LINES = {
 
 def _env(asked: _Asked) -> int:
     shell = asked.given.one_of("shell", tuple(_LINES))
-    path = str(_meaning_it(ours.ready(asked.app.book, asked.meant)).kubeconfig)
+    path = str(_meaning_it(asked).kubeconfig)
     quoted = shlex.quote(path) if shell == "sh" else _single(path, shell)
     asked.app.answer(_LINES[shell].format(quoted))
     return 0
 
 
-def _meaning_it(entry: Entry) -> Entry:
-    """The same, whose kubeconfig goes on meaning it: in a shell of `env` it is the file that others write to."""
-    text = ""
+def _meaning_it(asked: _Asked) -> Entry:
+    """The cluster, whose kubeconfig goes on meaning it: in a shell of `env` it is the file that others write to."""
+    entry, text = ours.ready(asked.app.book, asked.meant), ""
     with suppress(OSError, UnicodeDecodeError):
         text = entry.kubeconfig.read_text(encoding="utf-8")
     found = re.search(r"^current-context: *(\S.*?) *$", text, re.MULTILINE)
-    if found and found[1].strip("'\"") != entry.context:
+    current = found[1].strip("'\"") if found else ""
+    if current not in ("", entry.context) and current not in ours.contexts_of(asked.app, entry)[0]:
         command = ["kubectl", "--kubeconfig", str(entry.kubeconfig), "config", "use-context", entry.context]
         raise ConfigError(
-            f"The kubeconfig of cluster {entry.name!r} means another context by now: {found[1]}.",
+            f"The kubeconfig of cluster {entry.name!r} means another context by now: {current}.",
             tried=str(entry.kubeconfig),
             next_step=f"to have it mean the cluster again: {shlex.join(command)}",
         )
@@ -240,7 +241,7 @@ def _single(text: str, shell: str) -> str:
 
 
 def _kubeconfig(asked: _Asked) -> int:
-    entry = _meaning_it(ours.ready(asked.app.book, asked.meant))
+    entry = _meaning_it(asked)
     if asked.given["path"]:
         asked.app.answer(str(entry.kubeconfig))
         return 0

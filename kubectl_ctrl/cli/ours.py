@@ -195,18 +195,10 @@ def check_kubeconfig(app: App, entry: Entry | None) -> None:
 
     A shell of `cluster env` has it for KUBECONFIG, and whoever logs in to another cluster there has it written to.
     """
-    from kubectl_ctrl.client import kubefiles
-
     if entry is None or not entry.server:
         return
-    try:
-        own = kubefiles.read(str(entry.kubeconfig), app.environ, app.home)
-        at = {name: own.clusters.get(one.text("cluster")) for name, one in own.contexts.items()}
-        servers = {name: cluster.text("server") for name, cluster in at.items() if cluster}
-    except ConfigError:  # one that is of no use to anybody, or not there yet
-        return
-    own_servers = {entry.server, servers.get(entry.context)}
-    if theirs := [name for name, server in servers.items() if server not in own_servers]:
+    _, theirs = contexts_of(app, entry)
+    if theirs:
         command = ["kubectl", "--kubeconfig", str(entry.kubeconfig), "config", "delete-context", theirs[0]]
         raise Refused(
             f"The kubeconfig of cluster {entry.name!r} holds contexts of others, which would go with it: "
@@ -214,3 +206,18 @@ def check_kubeconfig(app: App, entry: Entry | None) -> None:
             tried=str(entry.kubeconfig),
             next_step=f"copy that file if you need them; then, for each: {shlex.join(command)}",
         )
+
+
+def contexts_of(app: App, entry: Entry) -> tuple[list[str], list[str]]:
+    """The contexts in the cluster's own kubeconfig that mean it, and those that mean others."""
+    from kubectl_ctrl.client import kubefiles
+
+    try:
+        own = kubefiles.read(str(entry.kubeconfig), app.environ, app.home)
+        at = {name: own.clusters.get(one.text("cluster")) for name, one in own.contexts.items()}
+        servers = {name: cluster.text("server") for name, cluster in at.items() if cluster}
+    except ConfigError:  # one that is of no use to anybody, or not there yet
+        return [], []
+    its_own = {entry.server, servers.get(entry.context)}
+    here = [name for name, server in servers.items() if server in its_own]
+    return here, [name for name in servers if name not in here]

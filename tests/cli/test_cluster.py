@@ -20,7 +20,7 @@ from kubectl_ctrl.cli.sources import resolve
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import CtrlError
-from tests.cli.ours import runner_on
+from tests.cli.ours import made, runner_on
 from tests.cli.own import PRODUCTION
 
 Captured = pytest.CaptureFixture[str]
@@ -61,7 +61,7 @@ def test_a_kubeconfig_that_others_had_mean_another_cluster_is_not_given_out(
 ) -> None:
     """Whoever logs in elsewhere in a shell of `env` has current-context switched in it."""
     entry = add(book, "ctrl")
-    for own in ("kwok-ctrl", '"kwok-ctrl"', ""):
+    for own in ("kwok-ctrl", '"kwok-ctrl"', "", '""'):
         book.write_kubeconfig(entry, f"kind: Config\ncurrent-context: {own}\n")
         assert cli.main(["cluster", *words]) == 0
     capsys.readouterr()
@@ -71,6 +71,20 @@ def test_a_kubeconfig_that_others_had_mean_another_cluster_is_not_given_out(
     assert said.out == ""
     assert "The kubeconfig of cluster 'ctrl' means another context by now: prod-eu." in said.err
     assert f"again: kubectl --kubeconfig {entry.kubeconfig} config use-context kwok-ctrl\n" in said.err
+
+
+@pytest.mark.parametrize("current", ["web", "my own name"])
+def test_a_kubeconfig_may_mean_the_cluster_by_another_context_of_it(book: Book, capsys: Captured, current: str) -> None:
+    """As one for a namespace, or after `kubectl config rename-context`."""
+    entry = made(book, "ctrl", "https://127.0.0.1:4001")
+    content = yaml.safe_load(entry.kubeconfig.read_text())
+    (own,) = content["contexts"]
+    kept = [] if current == "my own name" else [own]
+    content |= {"contexts": [*kept, {**own, "name": current}], "current-context": current}
+    entry.kubeconfig.write_text(yaml.safe_dump(content))
+    assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
+    assert cli.main(["cluster", "env"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_env_prints_the_line_for_the_shell(book: Book, capsys: Captured) -> None:
