@@ -197,7 +197,7 @@ def check_plain(file: Path) -> None:
     """Raise ConfigError for a pipe, which keeps who reads it waiting, and a device, whose place no file must take."""
     status = _status(target(file))
     if status is not None and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise _not_writable(file, "it is no plain file")
+        raise _not_writable(file, "it is no plain file", remedy="")
 
 
 def check_writable(file: Path) -> None:
@@ -208,7 +208,7 @@ def check_writable(file: Path) -> None:
     if status is not None and (not os.access(real, os.W_OK) or not stat.S_IMODE(status.st_mode) & 0o222):
         raise _not_writable(real, "it is read-only")
     if status is not None and status.st_nlink > 1:
-        raise _not_writable(real, "it has another name, a hard link, from which it would be parted")
+        raise _not_writable(real, "it has another name, a hard link, from which it would be parted", remedy="")
     if file.is_symlink() and there != real.parent:
         raise _not_writable(file, f"it is a link into {str(real.parent)!r}, which is not there")
     if not os.access(there, os.W_OK | os.X_OK):
@@ -219,8 +219,8 @@ def unwritable(file: Path, error: OSError) -> ConfigError:
     return _not_writable(file, error.strerror or str(error))
 
 
-def _not_writable(file: Path, why: str) -> ConfigError:
+def _not_writable(file: Path, why: str, remedy: str = "make it writable, or ") -> ConfigError:
     return ConfigError(
         f"The kubeconfig {str(file)!r} cannot be changed: {why}.",
-        next_step='make it writable, or leave out --use: eval "$(kubectl ctrl cluster env)" changes one shell alone',
+        next_step=f'{remedy}leave out --use: eval "$(kubectl ctrl cluster env)" changes one shell alone',
     )
