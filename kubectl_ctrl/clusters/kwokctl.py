@@ -149,9 +149,10 @@ class Kwokctl:
     async def _one_ended(self) -> str:
         while True:
             # In this order: its number is written after it was started.
-            started = {file.stem for file in (self.work / "pids").glob("*.pid")}
-            ended = started - await self.alive()
-            if ended:
+            numbers = {file.stem: file for file in (self.work / "pids").glob("*.pid")}
+            alive = await self.alive()
+            # One that a script starts is not known by its path before it has become what it is to be.
+            if ended := [part for part, file in numbers.items() if part not in alive and _has_ended(file)]:
                 return min(ended, key=lambda part: (_ORDER.index(part) if part in _ORDER else len(_ORDER), part))
             await self._machine.clock.sleep(_PACE)
 
@@ -163,6 +164,13 @@ class Kwokctl:
             # It takes no last words either.
             full = not text.endswith("\n") and shutil.disk_usage(log).free < _ROOM
         return ended(part, self.name, text, full=full)
+
+
+def _has_ended(file: Path) -> bool:
+    """Whether the process is gone whose number that is; a file without one is just being written, or taken away."""
+    with suppress(OSError, ValueError):
+        return processes.gone(int(file.read_text()))
+    return False
 
 
 def _private(folder: Path) -> None:

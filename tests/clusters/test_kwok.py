@@ -202,11 +202,33 @@ def test_f58_a_download_that_fails_is_a_missing_program(house: House) -> None:
 def test_f58_a_server_that_ends_is_not_waited_for(house: House) -> None:
     """kwokctl itself would wait for two minutes."""
     work = house.book.place("one") / "kwok" / "clusters" / "one"
-    made = f"/bin/mkdir -p {work}/pids {work}/logs; echo 1 > {work}/pids/kube-apiserver.pid"
+    made = f"/bin/mkdir -p {work}/pids {work}/logs; /bin/true & wait $!; echo $! > {work}/pids/kube-apiserver.pid"
     logged = f"/bin/cat {SAID}/kube-apiserver-flag.log > {work}/logs/kube-apiserver.log"
     house.all_programs(f"{logged.join((made + '; ', ''))}; exec /bin/sleep 60")
     with pytest.raises(ClusterError, match="unknown flag: --nonsense"):
         house.create(Wish(wait=50.0, bin_dir=house.programs))
+
+
+def test_a_server_that_is_not_yet_what_it_becomes_has_not_ended(house: House) -> None:
+    """As one that a script starts, and be it only to give it some flags."""
+    runner = kwokctl.Kwokctl(house.entry(), house.machine)
+    (runner.work / "pids").mkdir(parents=True)
+    becoming = subprocess.Popen(["/bin/sleep", "1000"])
+    (runner.work / "pids" / "etcd.pid").write_text(str(becoming.pid))
+    (runner.work / "pids" / "kwok.pid").touch()  # its number is just being written
+
+    async def work() -> str:
+        for _ in range(3):  # the other one looks meanwhile
+            await asyncio.sleep(0)
+        return "done"
+
+    try:
+        assert asyncio.run(runner.while_alive(work())) == "done"
+    finally:
+        becoming.kill()
+        becoming.wait()
+    with pytest.raises(ClusterError, match="etcd of cluster 'one' ended"):
+        asyncio.run(runner.while_alive(work()))
 
 
 def test_nothing_of_the_user_reaches_kwokctl(house: House) -> None:
