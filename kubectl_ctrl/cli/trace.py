@@ -71,7 +71,7 @@ VERB = Verb(
             value="FORMAT",
             default="text",
             choices=("text", "wide", "json", "jsonl", "yaml", "dot", "otlp", "perfetto", "html"),
-            help="text, wide, json, jsonl, yaml, dot, otlp, perfetto or html; the last three belong into a file.",
+            help="text, wide, json, jsonl, yaml, dot, otlp, perfetto or html; the last three belong in a file.",
         ),
         Flag("--raw", help="Show the reconciles as they were recorded: JSON, one to a line."),
         Flag(
