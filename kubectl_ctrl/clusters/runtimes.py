@@ -344,7 +344,7 @@ def unreachable(said: str, name: str) -> PrerequisiteMissing | None:
         return PrerequisiteMissing(
             f"{name} does not answer: nothing listens at {plain(place)}.",
             tried=f"{name} info",
-            next_step=f"start {name}, set {variable} to where it listens, or use --provider kwok",
+            next_step=f"start {name} or set {variable} to where it listens, or use --provider kwok",
         )
     if re.search(r"permission denied while trying to connect to the docker (daemon socket|API)", said, re.IGNORECASE):
         return PrerequisiteMissing(

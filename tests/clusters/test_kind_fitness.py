@@ -116,7 +116,7 @@ def test_f58_with_a_daemon_that_is_down(there: Programs) -> None:
     assert fitness(there) == "no: docker does not answer: nothing listens at unix:///x.sock"
     found = asyncio.run(there.kind().fitness(Wish()))
     assert found.missing["docker"] == "does not answer: nothing listens at unix:///x.sock"
-    assert found.next_step == "start docker, set DOCKER_HOST to where it listens"
+    assert found.next_step == "start docker or set DOCKER_HOST to where it listens"
 
 
 def test_f58_with_a_docker_that_talks_nonsense(there: Programs) -> None:

@@ -40,7 +40,7 @@ ROWS = (
         "daemon-down",
         PrerequisiteMissing,
         "docker does not answer: nothing listens at unix:///var/run/docker.sock.",
-        "start docker, set DOCKER_HOST to where it listens, or use --provider kwok",
+        "start docker or set DOCKER_HOST to where it listens, or use --provider kwok",
         "docker info",
     ),
     Row(
