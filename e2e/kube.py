@@ -44,14 +44,17 @@ def run(*command: str | Path, env: Mapping[str, str], stdin: str = "", timeout: 
 
 
 def wait_until(condition: Callable[[], T], *, deadline: float = 120, every: float = 0.1, what: str = "") -> T:
-    """The first true answer of `condition`, asked again and again; an AssertionError in it means "not yet"."""
+    """The first true answer of `condition`, asked again and again.
+
+    An AssertionError in it means "not yet", and so does what is looked up and is not there.
+    """
     end = time.monotonic() + deadline
     while True:
         try:
             answer: T | str = condition()
             if answer:
                 return answer  # type: ignore[return-value]
-        except AssertionError as not_yet:
+        except (AssertionError, LookupError) as not_yet:
             answer = str(not_yet)
         if time.monotonic() > end:
             raise AssertionError(f"{what or condition} not within {deadline:g} s; at last: {answer!r}")
