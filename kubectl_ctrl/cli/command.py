@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import click
@@ -40,6 +42,18 @@ class Given:
                 f"Invalid value for {_source(flag, self.typed)}: {value!r}.", next_step=f"use one of: {choice}"
             )
         return value
+
+    def content(self, name: str) -> tuple[bytes, str]:
+        """What the file holds that the flag names, and how to call it; - is stdin."""
+        file: str = self[name]
+        if file == "-":
+            return sys.stdin.buffer.read(), "stdin"
+        try:
+            return Path(file).read_bytes(), file
+        except OSError as error:
+            raise UsageError(
+                f"The file {file!r} cannot be read: {error.strerror}.", next_step="name one that can, or - for stdin"
+            ) from None
 
     def saying(self, *names: str) -> list[str]:
         """The flags as they were typed, and those of these names that a variable says in their place."""

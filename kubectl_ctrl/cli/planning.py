@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
-from pathlib import Path
 
 from kubectl_ctrl.cli import guard, sources
 from kubectl_ctrl.cli.answers import document
@@ -135,25 +133,15 @@ async def _lease(client: Client, task: _Task) -> ObjectRef:
 def _wanted(given: Given) -> _Wanted:
     prefix, word = given["annotation_prefix"], given["controller"]
     controllers = sources.resolve([word] if word else BUNDLED, {"annotation_prefix": prefix} if prefix else None)
-    if file := given["filename"]:
+    if given["filename"]:
         if given.arguments:
             raise UsageError("plan takes either an object or -f FILE.", next_step="leave one of them out")
-        raw = sys.stdin.buffer.read() if file == "-" else _bytes(file)
-        found = manifests.parse(raw, "stdin" if file == "-" else file)
+        found = manifests.parse(*given.content("filename"))
         return _Wanted(controllers=controllers, chosen=bool(word), objects=found)
     words = [part for argument in given.arguments for part in argument.split("/", 1)]
     if len(words) != 2 or not all(words):
         raise UsageError("plan takes one object, or -f FILE.", next_step="for instance: kubectl ctrl plan foo/web")
     return _Wanted(controllers=controllers, chosen=bool(word), type=words[0], name=words[1])
-
-
-def _bytes(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"The file {file!r} cannot be read: {error.strerror}.", next_step="name one that can, or - for stdin"
-        ) from None
 
 
 async def _task(client: Client, wanted: _Wanted, resolved: Resolved) -> _Task:

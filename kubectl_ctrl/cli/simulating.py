@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -229,26 +228,16 @@ def _title(scene: Scene) -> str:
 
 
 def _scene(app: App, given: Given, clock: Clock, names: Names) -> Scene:
-    if file := given["filename"]:
+    if given["filename"]:
         if given.arguments:
             raise UsageError("simulate takes either a workload or -f FILE.", next_step="leave one of them out")
-        raw = sys.stdin.buffer.read() if file == "-" else _bytes(file)
-        return scene_of(raw, "stdin" if file == "-" else file, names)
+        return scene_of(*given.content("filename"), names)
     resource, name = _named(given.arguments)
     resolved = meant(app, given, Effect.READ)
     scene, remarks = asyncio.run(_looked_up(app, resolved, resource, name, clock))
     for line in remarks:
         app.narrate(line)
     return scene
-
-
-def _bytes(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"The file {file!r} cannot be read: {error.strerror}.", next_step="name one that can, or - for stdin"
-        ) from None
 
 
 def _named(arguments: tuple[str, ...]) -> tuple[Resource, str]:
