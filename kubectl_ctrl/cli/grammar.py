@@ -7,7 +7,7 @@ click converts and documents; the splitting of words into flags and arguments fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +104,11 @@ class Flag(click.Option):
         self.short = next((name[1] for name in names if not name.startswith("--") and name.startswith("-")), "")
         self.bare = bare if value else "true"
         self.choices = tuple(choices) if value else ("true", "false")
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """The value of its variable in the environment that the context carries: click itself reads the process's."""
+        environ: Mapping[str, str] = ctx.obj
+        return environ.get(self.envvar) or None if isinstance(self.envvar, str) else None
 
     @property
     def switch(self) -> bool:

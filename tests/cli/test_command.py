@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import io
 import os
 
 import pytest
 
 from kubectl_ctrl.cli import table
+from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.main import run
 from kubectl_ctrl.errors import UsageError
 
 
@@ -46,6 +49,14 @@ def test_a_variable_sets_every_flag_but_those_that_are_about_one_call(
     for long in about_one_call:
         monkeypatch.setenv(variable(long), "true")
     assert verb.parse([], os.environ) == plain
+
+
+def test_only_the_environment_that_is_given_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable("output"), "yaml")
+    for environ, head in (({}, "kubectl-ctrl "), ({variable("output"): "json"}, "{")):
+        out = io.StringIO()
+        assert run(App(out=out, err=io.StringIO(), environ=environ), ["version"]) == 0
+        assert out.getvalue().startswith(head)
 
 
 def test_a_variable_gives_way_to_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
