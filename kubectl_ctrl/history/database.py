@@ -183,8 +183,11 @@ def _opened(path: Path) -> sqlite3.Connection:
     with mapped(path):
         try:
             return _tried(f"{path.absolute().as_uri()}?mode=ro")
-        except sqlite3.OperationalError:
-            # Without the right to write beside the file its WAL cannot be used.
+        except sqlite3.OperationalError as error:
+            # Without the right to write beside the file its WAL cannot be used. Every other error stays one: to an
+            # immutable file nothing is ever added, so the reader of a busy one would see none of what comes.
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
             log = path.with_name(path.name + "-wal")
             if log.exists() and log.stat().st_size:
                 return _copied(path, log)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,17 @@ def test_an_object_by_every_way_to_name_it(state: Path, told: Told, words: list[
     text = told(*words)
     assert text.startswith("Foo default/web · dev")
     assert numbers(text) == ["r7f3-1"]
+
+
+def test_a_recording_that_another_process_keeps_locked_is_an_error(state: Path, told: Told) -> None:
+    """As on a network file system, where who writes locks the whole file."""
+    path = recording(state, attempt(1), run=MINE)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = TRUNCATE")
+        other.execute("BEGIN EXCLUSIVE")
+        assert "another process keeps it locked" in told("foo/web", "-w", code=1)
+        other.execute("COMMIT")
+        assert numbers(told("foo/web")) == ["r7f3-1"]
 
 
 def test_which_reconciles(state: Path, told: Told) -> None:
