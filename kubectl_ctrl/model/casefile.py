@@ -18,7 +18,7 @@ from kubectl_ctrl.errors import RecordingError, StatusCause
 from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, Wish
 from kubectl_ctrl.model.casetext import Part, is_too_deep, read_difference, shown_difference
 from kubectl_ctrl.model.cause import CauseKind, Request
-from kubectl_ctrl.model.masking import masked
+from kubectl_ctrl.model.masking import masked, masked_value
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
 from kubectl_ctrl.model.resources import Resource
@@ -195,8 +195,7 @@ class _Shelf:
             }
         )
         if wish.body:
-            body = json.loads(wish.body)
-            told["body"] = masked(body, wish.resource)[0] if isinstance(body, dict) else body
+            told["body"] = masked(json.loads(wish.body), wish.resource)[0]
         if wish.raised is not None:
             return told | {"error": _error(wish.raised)}
         answer = _full({"how": wish.how})
@@ -242,7 +241,7 @@ def _outside(one: Outside) -> dict[str, Any]:
     if not one.value:
         return {"name": one.name}
     value = json.loads(one.value)
-    return {"name": one.name, "value": masked(value)[0] if isinstance(value, dict) else value}
+    return {"name": one.name, "value": masked_value(value, one.name)}
 
 
 def _error(raised: Raised) -> dict[str, Any]:

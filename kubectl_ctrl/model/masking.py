@@ -1,19 +1,22 @@
 """What may be shown and kept of objects: never the values of Secrets, nor whatever looks like one.
 
 By kind: of a Secret only metadata and the names of its entries stay. By name: the value under a key such as `password`,
-`token` or `privateKey` is hidden in any object, while names and references (`secretName`, `tokenSecretRef`) are not.
-By form: tokens and private keys. The copy of an object that `kubectl apply` leaves in an annotation is dropped.
+`SMTP_PASS` or `apiTokens` is hidden in any object, while names and references (`secretName`, `tokenSecretRef`) are not.
+By form: tokens, private keys and passwords in addresses. The copy of an object that `kubectl apply` leaves in an
+annotation is dropped.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import SECRETS, Resource
+
+T = TypeVar("T")
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MASK = "***"
@@ -23,23 +26,35 @@ MASKED = "kubectl-ctrl/masked"
 _CONTENTS = ("data", "stringData")
 # Patterns as text: `re` compiles and keeps them when they are first needed, and most command lines never do.
 _TELLING = (
-    r"(?i)(passw(or)?d|passphrase|credentials?|token|secret|authorization|bearer|kubeconfig"
-    r"|(access|secret|private|api|client|encryption|signing|shared|account)[-_.]?key"
-    r"|\.key|id_rsa|id_ed25519|\.dockerconfigjson|\.dockercfg)$"
+    r"(?i)(passw(or)?ds?|passphrases?|credentials?|token|secret|authorization|bearer|kubeconfig"
+    r"|(access|secret|private|api|client|encryption|signing|shared|account)[-_.]?keys?"
+    r"|\.key|id_rsa|id_ed25519|\.dockerconfigjson|\.dockercfg)[-_.]?\d*$"
 )
-# Known by form: JSON web tokens, private keys, bearer tokens, and passwords in addresses.
+# These tell only as a word of their own, unless another word is before them: `dbPass`, and not `bypass` or `maxTokens`.
+_WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
+_TELLING_WORDS = {
+    **dict.fromkeys(("pass", "pwd", "pw"), ("by", "first", "last", "multi", "one", "second", "single", "two", "old")),
+    "tokens": ("completion", "context", "input", "max", "min", "num", "output", "prompt", "total"),
+}
+# The working directory, which every shell has in its environment.
+_FOLDER = "PWD"
+# Known by form: JSON web tokens, private keys, bearer tokens, and passwords in addresses and in connection strings:
+# scheme://user:password@host, user:password@tcp(host)/name, password=... .
 _FORMS = (
     r"(?s)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
-    r"|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)"
+    r"|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"
+    r"|[^\s/@:\"'=]+:[^\s\"']+(?=@[a-z0-9]*\([^\s()]*\)/)"
+    r"|(?i:(?<=password=)|(?<=passwd=)|(?<=pwd=))(?<!\bPWD=)(?<!\bOLDPWD=)(?!\$[({])[^\s;&\"']+"
 )
+_POSITION = r"(\[\d+\])+$"
 _QUOTED = r'\["((?:[^"\\]|\\.)*)"\]$'
-_FORM_SIGNS = ("eyJ", "PRIVATE KEY", "earer ", "@")
+_FORM_SIGNS = ("eyJ", "PRIVATE KEY", "earer ", "@", "word=", "wd=", "WORD=", "WD=")
 # In small letters, something of every telling key, and of every form.
 _SIGNS = (
-    *(b"passw", b"passphrase", b"credential", b"token", b"secret", b"authorization", b"bearer", b"kubeconfig"),
-    *(b'key"', b"id_rsa", b"id_ed25519", b"docker", b"last-applied", b"eyj", b"private key", b"@"),
+    *(b"pass", b"pw", b"credential", b"token", b"secret", b"authorization", b"bearer", b"kubeconfig"),
+    *(b"key", b"id_rsa", b"id_ed25519", b"docker", b"last-applied", b"eyj", b"private key", b"@"),
 )
 
 
@@ -50,7 +65,13 @@ def is_secret(resource: Resource | None) -> bool:
 @lru_cache(10_000)
 def is_telling(key: str) -> bool:
     """Whether the value under a key of that name is to be hidden: `token`, and not `tokenName`."""
-    return re.search(_TELLING, key) is not None
+    return re.search(_TELLING, key) is not None or _ends_in_telling_word(key)
+
+
+def _ends_in_telling_word(key: str) -> bool:
+    words = ["", *(word.lower() for word in re.findall(_WORD, key))]
+    before = _TELLING_WORDS.get(words[-1])
+    return before is not None and words[-2] not in before and key != _FOLDER
 
 
 def may_hold_secrets(text: bytes) -> bool:
@@ -62,13 +83,16 @@ def may_hold_secrets(text: bytes) -> bool:
     return False
 
 
-def masked(obj: Obj, resource: Resource | None = None) -> tuple[Obj, bool]:
-    """An object without what may not be kept, sharing all else with it; and whether anything was hidden."""
+def masked(obj: T, resource: Resource | None = None) -> tuple[T, bool]:
+    """An object or a JSON patch without secrets, sharing all else with it; and whether anything was hidden."""
     walk = _Walk()
-    shown: Obj = walk.value(obj)
-    if is_secret(resource) or (shown.get("kind") == "Secret" and shown.get("apiVersion") == "v1"):
-        shown = {**shown, **{part: walk.all(shown[part]) for part in _CONTENTS if part in shown}}
-    return shown, walk.hidden
+    shown = walk.value(obj)
+    return (walk.secret(shown) if is_secret(resource) else shown), walk.hidden
+
+
+def masked_value(value: Any, name: str = "") -> Any:
+    """Any JSON value as it may be kept: what stands under that name; itself where nothing is hidden."""
+    return _Walk().under(name, value)
 
 
 def masked_text(text: str) -> str:
@@ -90,12 +114,14 @@ def _tells(path: str) -> bool | None:
     """Whether texts at that path are to be hidden; None when nothing there is to be shown."""
     if LAST_APPLIED in path:
         return None
-    return is_telling(_last(path)) or _of_variable(path)
+    return is_telling(_last(re.sub(_POSITION, "", path))) or _of_variable(path)
 
 
 def _shown(side: Any, telling: bool) -> Any:
     if isinstance(side, str):
         return HIDDEN if telling else masked_text(side)
+    if isinstance(side, list) and telling:
+        return _Walk().texts(side)
     return _Walk().value(side) if isinstance(side, dict | list) else side
 
 
@@ -131,6 +157,16 @@ class _Walk:
             return walked if any(new is not old for new, old in zip(walked, value, strict=True)) else value
         return self._text(value) if isinstance(value, str) else value
 
+    def under(self, name: str, part: Any) -> Any:
+        """What stands under a name: its texts are hidden where the name tells, and what is deeper goes by its own."""
+        if not isinstance(part, str | list) or not is_telling(name):
+            return self.value(part)
+        return self.all(part) if isinstance(part, str) else self.texts(part)
+
+    def texts(self, items: list[Any]) -> list[Any]:
+        """A list under a name that tells."""
+        return [self.all(item) if isinstance(item, str) else self.value(item) for item in items]
+
     def _text(self, text: str) -> str:
         shown = masked_text(text)
         if shown == text:
@@ -141,16 +177,26 @@ class _Walk:
     def _object(self, obj: Obj) -> Obj:
         changed = {}
         for key, part in obj.items():
-            shown = self.all(part) if isinstance(part, str) and is_telling(key) else self.value(part)
+            shown = self.under(key, part)
             if shown is not part:
                 changed[key] = shown
-        # {name: DB_PASSWORD, value: ...}, as containers name their environment.
-        name = obj.get("name")
-        if isinstance(obj.get("value"), str) and isinstance(name, str) and is_telling(name):
-            changed["value"] = self.all(obj["value"])
+        if obj.get("kind") == "Secret" and obj.get("apiVersion") == "v1":
+            changed |= {part: self.all(obj[part]) for part in _CONTENTS if part in obj}
+        # As containers name their environment, {name: DB_PASSWORD, value: ...}, and JSON patches their place.
+        name = obj.get("name", obj.get("path"))
+        if "value" in obj and isinstance(name, str):
+            shown = self.under(name.rpartition("/")[2], obj["value"])
+            if shown is not obj["value"]:
+                changed["value"] = shown
         if LAST_APPLIED in obj:
             return {key: changed.get(key, part) for key, part in obj.items() if key != LAST_APPLIED}
         return {**obj, **changed} if changed else obj
+
+    def secret(self, obj: Any) -> Any:
+        """A Secret without its contents, or a JSON patch of one without its values."""
+        if isinstance(obj, list):
+            return [{**step, "value": self.all(step["value"])} if "value" in step else step for step in obj]
+        return {**obj, **{part: self.all(obj[part]) for part in _CONTENTS if part in obj}}
 
     def all(self, value: Any) -> Any:
         """Every text below, hidden; the places stay."""

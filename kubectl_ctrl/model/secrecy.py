@@ -23,9 +23,11 @@ from kubectl_ctrl.model.masking import (
     MASK,
     MASKED,
     is_secret,
+    is_telling,
     masked,
     masked_difference,
     masked_text,
+    masked_value,
     may_hold_secrets,
 )
 from kubectl_ctrl.model.objects import Obj, annotations_of
@@ -144,18 +146,16 @@ class Secrecy:
         if not (wish.body and (self._values or is_secret(wish.resource) or may_hold_secrets(wish.body))):
             return wish.body
         body = json.loads(wish.body)
-        if not isinstance(body, dict):
-            return wish.body
         shown, hidden = masked(body, wish.resource)
         found = self._searched(shown) if self._values else shown
         return json.dumps(found, separators=(",", ":")).encode() if hidden or found is not body else wish.body
 
     def _outside(self, one: Outside) -> Outside:
         raised = one.raised and self._raised(one.raised)
-        if not (one.value and (self._values or may_hold_secrets(one.value))):
+        if not (one.value and (self._values or is_telling(one.name) or may_hold_secrets(one.value))):
             return one if raised is one.raised else replace(one, raised=raised)
         value = json.loads(one.value)
-        shown = masked(value)[0] if isinstance(value, dict) else value
+        shown = masked_value(value, one.name)
         found = self._searched(shown) if self._values else shown
         return one if found is value else replace(one, value=json.dumps(found, separators=(",", ":")).encode())
 

@@ -44,9 +44,10 @@ ROTATED = "Canary-of-rotation-44"
 VARIABLE = "Canary-of-env-45"
 PRIVATE = "Canary-of-private-46"
 FOREIGN = "Canary-of-config-47"
+BARE, LISTED, NAMED = "Canary-of-a-bare-49", "Canary-of-a-list-50", "Canary-of-a-name-51"
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJDYW5hcnkiOjQ4fQ.Q2FuYXJ5LTQ4"
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{PRIVATE}\n-----END RSA PRIVATE KEY-----\n"
-CANARIES = (READ, APPLIED, WRITTEN, ROTATED, VARIABLE, PRIVATE, FOREIGN, TOKEN)
+CANARIES = (READ, APPLIED, WRITTEN, ROTATED, VARIABLE, PRIVATE, FOREIGN, TOKEN, BARE, LISTED, NAMED)
 
 CODE = f"""\
 from kubectl_ctrl import CONFIGMAPS, DEPLOYMENTS, SECRETS, Context, Request, Resource, Result, controller
@@ -77,6 +78,10 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     spec = {{"selector": {{"matchLabels": labels}}, "template": template}}
     await ctx.write.ensure({{"metadata": {{"name": "app"}}, "spec": spec}}, owner=toy, resource=DEPLOYMENTS)
     await ctx.outside("peek", lambda: ctx.in_thread(lambda: {{"words": [word], "made": "is {WRITTEN}"}}))
+    await ctx.outside("jwt", lambda: ctx.in_thread(lambda: "{TOKEN}"))
+    await ctx.outside("vault token", lambda: ctx.in_thread(lambda: "{BARE}"))
+    await ctx.outside("users", lambda: ctx.in_thread(lambda: [{{"user": "a", "password": "{LISTED}"}}, "{TOKEN}"]))
+    await ctx.outside("settings", lambda: ctx.in_thread(lambda: {{"SMTP_PASS": "{NAMED}"}}))
     await ctx.read.list(CONFIGMAPS, labels=f"word={{word}}")
     ctx.write.event(toy, reason="Logged", message=f"Logged in with {{word}}.")
     if toy["spec"]["size"] == 2:

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
-from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, is_telling, masked, masked_difference, masked_text
+from kubectl_ctrl.model.masking import (
+    LAST_APPLIED,
+    MASK,
+    is_telling,
+    masked,
+    masked_difference,
+    masked_text,
+    masked_value,
+    may_hold_secrets,
+)
 from kubectl_ctrl.model.resources import SECRETS
 
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl"
@@ -18,10 +27,26 @@ JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl"
     [
         *("password", "DB_PASSWORD", "passwd", "token", "accessToken", "bearerToken", "clientSecret", "secret"),
         *("privateKey", "private-key", "AWS_SECRET_ACCESS_KEY", "api_key", "Authorization", "tls.key", "id_rsa"),
+        *("SMTP_PASS", "pass", "dbPass", "db-pass", "MYSQL_PWD", "dbPwd", "pwd", "ROOT_PW", "PGPASSWORD"),
+        *(
+            "password2",
+            "PASSWORD_2",
+            "token1",
+            "SMTP_PASS2",
+            "passwords",
+            "apiTokens",
+            "API_TOKENS",
+            "tokens",
+            "apiKeys",
+        ),
     ],
 )
 def test_keys_of_secrets_are_telling(key: str) -> None:
     assert is_telling(key)
+    for part in ({key: "canary"}, {key: ["canary"]}, {"name": key, "value": "canary"}):
+        document = json.dumps([part]).encode()
+        assert may_hold_secrets(document)
+        assert b"canary" not in json.dumps(masked_value(json.loads(document))).encode()
 
 
 @pytest.mark.parametrize(
@@ -29,6 +54,9 @@ def test_keys_of_secrets_are_telling(key: str) -> None:
     [
         *("secretName", "secretRef", "tokenSecretRef", "passwordSecretRef", "tokenExpirationSeconds", "key", "keys"),
         *("imagePullSecrets", "secretKeyRef", "privateKeyPath", "name", "topologyKey", "monkey"),
+        *("passthrough", "bypass", "byPass", "BYPASS", "compass", "passes", "passive", "multiPass", "passwordRef"),
+        *("PWD", "OLDPWD", "OLD_PWD", "tokenizer", "tokenReview", "maxTokens", "MAX_TOKENS", "tokensPerMinute"),
+        *("keyRef", "publicKeys", "secrets", "secretsStore", "passwordPolicy", "passportId", "firstPass"),
     ],
 )
 def test_names_and_references_are_not(key: str) -> None:
@@ -77,6 +105,13 @@ def test_what_holds_nothing_is_given_back_itself() -> None:
         ("Authorization: Bearer abcdefgh1234 refused", f"Authorization: Bearer {MASK} refused"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", MASK),
         ("https://user:pass@host/path", f"https://{MASK}@host/path"),
+        ("redis://:pass@host/0", f"redis://{MASK}@host/0"),
+        ("cannot reach root:s3cr3t@tcp(db:3306)/app?tls=true", f"cannot reach {MASK}@tcp(db:3306)/app?tls=true"),
+        ("root:p@ss/w@unix(/run/db.sock)/app", f"{MASK}@unix(/run/db.sock)/app"),
+        ("host=db user=app password=s3cr3t dbname=app", f"host=db user=app password={MASK} dbname=app"),
+        ("Server=db;User Id=app;Password=s3cr3t;", f"Server=db;User Id=app;Password={MASK};"),
+        ("--password=$(DB_PASSWORD) OLDPWD=/a PWD=/b", "--password=$(DB_PASSWORD) OLDPWD=/a PWD=/b"),
+        ("image: registry:5000/app:v1@sha256:abc at 12:30:01", "image: registry:5000/app:v1@sha256:abc at 12:30:01"),
         (
             "mail me@example.com about https://example.com:8443/x",
             "mail me@example.com about https://example.com:8443/x",
@@ -92,6 +127,8 @@ def test_tokens_and_keys_are_known_by_their_form(text: str, shown: str) -> None:
     ("path", "hides"),
     [
         ("spec.password", True),
+        ("spec.apiTokens[0]", True),
+        ("spec.args[0]", False),
         ('data["db.password"]', True),
         ('data["tls.key"]', True),
         ("spec.containers[name=a].env[name=DB_PASSWORD].value", True),
@@ -110,3 +147,24 @@ def test_differences_go_by_the_last_name_of_their_path(path: str, *, hides: bool
 def test_differences_hide_inside_their_values() -> None:
     shown = masked_difference(Difference(path="spec", old={"token": "canary", "a": 1}, new=ABSENT))
     assert shown.old == {"token": MASK, "a": 1}
+
+
+def test_a_secret_is_known_at_any_depth() -> None:
+    secret = {"kind": "Secret", "apiVersion": "v1", "data": {"x": "canary"}}
+    assert masked_value([{"items": [secret]}]) == [{"items": [{**secret, "data": {"x": MASK}}]}]
+
+
+def test_json_patches_go_by_their_path_and_those_of_secrets_lose_all_values() -> None:
+    patch = [
+        {"op": "replace", "path": "/spec/smtpPass", "value": "canary"},
+        {"op": "add", "path": "/spec/size", "value": "3"},
+        {"op": "remove", "path": "/spec/x"},
+    ]
+    assert masked(patch) == ([{**patch[0], "value": MASK}, *patch[1:]], True)
+    assert masked(patch, SECRETS)[0] == [{**patch[0], "value": MASK}, {**patch[1], "value": MASK}, patch[2]]
+    assert masked(patch[1:]) == (patch[1:], False)
+
+
+def test_lists_under_a_telling_key_lose_their_texts_alone() -> None:
+    shown = masked_difference(Difference(path="spec.apiTokens", old=["canary", {"name": "a"}], new=ABSENT))
+    assert shown.old == [MASK, {"name": "a"}]
