@@ -55,7 +55,6 @@ class Pool:
         # It would send a PUT or DELETE again when an idle connection breaks, and the second answer would be a lie.
         self.session._retry_connection = False  # noqa: SLF001
         self.busy = 0
-        self.retired = False
 
 
 class Pools:
@@ -65,6 +64,7 @@ class Pools:
         self._clock = clock
         self._used_at = clock.elapsed()
         self._closing: set[asyncio.Task[None]] = set()
+        self._retired: set[Pool] = set()  # those with a request that has not ended
         self._calls = Pool(_CALLS)
         self._streams = Pool(0)
 
@@ -84,7 +84,8 @@ class Pools:
 
     def give_back(self, pool: Pool) -> None:
         pool.busy -= 1
-        if pool.retired and pool.busy == 0:
+        if pool in self._retired and pool.busy == 0:
+            self._retired.remove(pool)
             self._close(pool)
 
     @asynccontextmanager
@@ -100,12 +101,15 @@ class Pools:
         """Use no connection of now any more, once its present request has ended."""
         old, self._calls, self._streams = (self._calls, self._streams), Pool(_CALLS), Pool(0)
         for pool in old:
-            pool.retired = True
-            if pool.busy == 0:
+            if pool.busy:
+                self._retired.add(pool)
+            else:
                 self._close(pool)
 
     async def close(self) -> None:
-        for pool in (self._calls, self._streams):
+        """Close every connection, also those in use."""
+        retired, self._retired = self._retired, set()
+        for pool in (self._calls, self._streams, *retired):
             self._close(pool)
         await asyncio.gather(*self._closing)
 

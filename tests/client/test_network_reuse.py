@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.client.transport import HttpRequest, TooSlow
+from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, TooSlow
 from kubectl_ctrl.errors import CredentialsError, Refused
 from tests.client.hands import HandClock, until
 from tests.client.kubeconfigs import written
-from tests.client.loopback import Request, plain, say_ok, server_tls, serving
+from tests.client.loopback import STREAM, Request, plain, say_ok, server_tls, serving
 from tests.client.wired import CANARY, GET, connected, dev, hang, run
 
 
@@ -116,6 +116,33 @@ class TestConnections:
                 await transport.send(GET)
                 assert box.connections == 3
                 await until(lambda: box.open == 2)  # the new one, and the one whose server side still hangs
+
+        run(test)
+
+    def test_close_ends_streams_that_were_opened_before_a_call_hung(self, tmp_path: Path) -> None:
+        reached = asyncio.Event()
+
+        async def answer(request: Request, writer: asyncio.StreamWriter) -> None:
+            if request.target == "/watch":
+                writer.write(STREAM)
+            else:
+                await hang(reached)(request, writer)
+
+        async def test() -> None:
+            clock = HandClock()
+            async with serving(answer) as box, connected(tmp_path, box, clock=clock) as transport:
+                stream = await transport.open(HttpRequest(method="GET", path="/watch"))
+                call = asyncio.create_task(transport.send(HttpRequest(method="GET", path="/", deadline=10)))
+                await reached.wait()
+                clock.advance(10)
+                with pytest.raises(TooSlow):
+                    await call
+                await transport.close()
+                with pytest.raises(NoAnswer):
+                    async with asyncio.timeout(120):
+                        await anext(stream.batches())
+                await stream.close()
+                assert repr(transport) == f"NetworkTransport({box.url}, calls=0, streams=0, closed=True)"
 
         run(test)
 
