@@ -1,13 +1,15 @@
 """What our requests prove themselves with: one grant for everybody, kept until it expires or is refused.
 
 However many requests want a grant at once, it is fetched once; and a request that stops waiting does not stop the
-fetching, so a login in a browser is never cut off by one call's deadline.
+fetching, so a login in a browser is never cut off by one call's deadline. A credential plugin or identity provider that
+failed is not tried again for every call, or the login would open over and over: its error is repeated for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -22,6 +24,25 @@ _log = logging.getLogger(__name__)
 
 # Between two tries to replace a refused grant: a user without rights must not run the plugin once for each call.
 _RENEWAL_PAUSE = 10.0
+# Between two tries after a failure: doubled each time, until one succeeds or the kubeconfig changes.
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
+# How often the kubeconfig is read for a change meanwhile.
+_KUBECONFIG_PAUSE = 1.0
+
+
+class _Failure:
+    """The last failure, and when the source may be tried again (elapsed time)."""
+
+    def __init__(self, error: CredentialsError, now: float, pause: float) -> None:
+        self.error = error
+        self.pause = pause
+        self.until = now + pause
+        self.kubeconfig_at = now + _KUBECONFIG_PAUSE
+
+    def repeated(self, now: float) -> CredentialsError:
+        left = math.ceil(self.until - now)
+        step = f"{self.error.next_step}; the next try is in {left} s, or at once when the kubeconfig changes"
+        return CredentialsError(self.error.message, tried=self.error.tried, next_step=step)
 
 
 class Credentials:
@@ -37,6 +58,7 @@ class Credentials:
         self._grant: Grant | None = None
         self._fetching: asyncio.Task[Grant | None] | None = None  # at most one, shared by all who wait
         self._replaced_at: float | None = None
+        self._failure: _Failure | None = None  # the last one; None after a success
 
     async def current(self) -> Grant:
         """A grant that is not over. Raises CredentialsError, or Refused when the kubeconfig means another cluster."""
@@ -63,6 +85,7 @@ class Credentials:
 
     async def _shared(self, fetch: Callable[[], Coroutine[Any, Any, Grant | None]]) -> Grant | None:
         if self._fetching is None:
+            self._check_pause()
             self._fetching = asyncio.create_task(fetch(), name="credentials")
             self._fetching.add_done_callback(self._fetched)
         task = self._fetching
@@ -76,8 +99,26 @@ class Credentials:
 
     def _fetched(self, task: asyncio.Task[Grant | None]) -> None:
         self._fetching = None
-        if not task.cancelled():
-            task.exception()  # seen, even when nobody waits any longer
+        if task.cancelled():
+            return
+        error = task.exception()  # seen, even when nobody waits any longer
+        if error is None:
+            self._failure = None
+        elif isinstance(error, CredentialsError) and self._source.costly:
+            pause = min(2 * self._failure.pause, _LONGEST_PAUSE) if self._failure is not None else _FIRST_PAUSE
+            self._failure = _Failure(error, self._clock.elapsed(), pause)
+
+    def _check_pause(self) -> None:
+        """Raise the last failure again for as long as the source is not to be tried."""
+        failure, now = self._failure, self._clock.elapsed()
+        if failure is None or now >= failure.until:
+            return
+        if now >= failure.kubeconfig_at:
+            failure.kubeconfig_at = now + _KUBECONFIG_PAUSE
+            if self._adopt():
+                self._failure = None
+                return
+        raise failure.repeated(now)
 
     async def _obtain(self) -> Grant:
         if self._grant is not None and self._source.shared:

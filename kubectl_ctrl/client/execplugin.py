@@ -33,6 +33,7 @@ class ExecPlugin:
     """Runs the plugin each time it is asked; keeping the answer until it expires is the caller's part."""
 
     shared = False
+    costly = True
 
     def __init__(self, resolved: Resolved, *, environ: Mapping[str, str], interactive: bool) -> None:
         assert resolved.auth.exec is not None

@@ -35,6 +35,8 @@ class Source(Protocol):
 
     # Others renew it too, and write what they get into the kubeconfig: look there first.
     shared: bool
+    # It runs a program or asks a provider, perhaps even a person.
+    costly: bool
 
     async def obtain(self) -> Grant:
         """A new one. Raises CredentialsError."""
@@ -44,6 +46,7 @@ class Fixed:
     """What stands in the kubeconfig or in files that it names; files are read again each time."""
 
     shared = False
+    costly = False
 
     def __init__(self, resolved: Resolved) -> None:
         self._resolved = resolved
@@ -61,6 +64,7 @@ class TokenFile:
     """A token in a file that somebody keeps fresh; the token of the kubeconfig stands in when the file is not there."""
 
     shared = False
+    costly = False
 
     def __init__(self, resolved: Resolved, *, clock: Clock) -> None:
         self._resolved = resolved

@@ -37,6 +37,7 @@ class Oidc:
     """The `oidc` auth-provider of a user entry."""
 
     shared = True
+    costly = True
 
     def __init__(self, resolved: Resolved, *, clock: Clock) -> None:
         self._resolved = resolved

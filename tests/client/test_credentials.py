@@ -157,14 +157,75 @@ class TestCurrent:
 
         asyncio.run(test())
 
-    def test_a_failure_is_everybodys_and_not_kept(self, tmp_path: Path) -> None:
+    def test_a_failing_plugin_is_run_less_and_less_often(self, tmp_path: Path) -> None:
         async def test() -> None:
-            user = counting_plugin(tmp_path, more="[ $n -gt 1 ] || exit 1")
-            held = credentials(tmp_path, user)
+            clock = HandClock()
+            held = credentials(tmp_path, counting_plugin(tmp_path, more="[ -e login ] || exit 1"), clock)
             ends = await asyncio.gather(*(held.current() for _ in range(5)), return_exceptions=True)
             assert {type(end) for end in ends} == {CredentialsError}
+            started = clock.elapsed()
+            tries: list[float] = []
+            while clock.elapsed() - started < 1200:
+                before = runs(tmp_path)
+                with pytest.raises(CredentialsError, match="ended with exit code 1"):
+                    await held.current()
+                tries += [clock.elapsed() - started] * (runs(tmp_path) - before)
+                clock.advance(5)
+            assert tries == [10, 30, 70, 150, 310, 610, 910]
+            with pytest.raises(CredentialsError) as caught:
+                await held.current()
+            assert caught.value.next_step.endswith("; the next try is in 10 s, or at once when the kubeconfig changes")
+            (tmp_path / "login").touch()
+            clock.advance(10)
+            assert (await held.current()).authorization == Secret("Bearer run-9")
+
+        asyncio.run(test())
+
+    def test_after_a_success_the_next_failure_is_the_first(self, tmp_path: Path) -> None:
+        async def test() -> None:
+            clock = HandClock()
+            held = credentials(tmp_path, counting_plugin(tmp_path, more="[ $n = 3 ] || exit 1"), clock)
+            for pause in (10, 20):
+                with pytest.raises(CredentialsError):
+                    await held.current()
+                clock.advance(pause)
+            refused = await held.current()
+            with pytest.raises(CredentialsError):
+                await held.renew(refused)
+            assert await held.renew(refused) is None
+            clock.advance(10)
+            with pytest.raises(CredentialsError):
+                await held.renew(refused)
+            assert runs(tmp_path) == 5
+            clock.advance(10)
+            with pytest.raises(CredentialsError, match="ended with exit code 1"):
+                await held.renew(refused)
+            assert runs(tmp_path) == 5
+
+        asyncio.run(test())
+
+    def test_a_changed_kubeconfig_ends_the_pause_after_a_failure(self, tmp_path: Path) -> None:
+        async def test() -> None:
+            clock = HandClock()
+            held = credentials(tmp_path, counting_plugin(tmp_path, more="exit 1"), clock)
+            for _ in range(2):
+                with pytest.raises(CredentialsError):
+                    await held.current()
+            written(tmp_path, kubeconfig(user={"token": "pasted"}))
+            clock.advance(1)
+            assert (await held.current()).authorization == Secret("Bearer pasted")
             assert runs(tmp_path) == 1
-            assert (await held.current()).authorization == Secret("Bearer run-2")
+
+        asyncio.run(test())
+
+    def test_a_token_file_is_read_again_at_once(self, tmp_path: Path) -> None:
+        async def test() -> None:
+            file = tmp_path / "token"
+            held = credentials(tmp_path, {"tokenFile": str(file)})
+            with pytest.raises(CredentialsError):
+                await held.current()
+            file.write_text("late")
+            assert (await held.current()).authorization == Secret("Bearer late")
 
         asyncio.run(test())
 
