@@ -29,6 +29,9 @@ class Clock(Protocol):
     def elapsed(self) -> float:
         """Seconds from an arbitrary start, never going back, suspend included."""
 
+    def cpu(self) -> float:
+        """Seconds of CPU time that the calling thread has used: what other programs use does not count."""
+
     async def sleep(self, seconds: float) -> None:
         """Return once `elapsed()` has grown by at least `seconds`."""
 
@@ -53,6 +56,9 @@ class SystemClock:
 
     def elapsed(self) -> float:
         return time.clock_gettime(self._source)
+
+    def cpu(self) -> float:
+        return time.thread_time()
 
     async def sleep(self, seconds: float) -> None:
         import asyncio  # 30 ms that verbs which only look back shall not pay

@@ -49,6 +49,12 @@ def test_elapsed_and_now_move_on() -> None:
     assert abs(clock.now() - time.time()) < 60
 
 
+def test_cpu_time_is_that_of_the_calling_thread() -> None:
+    clock = SystemClock()
+    before = time.thread_time()
+    assert before <= clock.cpu() <= time.thread_time()
+
+
 @pytest.mark.usefixtures("machine")
 def test_sleep_takes_as_long_as_asked() -> None:
     async def main() -> None:

@@ -32,6 +32,7 @@ class FakeClock:
         self._frozen_until = -math.inf  # loop time
         self._alarms: dict[int, _Alarm] = {}
         self._made = 0
+        self._cpu = 0.0
 
     def now(self) -> float:
         return self._wall + self.elapsed()
@@ -42,6 +43,13 @@ class FakeClock:
             self._ahead += self._loop_time() - running.time()
             self._loop = running
         return self._loop_time() + self._ahead
+
+    def cpu(self) -> float:
+        return self._cpu
+
+    def work(self, seconds: float) -> None:
+        """Use so much CPU time; elapsed and wall time stay."""
+        self._cpu += seconds
 
     def _loop_time(self) -> float:
         return self._loop.time() if self._loop is not None else 0.0

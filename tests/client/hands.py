@@ -34,6 +34,9 @@ class HandClock:
     def elapsed(self) -> float:
         return self._elapsed
 
+    def cpu(self) -> float:
+        return 0.0
+
     async def sleep(self, seconds: float) -> None:
         woken = asyncio.get_running_loop().create_future()
         self._waits.append((self._elapsed + seconds, woken))
