@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 
+from kubectl_ctrl import files
 from kubectl_ctrl.cli.actions import chosen
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
@@ -46,7 +47,7 @@ def run(app: App, given: Given) -> int:
         raise UsageError(f"completion {action} takes no {words[0]!r}.", next_step="kubectl ctrl completion --help")
     folder = Path(given["dir"]).expanduser().absolute() if given["dir"] else None
     if action != "install":
-        script = files("kubectl_ctrl.cli") / "templates" / "completion" / f"{action}.tmpl"
+        script = resources.files("kubectl_ctrl.cli") / "templates" / "completion" / f"{action}.tmpl"
         app.answer(script.read_text(encoding="utf-8"), end="")
     elif given["remove"]:
         _remove(app, [folder] if folder else _path(app))
@@ -99,11 +100,8 @@ def _what(file: Path) -> _Is:
 
 
 def _write(file: Path) -> None:
-    draft = file.with_name(f".{HELPER}.{os.getpid()}")
     with _told(file, "written"):
-        draft.write_text(CONTENT, encoding="utf-8")
-        draft.chmod(0o755)
-        draft.replace(file)
+        files.replace(file, CONTENT.encode(), mode=0o755)
 
 
 def _chosen(app: App) -> Path:

@@ -55,8 +55,7 @@ def _case(asked: Asked, word: str) -> None:
         asked.app.out.flush()
         return
     target = _target(asked)
-    made_anew(target)
-    target.write_text(text, "utf-8")
+    made_anew(target, text.encode())
 
 
 def _target(asked: Asked) -> Path:

@@ -6,15 +6,14 @@ whose it is and has the kernel's lock on it as well, so that what we left, and o
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shlex
 import stat
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from kubectl_ctrl import files, locks
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.model.durations import format_duration
@@ -109,7 +108,7 @@ def _linked(lock: Path) -> int | None:
 
 
 def _signed(handle: int) -> int:
-    fcntl.flock(handle, fcntl.LOCK_EX)
+    locks.lock(handle, wait=True)
     with suppress(OSError):  # on a full disk it is a lock all the same
         os.write(handle, _OURS + str(os.getpid()).encode())
     return handle
@@ -122,18 +121,12 @@ def _left_by_us(lock: Path) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.read(handle, len(_OURS)) == _OURS and os.path.samestat(os.fstat(handle), lock.lstat()):
+        if locks.lock(handle) and os.read(handle, len(_OURS)) == _OURS and locks.is_at(handle, lock):
             return handle
-    except OSError:  # it is held, or it has gone
+    except OSError:  # not every file can be read
         pass
     os.close(handle)
     return None
-
-
-def draft_of(file: Path) -> Path:
-    """Where its next content is written; what is found there was left by one of us who died."""
-    return file.with_name(f".{file.name}.kubectl-ctrl")
 
 
 def target(file: Path) -> Path:
@@ -153,37 +146,9 @@ def replaced(file: Path, content: bytes) -> None:
     """
     real = target(file)
     try:
-        before = _status(real)
-        mode = stat.S_IMODE(before.st_mode) if before else 0o600
-        draft = draft_of(real)
-        draft.unlink(missing_ok=True)
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(content)
-                out.flush()
-                if before and (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(out.fileno(), before.st_uid, before.st_gid)
-                os.fchmod(out.fileno(), mode)
-                if before:
-                    _copy_attributes(real, draft)
-                os.fsync(out.fileno())
-            draft.replace(real)
-        except BaseException:
-            with suppress(OSError):
-                draft.unlink()
-            raise
+        files.replace(real, content, keep=True)
     except OSError as error:
         raise unwritable(real, error) from error
-
-
-def _copy_attributes(file: Path, other: Path) -> None:
-    """Those that a system keeps beside the mode: who else may read it, for instance."""
-    if sys.platform == "linux":
-        with suppress(OSError):  # not every disk keeps any
-            for name in os.listxattr(file):
-                with suppress(OSError):  # some are the system's own to give
-                    os.setxattr(other, name, os.getxattr(file, name))
 
 
 def _status(file: Path) -> os.stat_result | None:

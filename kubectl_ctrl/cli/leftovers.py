@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kubectl_ctrl import locks
 from kubectl_ctrl.cli import background, ending, holder, ours, recordings, runlock, takingdown, unattended, using
 from kubectl_ctrl.cli.checks import Bench, Reached, info, ok, warn
 from kubectl_ctrl.cli.ending import Live
@@ -168,7 +168,7 @@ def _pages(bench: Bench) -> Iterable[Leftover]:
 def _locks(book: Book) -> Iterable[Leftover]:
     """What a killed process left; a lock goes with its holder, and the file does not."""
     for path in sorted(book.folder.glob("*.lock")):
-        if not _is_free(path):
+        if locks.is_held(path):
             continue
 
         async def removed(path: Path = path) -> str:
@@ -180,23 +180,7 @@ def _locks(book: Book) -> Iterable[Leftover]:
 
 
 def _changing(book: Book, name: str) -> bool:
-    path = book.folder / f"{name}.lock"
-    return path.exists() and not _is_free(path)
-
-
-def _is_free(path: Path) -> bool:
-    """Whether nobody holds the lock; without leaving a trace, as taking it would."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-    return True
+    return locks.is_held(book.folder / f"{name}.lock")
 
 
 def _processes(bench: Bench) -> Iterable[Leftover]:

@@ -7,7 +7,6 @@ Tab down does not ask a cluster over and over. Every failure is an empty answer.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from kubectl_ctrl import exec as programs
+from kubectl_ctrl import files
 from kubectl_ctrl.cli import pages, runlock
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
@@ -158,9 +158,5 @@ def _remembered(file: Path, ask: Callable[[], str]) -> str:
         for old in file.parent.iterdir():
             if now - old.stat().st_mtime > _KEPT:
                 old.unlink(missing_ok=True)
-        draft = file.with_name(f"{file.name}.{os.getpid()}")
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        os.write(handle, answer.encode())
-        os.close(handle)
-        draft.replace(file)
+        files.replace(file, answer.encode(), sync=False)
     return answer

@@ -7,12 +7,12 @@ it says nothing, and the lock of the run and the list of processes are asked.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from kubectl_ctrl import files
 from kubectl_ctrl.clusters.book import Entry
 
 _LOG, _PAGE = ".log", ".json"
@@ -73,14 +73,8 @@ def read(log: Path) -> Page | None:
 
 def write(log: Path, page: Page) -> None:
     """Whole, or as it was. A full disk must not end a controller."""
-    draft = log.with_suffix(".new")
     with suppress(OSError):
-        handle = os.open(draft, os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            os.write(handle, json.dumps(asdict(page)).encode())
-        finally:
-            os.close(handle)
-        draft.replace(_beside(log))
+        files.replace(_beside(log), json.dumps(asdict(page)).encode(), sync=False)
 
 
 def forget(log: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from contextlib import closing, redirect_stdout, suppress
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
+from kubectl_ctrl import files
 from kubectl_ctrl.cli import recordings, sources
 from kubectl_ctrl.cli.answers import document, style_of
 from kubectl_ctrl.cli.app import App
@@ -161,18 +160,7 @@ def _show(app: App, given: Given, replayed: Replayed, form: str, *, code: str) -
 
 def _replace(file: Path, text: str) -> None:
     """The whole new content, or the old one: nobody ever sees half of it."""
-    target = file.expanduser().resolve()
     try:
-        with closing(NamedTemporaryFile("w", dir=target.parent, encoding="utf-8", delete=False)) as fresh:
-            try:
-                fresh.write(text)
-                fresh.flush()
-                os.fsync(fresh.fileno())
-                Path(fresh.name).chmod(target.stat().st_mode & 0o777)
-                Path(fresh.name).replace(target)
-            except BaseException:
-                with suppress(OSError):
-                    Path(fresh.name).unlink()
-                raise
+        files.replace(file.expanduser().resolve(), text.encode(), keep=True)
     except OSError as error:
         raise RecordingError(f"{file} cannot be written: {error.strerror}.", next_step="it is as it was") from None

@@ -7,8 +7,6 @@ looks does it behind a gate, another lock, which is held for the few system call
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kubectl_ctrl import locks
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import CtrlError, Refused
@@ -70,10 +69,10 @@ def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
     path = _path(folder, mine)
     with _gate(folder):
         _pass(mine, _held(folder, mine.cluster, mine.controller))
-        handle = _opened(path)
+        handle = _acquired(path)
+        if handle is None:
+            raise _refusal(mine, None)
         try:
-            if not _locked(handle):
-                raise _refusal(mine, None)
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(asdict(mine)).encode(), 0)
         except BaseException:
@@ -169,9 +168,9 @@ def _path(folder: Path, runner: Runner) -> Path:
 
 @contextmanager
 def _gate(folder: Path) -> Iterator[None]:
-    handle = _opened(folder / "runners" / _GATE)
+    handle = _acquired(folder / "runners" / _GATE, wait=True)
+    assert handle is not None
     try:
-        _locked(handle, wait=True)
         yield
     finally:
         os.close(handle)
@@ -185,7 +184,7 @@ def _held(folder: Path, cluster: str, controller: str) -> list[Runner]:
         if handle is None:
             continue
         try:
-            free, runner = _locked(handle), _told(handle)
+            free, runner = locks.lock(handle), _told(handle)
         finally:
             os.close(handle)
         if free:
@@ -212,26 +211,14 @@ def _told(handle: int) -> Runner | None:
         return None
 
 
-def _opened(path: Path) -> int:
+def _acquired(path: Path, *, wait: bool = False) -> int | None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        return locks.acquire(path, wait=wait)
     except OSError as error:
         raise CtrlError(
-            f"The lock file {str(path)!r} cannot be made: {error.strerror}.",
+            f"The lock file {str(path)!r} cannot be made or locked: {error.strerror}.",
             next_step="make the folder writable, or set XDG_STATE_HOME to one that is",
         ) from error
-
-
-def _locked(handle: int, *, wait: bool = False) -> bool:
-    """Whether the lock is ours now."""
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        raise CtrlError(f"The locks of this machine's runs cannot be used: {error.strerror}.") from error
-    return True
 
 
 def _refusal(mine: Runner, other: Runner | None) -> Refused:

@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kubectl_ctrl import files
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.filelock import (
     KubeconfigLocked,
     age_of,
     check_plain,
     check_writable,
-    draft_of,
     held_by_another,
     lock_of,
     locked,
@@ -279,10 +279,7 @@ def _text(file: Path, content: dict[str, Any]) -> bytes:
 
 def _save(saved: Path, raw: bytes) -> None:
     try:
-        saved.unlink(missing_ok=True)
-        handle = os.open(saved, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb") as out:
-            out.write(raw)
+        files.replace(saved, raw)
     except OSError as error:
         raise unwritable(saved, error) from error
 
@@ -305,7 +302,7 @@ def _digest(raw: bytes) -> str:
 def _taken_out(app: App, entry: Entry, file: Path) -> str:
     """With the lock held: all as it was, where nobody wrote since; else our entries alone."""
     used, real = entry.used, target(file)
-    draft_of(real).unlink(missing_ok=True)
+    files.draft_of(real).unlink(missing_ok=True)
     if "left" not in used:
         return _NEVER
     if not real.exists():

@@ -7,7 +7,6 @@ the certificate's alternative names, never in its common name alone.
 
 from __future__ import annotations
 
-import os
 import re
 import ssl
 import tempfile
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from kubectl_ctrl import files
 from kubectl_ctrl.client.secret import Secret
 from kubectl_ctrl.errors import ConfigError, CredentialsError
 
@@ -104,11 +104,6 @@ def _on_disk(certificate: Certificate) -> Iterator[tuple[str, str]]:
     """The two files that OpenSSL insists on, in a folder and with modes of our own."""
     with tempfile.TemporaryDirectory(prefix="kubectl-ctrl-") as folder:
         chain, key = str(Path(folder) / "chain"), str(Path(folder) / "key")
-        _write(chain, certificate.chain)
-        _write(key, certificate.key.reveal().encode("latin-1"))
+        files.create(Path(chain), certificate.chain)
+        files.create(Path(key), certificate.key.reveal().encode("latin-1"))
         yield chain, key
-
-
-def _write(name: str, content: bytes) -> None:
-    with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-        file.write(content)

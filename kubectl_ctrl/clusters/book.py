@@ -7,8 +7,6 @@ Verbs that must be quick read it: nothing but the standard library is imported h
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
 import re
@@ -19,6 +17,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 
+from kubectl_ctrl import files, locks
 from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -178,37 +177,17 @@ def locked_file(path: Path) -> Iterator[bool]:
 
     The lock is the kernel's: it goes with its holder, however that ends. The file goes with its holder too.
     """
-    handle = _lock(path)
     try:
+        handle = locks.acquire(path)
+    except OSError as error:
+        raise _cannot("be made or locked", path, error) from error
+    try:
+        if handle is not None:
+            _sign(handle)
         yield handle is not None
     finally:
         if handle is not None:
-            with suppress(FileNotFoundError):
-                path.unlink()
-            os.close(handle)
-
-
-def _lock(path: Path) -> int | None:
-    """A file that another one took away while we waited for its lock is not the lock any more: once more then."""
-    while True:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise _cannot("be made", path, error) from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), path.stat()):
-                _sign(handle)
-                return handle
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            os.close(handle)
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                return None
-            raise _cannot("be locked", path, error) from error
-        os.close(handle)
+            locks.release(path, handle)
 
 
 def _sign(handle: int) -> None:
@@ -219,18 +198,9 @@ def _sign(handle: int) -> None:
 
 
 def _replace(path: Path, content: str) -> None:
-    """The file, whole or as it was, also after a kill or a full disk."""
-    draft = path.with_name(f"{path.name}.new")
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        files.replace(path, content.encode())
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         raise _cannot("be written", path, error) from error
 
 

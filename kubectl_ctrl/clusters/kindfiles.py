@@ -16,6 +16,7 @@ from pathlib import Path
 
 import yaml
 
+from kubectl_ctrl import files
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Wish
@@ -68,13 +69,8 @@ def taken_kubeconfig(entry: Entry) -> str:
 
 
 def write(entry: Entry, page: Page) -> None:
-    draft = scratch(entry) / NAME
-    with _kept(draft):
-        with draft.open("w") as file:
-            file.write(json.dumps(asdict(page), indent=2))
-            file.flush()
-            os.fsync(file.fileno())  # an empty page, after a power loss, would leave nodes to nobody
-        draft.replace(entry.folder / NAME)
+    with _kept(file := entry.folder / NAME):
+        files.replace(file, json.dumps(asdict(page), indent=2).encode())
 
 
 @contextmanager
@@ -109,8 +105,7 @@ def marking(entry: Entry, runtime: str, script: str, path: str) -> str:
     file = entry.folder.resolve() / "bin" / runtime
     with _kept(file):
         file.parent.mkdir(exist_ok=True, mode=0o700)
-        file.write_bytes(os.fsencode(script))
-        file.chmod(0o700)
+        files.replace(file, os.fsencode(script), mode=0o700, sync=False)
     path = f"{file.parent}{os.pathsep}{path}"
     if programs.found(runtime, {"PATH": path}) != file:
         raise PrerequisiteMissing(
@@ -155,7 +150,8 @@ def config_for(entry: Entry, wish: Wish) -> Path | None:
     file = scratch(entry) / "config.json"  # which is YAML too
     head = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4"}
     with _kept(file):
-        file.write_text(json.dumps({**head, "nodes": [{"role": role} for role in roles]}))
+        content = json.dumps({**head, "nodes": [{"role": role} for role in roles]})
+        files.replace(file, content.encode(), sync=False)
     return file
 
 

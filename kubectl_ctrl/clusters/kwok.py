@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kubectl_ctrl import files
 from kubectl_ctrl.clusters import kwokconfig, ports, programs
 from kubectl_ctrl.clusters.answering import answering
 from kubectl_ctrl.clusters.book import Entry
@@ -88,7 +89,7 @@ class Kwok:
         try:
             options = _options(kwokctl, needs)
             chosen = await ports.reserved(kwokctl.folder, kwokconfig.PORTS, self._machine.clock)
-            kwokctl.config.write_text(configuration.completed({**chosen, **options}))
+            files.replace(kwokctl.config, configuration.completed({**chosen, **options}).encode())
             await kwokctl.while_alive(self._brought_up(kwokctl, entry, wish, needs, note))
             content = kwokconfig.self_contained(kwokctl.kubeconfig)
         except OSError as error:

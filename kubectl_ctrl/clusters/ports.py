@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from kubectl_ctrl import files
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import locked_file
 from kubectl_ctrl.errors import ClusterError
@@ -28,7 +29,7 @@ async def reserved(folder: Path, names: Iterable[str], clock: Clock) -> Mapping[
             if ours:
                 known = {port for file in clusters.glob(f"*/{FILE}") for port in _read(file)}
                 chosen = _chosen(tuple(names), known, zlib.crc32(str(folder).encode()) % _COUNT)
-                (folder / FILE).write_text(json.dumps(chosen))
+                files.replace(folder / FILE, json.dumps(chosen).encode(), sync=False)
                 return chosen
         await clock.sleep(_PACE)
 

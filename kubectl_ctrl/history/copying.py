@@ -7,7 +7,6 @@ still be read, so it is the way to rescue one too.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kubectl_ctrl import files
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.sql import query
@@ -83,19 +83,19 @@ def _hopeless(source: Path) -> Iterator[None]:
         ) from cause
 
 
-def made_anew(path: Path) -> None:
-    """An empty file of the owner's alone, where none was."""
+def made_anew(path: Path, content: bytes = b"") -> None:
+    """A file of the owner's alone, where none was."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        files.create(path, content)
     except FileExistsError:
         raise RecordingError(
             f"There is a file {str(path)!r} already.", next_step="name one that is not there"
         ) from None
     except OSError as error:
         raise RecordingError(
-            f"The file {str(path)!r} cannot be made: {error.strerror}.", next_step="name one in a folder of yours"
+            f"The file {str(path)!r} cannot be made: {error.strerror}.",
+            next_step=files.remedy(error) or "name one in a folder of yours",
         ) from error
-    os.close(handle)
 
 
 class _Copy:

@@ -6,7 +6,6 @@ Every way in which a file cannot be used ends as RecordingError here: with the p
 from __future__ import annotations
 
 import errno
-import os
 import shlex
 import sqlite3
 import stat
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kubectl_ctrl import files
 from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history import sql
 from kubectl_ctrl.history.documents import Damaged
@@ -30,12 +30,11 @@ def create(path: Path) -> None:
     """Make the file and its folder, if they are not there, readable by their owner alone."""
     try:
         _make_folder(path.parent)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        files.create(path)
     except FileExistsError:
         return
     except OSError as error:
         raise unusable(path, error) from error
-    os.close(handle)
 
 
 def _make_folder(folder: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import threading
 from pathlib import Path
 from types import TracebackType
 
+from kubectl_ctrl import locks
 from kubectl_ctrl.errors import RecordingError
 
 _NETWORK = (
@@ -61,9 +60,9 @@ class WriteLock:
 
     def __enter__(self) -> WriteLock:
         if self._handle < 0:
-            self._handle = self._opened()
+            self._handle = locks.opened(self._path)
         for _ in range(round(_PATIENCE / _LOOK_EVERY)):
-            if self._taken():
+            if locks.lock(self._handle):
                 return self
             self._pause.wait(_LOOK_EVERY)
         raise RecordingError(
@@ -72,25 +71,12 @@ class WriteLock:
         )
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        fcntl.flock(self._handle, fcntl.LOCK_UN)
+        locks.unlock(self._handle)
 
     def close(self) -> None:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
-
-    def _opened(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        return os.open(self._path, flags, 0o600)
-
-    def _taken(self) -> bool:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                return False
-            raise
-        return True
 
     def __repr__(self) -> str:
         return f"WriteLock({self._path.name})"

@@ -1,0 +1,80 @@
+"""Files written whole, also under a kill, a full disk and somebody else who writes the same one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl import files
+
+CUT = """
+import os, signal, sys
+from pathlib import Path
+from kubectl_ctrl import files
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+files.replace(Path(sys.argv[1]), b"new")
+"""
+
+
+def test_a_kill_leaves_the_old_content_and_the_next_write_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "page"
+    files.replace(path, b"old")
+    assert subprocess.run([sys.executable, "-c", CUT, path]).returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"old"
+    files.replace(path, b"newer")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"newer", [path])
+
+
+def test_a_full_disk_leaves_the_old_content_and_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "page"
+    files.replace(path, b"old")
+    room = [2]
+
+    def nearly_full(handle: int, content: bytes) -> int:
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return room.pop()
+
+    monkeypatch.setattr(os, "write", nearly_full)
+    with pytest.raises(OSError, match="No space") as caught:
+        files.replace(path, b"new")
+    assert files.remedy(caught.value) == "free disk space"
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"old", [path])
+
+
+def test_who_writes_at_the_same_time_is_waited_for(tmp_path: Path) -> None:
+    path, many = tmp_path / "page", 4
+    code = "import sys; from pathlib import Path; from kubectl_ctrl import files\n"
+    code += "for _ in range(50): files.replace(Path(sys.argv[1]), sys.argv[2].encode() * 9999, sync=False)"
+    writers = [subprocess.Popen([sys.executable, "-c", code, path, str(number)]) for number in range(many)]
+    assert [writer.wait(timeout=60) for writer in writers] == [0] * many
+    assert path.read_bytes() in [str(number).encode() * 9999 for number in range(many)]
+    assert [one.name for one in tmp_path.iterdir()] == ["page"]
+
+
+def test_modes(tmp_path: Path) -> None:
+    def mode() -> int:
+        return stat.S_IMODE(path.stat().st_mode)
+
+    path = tmp_path / "page"
+    files.replace(path, b"1")
+    assert mode() == 0o600
+    path.chmod(0o644)
+    files.replace(path, b"2", keep=True)
+    assert mode() == 0o644
+    files.replace(path, b"3", mode=0o755)
+    assert mode() == 0o755
+
+
+def test_what_is_there_is_not_created_again(tmp_path: Path) -> None:
+    files.create(tmp_path / "one", b"1")
+    with pytest.raises(FileExistsError):
+        files.create(tmp_path / "one", b"2")
+    assert (tmp_path / "one").read_bytes() == b"1"
