@@ -23,6 +23,7 @@ from kubectl_ctrl.runtime.echoes import Echoes, Written
 from kubectl_ctrl.runtime.follow import follow
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.options import Run
+from kubectl_ctrl.runtime.verdict import leaves
 from kubectl_ctrl.runtime.watching import Watching
 from kubectl_ctrl.workqueue.limits import Backoff
 from kubectl_ctrl.workqueue.queue import Queue
@@ -268,8 +269,9 @@ class Controller:
             return
         fields = {"action": "attempt.failed", "attempt": attempt, "outcome": str(ended.verdict.outcome)}
         _log.debug("An attempt ended with an error.", extra=fields, exc_info=ended.error)
-        if isinstance(ended.error, Refused):  # another cluster behind the same context: nothing may go on
-            self._run.on_fatal(ended.error)
+        for error in leaves(ended.error):
+            if isinstance(error, Refused):  # another cluster behind the same context: nothing may go on
+                self._run.on_fatal(error)
 
     # What can be seen of it.
 

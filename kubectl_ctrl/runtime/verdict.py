@@ -14,6 +14,7 @@
 | attempt timeout, every other error                | retry with backoff                                   |
 | NotFound of the request's own object              | done: it was deleted meanwhile, which is no error    |
 | NotLeading, cancelled by shutdown or a lost lease | dropped                                              |
+| several errors in a group                         | that of the error with the most hope                 |
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def judge_error(error: BaseException, where: str = "", about: str = "") -> Verdi
     `about` is the object that the request names, as calls name it: `foos.example.com default/web`.
     """
     if isinstance(error, BaseExceptionGroup):
-        return _judge_group(error, where)
+        return _judge_group(error, where, about)
     if about and _is_gone(error, about):
         return Verdict(outcome=Outcome.DONE, message="It was deleted while it was reconciled.")
     outcome, delay = _fate(error)
@@ -100,6 +101,15 @@ def judge_error(error: BaseException, where: str = "", about: str = "") -> Verdi
         error_id=error.id if isinstance(error, CtrlError) else type(error).__name__,
         where=where,
     )
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The error, or of a group the errors in it and in its groups."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
 
 
 def describe(error: BaseException) -> str:
@@ -161,26 +171,18 @@ def _wish(error: CallError) -> float:
 
 
 # Of several errors at once the most hopeful decides: a retry finds out about the rest.
-_HOPE = (Outcome.DROPPED, Outcome.RETRY, Outcome.WAITING, Outcome.TERMINAL)
+_HOPE = (Outcome.DROPPED, Outcome.RETRY, Outcome.WAITING, Outcome.TERMINAL, Outcome.DONE)
 
 
-def _judge_group(group: BaseExceptionGroup[Any], where: str) -> Verdict:
-    verdicts = [judge_error(error, where) for error in _leaves(group)]
+def _judge_group(group: BaseExceptionGroup[Any], where: str, about: str) -> Verdict:
+    verdicts = [judge_error(error, where, about) for error in leaves(group)]
     chosen = min(verdicts, key=lambda verdict: (_HOPE.index(verdict.outcome), -verdict.delay))
-    if len(verdicts) == 1:
+    if len(verdicts) == 1 or chosen.outcome is Outcome.DONE:
         return chosen
     message = _one_line(f"{chosen.message} (and {len(verdicts) - 1} more)")
     return Verdict(
         outcome=chosen.outcome, delay=chosen.delay, message=message, error_id=chosen.error_id, where=chosen.where
     )
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple[PurePath, int]]:

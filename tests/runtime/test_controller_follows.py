@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -183,6 +184,31 @@ def test_waiting_runs_when_something_changes_or_after_the_time_it_gave() -> None
             await world.rest(31)
         assert outcomes(world) == [Outcome.WAITING, Outcome.WAITING, Outcome.DONE]
         assert causes(world.attempts[2]) == [CauseKind.TIMER]
+
+    virtually(main)
+
+
+def test_an_object_deleted_during_a_task_group_is_done() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        bear = await ctx.read.get(TOYS, request.name)
+        if bear is None:
+            return None
+        world.server.delete(TOYS, request.name)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ctx.write.status(bear, TOYS, {"seen": 1}))
+        return None
+
+    world: World
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(60)
+        assert set(outcomes(world)) == {Outcome.DONE}
+        assert world.attempts[0].verdict.message == "It was deleted while it was reconciled."
+        assert world.attempts[0].traceback == ""
 
     virtually(main)
 

@@ -185,14 +185,16 @@ def test_an_api_server_that_is_away_for_minutes_costs_no_restart() -> None:
     run_virtual(main())
 
 
-def test_an_attempt_that_finds_another_cluster_ends_the_run() -> None:
+@pytest.mark.parametrize("grouped", [False, True])
+def test_an_attempt_that_finds_another_cluster_ends_the_run(grouped: bool) -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
-        raise Refused("The credentials lead to another cluster now.")
+        error = Refused("The credentials lead to another cluster now.")
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [error]) if grouped else error
 
     async def main() -> None:
         world = World()
         world.server.create(toy("bear"))
-        summary = await world.run(spec_of(world, body))
+        summary = await world.run(spec_of(world, body), timeout=60)
         assert summary.reason is Reason.FATAL
         problem = summary.problem()
         assert isinstance(problem, Refused)

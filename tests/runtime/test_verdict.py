@@ -173,6 +173,28 @@ def test_of_several_errors_at_once_the_most_hopeful_decides() -> None:
     assert judge_error(ExceptionGroup("one", [terminal])).outcome is Outcome.TERMINAL
 
 
+@pytest.mark.parametrize(
+    ("others", "outcome"),
+    [
+        ([], Outcome.DONE),
+        (
+            [errors.NotFound("Gone.", site=errors.CallSite("patch", "toys.example.com default/bear"), code=404)],
+            Outcome.DONE,
+        ),
+        ([errors.TerminalError("Broken.")], Outcome.TERMINAL),
+        ([ValueError("x")], Outcome.RETRY),
+    ],
+    ids=["alone", "twice", "beside a terminal error", "beside an error"],
+)
+def test_the_objects_own_end_is_no_error_in_a_group_either(others: list[Exception], outcome: Outcome) -> None:
+    gone = errors.NotFound("Gone.", site=errors.CallSite("apply", "toys.example.com default/bear/status"), code=404)
+    group = ExceptionGroup("many", [ExceptionGroup("unhandled errors in a TaskGroup", [gone]), *others])
+    verdict = judge_error(group, about="toys.example.com default/bear")
+    assert verdict.outcome is outcome
+    if outcome is Outcome.DONE:
+        assert verdict.message == "It was deleted while it was reconciled."
+
+
 def test_a_long_message_is_cut() -> None:
     message = judge_error(ValueError("x" * 5000)).message
     assert (len(message), message[-3:]) == (1000, "...")
