@@ -35,6 +35,7 @@ class Result:
 
     `after` alone is a schedule: call me again then. `waiting_for` says that the object is not there yet and why; with
     `after` it is also looked at again then. `again` asks for another pass at once, past the dropping of own echoes.
+    `after` must be above 0: RequeueAfter: 0 means done in Go, so here a 0 is refused rather than taken for "at once".
     """
 
     after: float | timedelta | None = None
@@ -43,10 +44,14 @@ class Result:
     waiting_for: str = ""
 
     def __post_init__(self) -> None:
-        if self.seconds is not None and not 0 <= self.seconds < float("inf"):
+        if self.seconds == 0:
             raise ControllerError(
-                f"Result(after={self.after!r}) must be a time from now on, in seconds or a timedelta."
+                f"Result(after={self.after!r}) could mean at once, or never.",
+                next_step="Return Result(again=True) to run again at once, None when the object is done, or"
+                " Result(max(1, seconds)) for a time that may have passed already.",
             )
+        if self.seconds is not None and not 0 < self.seconds < float("inf"):
+            raise ControllerError(f"Result(after={self.after!r}) must be a time above 0, in seconds or a timedelta.")
         if self.again and (self.after is not None or self.waiting_for):
             raise ControllerError("Result(again=True) runs at once, so it takes neither `after` nor `waiting_for`.")
 

@@ -3,7 +3,7 @@
 | what happened                                     | outcome                                              |
 |---------------------------------------------------|------------------------------------------------------|
 | None, Result()                                    | done                                                 |
-| Result(again=True), Result(0)                     | again, at once                                       |
+| Result(again=True)                                | again, at once                                       |
 | Result(after), without or with waiting_for        | after that time; or waiting, looked at again then    |
 | Result(waiting_for)                               | waiting, until something changes                     |
 | TerminalError, Invalid, Refused                   | terminal: any new cause runs it, no backoff does     |
@@ -51,8 +51,6 @@ NOT_INSTALLED_RETRY = 30.0
 
 # A server may be wrong about the time that it asks for, and nothing would tell that a request sleeps for a day.
 _LONGEST_WISH = 300.0
-# What waits is to be looked at again, not asked for in a loop.
-_SHORTEST_WAIT = 1.0
 
 _LONGEST_MESSAGE = 1000
 
@@ -75,9 +73,8 @@ def judge_result(result: object) -> Verdict:
     if not isinstance(result, Result):
         return judge_error(ControllerError(f"The reconciler returned {_shown(result)}; expected a Result or None."))
     if result.waiting_for:
-        delay = 0.0 if result.seconds is None else result.seconds or _SHORTEST_WAIT
-        return Verdict(outcome=Outcome.WAITING, delay=delay, message=_one_line(result.waiting_for))
-    if result.again or result.seconds == 0:
+        return Verdict(outcome=Outcome.WAITING, delay=result.seconds or 0.0, message=_one_line(result.waiting_for))
+    if result.again:
         return Verdict(outcome=Outcome.AGAIN)
     if result.seconds is not None:
         return Verdict(outcome=Outcome.AFTER, delay=result.seconds)

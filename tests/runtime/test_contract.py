@@ -9,17 +9,26 @@ from kubectl_ctrl.runtime.contract import Ensured, How, Result
 from tests.runtime.toy import TOYS, made
 
 
-@pytest.mark.parametrize(
-    ("after", "seconds"), [(None, None), (0, 0), (2.5, 2.5), (timedelta(minutes=2), 120.0)], ids=str
-)
+@pytest.mark.parametrize(("after", "seconds"), [(None, None), (2.5, 2.5), (timedelta(minutes=2), 120.0)], ids=str)
 def test_a_delay_is_seconds_or_a_timedelta(after: float | timedelta | None, seconds: float | None) -> None:
     assert Result(after).seconds == seconds
 
 
 @pytest.mark.parametrize("after", [-1, float("nan"), float("inf"), timedelta(seconds=-1)], ids=str)
 def test_a_time_that_is_not_ahead_is_refused_where_it_is_said(after: float | timedelta) -> None:
-    with pytest.raises(ControllerError, match="must be a time from now on"):
+    with pytest.raises(ControllerError, match="must be a time above 0"):
         Result(after)
+
+
+@pytest.mark.parametrize("extra", [{}, {"waiting_for": "rain"}])
+@pytest.mark.parametrize("after", [0, 0.0, timedelta()], ids=str)
+def test_a_delay_of_zero_is_refused_with_what_to_return_instead(
+    after: float | timedelta, extra: dict[str, str]
+) -> None:
+    with pytest.raises(ControllerError, match=r"could mean at once, or never") as caught:
+        Result(after, **extra)
+    assert "Result(again=True)" in caught.value.next_step
+    assert "None" in caught.value.next_step
 
 
 def test_another_pass_at_once_takes_no_delay_and_no_reason_to_wait() -> None:

@@ -213,10 +213,9 @@ def test_an_object_deleted_during_a_task_group_is_done() -> None:
     virtually(main)
 
 
-@pytest.mark.parametrize("result", [Result(again=True), Result(0)], ids=["again", "after no time"])
-def test_another_pass_at_once_is_run_and_a_loop_of_them_slows_down(result: Result) -> None:
+def test_another_pass_at_once_is_run_and_a_loop_of_them_slows_down() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
-        return result
+        return Result(again=True)
 
     async def main() -> None:
         world = World()
@@ -243,6 +242,22 @@ def test_returning_nonsense_is_a_terminal_mistake() -> None:
         async with world.running(spec_of(body)):
             await world.rest(60)
         assert outcomes(world) == [Outcome.TERMINAL]
+
+    virtually(main)
+
+
+def test_a_result_of_zero_seconds_runs_once_and_names_the_mistake() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        return Result(0)
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(60)
+        [verdict] = [attempt.verdict for attempt in world.attempts]
+        assert (verdict.outcome, verdict.error_id) == (Outcome.TERMINAL, "CTRL-CONTROLLER")
+        assert verdict.message.startswith("Result(after=0) could mean at once, or never")
 
     virtually(main)
 
