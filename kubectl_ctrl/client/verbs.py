@@ -110,7 +110,8 @@ def patch(ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions) ->
         dry_run=options.dry_run,
         old_version=options.old_version or version,
         before=options.before,
-        when_lost=_when_lost(options, version),
+        # A merge patch of one object (by UID) and any version makes the same of it a second time.
+        when_lost=WhenLost.REPEAT if kind is PatchKind.MERGE and _only_uid_in(body) else _when_lost(options, version),
     )
 
 
@@ -215,6 +216,11 @@ def _when_lost(options: WriteOptions, version: str) -> WhenLost:
     if options.dry_run:
         return WhenLost.REPEAT
     return WhenLost.LOOK if version else WhenLost.UNKNOWN
+
+
+def _only_uid_in(body: Body) -> bool:
+    meta = (body.get("metadata") if isinstance(body, dict) else None) or {}
+    return bool(meta.get("uid")) and not meta.get("resourceVersion")
 
 
 def _version_in(body: Body) -> str:

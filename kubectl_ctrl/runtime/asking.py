@@ -80,8 +80,9 @@ def create(obj: Obj, resource: Resource, own: str) -> Question:
     return _question("create", resource, (_meta(obj, "namespace") or own, _meta(obj, "name")), obj)
 
 
-def patch(obj: Obj, resource: Resource, change: Obj, subresource: str) -> Question:
-    return _about(obj, "patch", resource, change, (*_pinned(obj), ("subresource", subresource)))
+def patch(obj: Obj, resource: Resource, change: Obj, subresource: str, any_version: bool) -> Question:
+    options = (("subresource", subresource), ("any_version", "true" if any_version else ""))
+    return _about(obj, "patch", resource, change, (*_pinned(obj), *options))
 
 
 def delete(obj: Obj, resource: Resource, propagation: str, any_version: bool) -> Question:

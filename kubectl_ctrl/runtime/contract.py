@@ -46,9 +46,8 @@ class Result:
     def __post_init__(self) -> None:
         if self.seconds == 0:
             raise ControllerError(
-                f"Result(after={self.after!r}) could mean at once, or never.",
-                next_step="Return Result(again=True) to run again at once, None when the object is done, or"
-                " Result(max(1, seconds)) for a time that may have passed already.",
+                f"Result(after={self.after!r}) could mean at once, or never: return Result(again=True) to run again at"
+                " once, None when the object is done, or Result(max(1, seconds)) for a time that may have passed."
             )
         if self.seconds is not None and not 0 < self.seconds < float("inf"):
             raise ControllerError(f"Result(after={self.after!r}) must be a time above 0, in seconds or a timedelta.")
@@ -125,8 +124,13 @@ class Writer(Protocol):
     async def create(self, obj: Obj, resource: Resource) -> Obj:
         """Create it; AlreadyExists when there is one of that name."""
 
-    async def patch(self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "") -> Obj:
-        """Merge-patch this very version of the object; Conflict when it has changed since it was read."""
+    async def patch(
+        self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "", any_version: bool = False
+    ) -> Obj:
+        """Merge-patch this very object (by UID), as read unless `any_version`; Conflict when it has changed since.
+
+        `any_version` is for a change that is right whatever else the object says, such as one label.
+        """
 
     async def delete(
         self, obj: Obj, resource: Resource, *, propagation: str = "Background", any_version: bool = False

@@ -147,9 +147,11 @@ class LiveWriter:
             asked.answered(answer)
         return answer
 
-    async def patch(self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "") -> Obj:
-        with self._notes.asked(asking.patch(obj, resource, change, subresource)) as asked:
-            answer = await self._patch(obj, _ref(obj, resource).sub(subresource), change)
+    async def patch(
+        self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "", any_version: bool = False
+    ) -> Obj:
+        with self._notes.asked(asking.patch(obj, resource, change, subresource, any_version)) as asked:
+            answer = await self._patch(obj, _ref(obj, resource).sub(subresource), change, any_version)
             asked.answered(answer, given=obj)
         return answer
 
@@ -186,13 +188,15 @@ class LiveWriter:
         self._notes.intend(Intent(type=type, reason=reason, message=message, about=key_of(about)))
         self._recorder.record(about, type=type, reason=reason, message=message, attempt=self._notes.attempt)
 
-    async def _patch(self, obj: Obj, ref: ObjectRef, change: Obj) -> Obj:
+    async def _patch(self, obj: Obj, ref: ObjectRef, change: Obj, any_version: bool) -> Obj:
         if same(apply_merge(obj, change), obj):
             self._notes.skip(f"patch {ref}: nothing would change")
             return obj
-        pinned = {"uid": uid_of(obj), "resourceVersion": version_of(obj)}
+        pinned = {"uid": uid_of(obj)}
+        if not any_version:
+            pinned["resourceVersion"] = version_of(obj)
         body = {**change, "metadata": {**(change.get("metadata") or {}), **pinned}}
-        return await self._writes.patch(ref, body, live=obj)
+        return await self._writes.patch(ref, body, live=obj, tied=not any_version)
 
     async def _finalize(self, obj: Obj, resource: Resource, finalizers: list[str]) -> Obj:
         ref = _ref(obj, resource)

@@ -111,8 +111,10 @@ class ReplayWriter:
         with self._notes.asked(question) as asked:
             return (await self._answered(asked, question, obj, obj))[0]
 
-    async def patch(self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "") -> Obj:
-        question = asking.patch(obj, resource, change, subresource)
+    async def patch(
+        self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "", any_version: bool = False
+    ) -> Obj:
+        question = asking.patch(obj, resource, change, subresource, any_version)
         with self._notes.asked(question) as asked:
             return (await self._answered(asked, question, obj, apply_merge(obj, change)))[0]
 

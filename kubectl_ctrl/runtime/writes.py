@@ -55,13 +55,13 @@ class Writes:
         self._landed(ref.resource, answer, known=known, tied=False, sent=sent)
         return answer
 
-    async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, live: Obj) -> Obj:
-        """A patch whose body insists on the version of `live`."""
+    async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, live: Obj, tied: bool = True) -> Obj:
+        """A patch whose body insists on the version of `live`, if `tied`."""
         known = version_of(live)
         kind = PatchKind.JSON if isinstance(body, list) else PatchKind.MERGE
         options = WriteOptions(manager=self.manager, old_version=known, before=live)
         answer = await self.client.patch(ref, _kept(body), kind, options)
-        self._landed(ref.resource, answer, known=known, tied=True)
+        self._landed(ref.resource, answer, known=known, tied=tied)
         return answer
 
     async def try_out(self, ref: ObjectRef, body: Obj | list[Obj], kind: PatchKind) -> Obj:

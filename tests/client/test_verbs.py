@@ -203,6 +203,7 @@ PINNED: Body = [{"op": "replace", "path": "/metadata/resourceVersion", "value": 
         (verbs.patch(REF, TESTED, PatchKind.JSON, PLAIN_WRITE), WhenLost.LOOK),
         (verbs.patch(REF, PINNED, PatchKind.JSON, PLAIN_WRITE), WhenLost.LOOK),
         (verbs.patch(REF, {"metadata": None}, PatchKind.MERGE, PLAIN_WRITE), WhenLost.UNKNOWN),
+        (verbs.patch(REF, {"metadata": {"uid": "u"}}, PatchKind.MERGE, PLAIN_WRITE), WhenLost.REPEAT),
         (verbs.patch(REF, [], PatchKind.JSON, PLAIN_WRITE), WhenLost.UNKNOWN),
         (verbs.patch(REF, {}, PatchKind.MERGE, WriteOptions(old_version="7")), WhenLost.UNKNOWN),
         (verbs.patch(REF, {}, PatchKind.APPLY, WriteOptions(manager="me")), WhenLost.REPEAT),

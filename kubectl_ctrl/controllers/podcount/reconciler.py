@@ -9,7 +9,6 @@ from kubectl_ctrl import (
     REPLICASETS,
     Change,
     ChangeKind,
-    Conflict,
     Context,
     Obj,
     Request,
@@ -41,24 +40,22 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
         return None
     if wait := _left_to_wait(replicaset, ctx.now()):
         return Result(wait, waiting_for="its pods to come to rest")
-    return await _label(ctx, replicaset, count)
+    await _label(ctx, replicaset, count)
+    return None
 
 
 async def undo(ctx: Context, request: Request) -> Result | None:
     """Take the label away."""
     replicaset = await ctx.read.get(REPLICASETS, request.name)
-    if replicaset is None or LABEL not in labels_of(replicaset):
-        return None
-    return await _label(ctx, replicaset, None)
-
-
-async def _label(ctx: Context, replicaset: Obj, value: str | None) -> Result | None:
-    try:
-        await ctx.write.patch(replicaset, REPLICASETS, {"metadata": {"labels": {LABEL: value}}})
-    except Conflict:
-        # Its own controller writes it with every pod, and those writes do not wake us: look again soon.
-        return Result(again=True)
+    if replicaset is not None and LABEL in labels_of(replicaset):
+        await _label(ctx, replicaset, None)
     return None
+
+
+async def _label(ctx: Context, replicaset: Obj, value: str | None) -> None:
+    # Of any version: its own controller writes it with every pod, and the number depends on none of that.
+    change = {"metadata": {"labels": {LABEL: value}}}
+    await ctx.write.patch(replicaset, REPLICASETS, change, any_version=True)
 
 
 def _left_to_wait(replicaset: Obj, now: float) -> float:
