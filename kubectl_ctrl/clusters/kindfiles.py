@@ -70,6 +70,7 @@ def taken_kubeconfig(entry: Entry) -> str:
 
 def write(entry: Entry, page: Page) -> None:
     with _kept(file := entry.folder / NAME):
+        entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.replace(file, json.dumps(asdict(page), indent=2).encode())
 
 

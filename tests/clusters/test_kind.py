@@ -18,6 +18,7 @@ from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.exec import Output, detached, run
+from kubectl_ctrl.files import draft_of
 from tests.clusters.kindprograms import Programs, create, node, programs, quiet, ready
 
 
@@ -97,7 +98,8 @@ def test_a_wish_that_cannot_be_meant_is_refused_before_anything_runs(wish: Wish,
 
 def test_its_page_is_on_the_disk_before_it_counts(there: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     entry, kept = there.entry(), list[tuple[str, bool]]()
-    draft, file = entry.folder / "tmp" / "kind.json", entry.folder / "kind.json"
+    file = entry.folder / "kind.json"
+    draft = draft_of(file)
     monkeypatch.setattr(os, "fsync", lambda _: kept.append((draft.read_text(), file.exists())))
     kindfiles.write(entry, kindfiles.Page(runtime="docker", mark="m"))
     assert kept == [(file.read_text(), False)]
