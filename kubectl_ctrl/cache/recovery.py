@@ -20,7 +20,7 @@ from kubectl_ctrl.errors import (
 )
 
 # A watch that ends sooner is not worth its request.
-_SHORTEST = 1.0
+SHORTEST = 1.0
 
 _SILENCES = 2
 _MOST_SILENCES = 16
@@ -119,7 +119,7 @@ def after_list(error: CtrlError) -> Recovery:
 
 
 def _closed(end: WatchEnd) -> Recovery:
-    if end.lasted >= _SHORTEST:
+    if end.lasted >= SHORTEST:
         return Recovery(pace=Pace.NOW)
     if end.events:
         return Recovery(pace=Pace.STEADY)

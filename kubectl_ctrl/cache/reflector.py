@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from random import Random
 
 from kubectl_ctrl.cache.backoff import Backoff
 from kubectl_ctrl.cache.poison import flaw_of
-from kubectl_ctrl.cache.recovery import Doubts, Pace, Recovery, State, after_list, after_watch
+from kubectl_ctrl.cache.recovery import SHORTEST, Doubts, Pace, Recovery, State, after_list, after_watch
 from kubectl_ctrl.cache.replica import Replica, Staging
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery, WatchQuery
@@ -172,7 +172,7 @@ class Reflector:
         self.counts.lists += self._relist
         staging = self._replica.stage() if self._relist else None
         poisoned_before = self.counts.poisoned
-        async with self._client.watch(self._selection.resource, self._watch_query()) as watch:
+        async with self._client.watch(self._selection.resource, self._watch_query()) as watch, self._noting_open(watch):
             self._stream = watch
             async for batch in watch:
                 self._doubts.heard()
@@ -191,6 +191,23 @@ class Reflector:
             self._torn_lists += 1
             self._streams = self._torn_lists < _MOST_TORN
         return after_watch(watch.end, listing=staging is not None)
+
+    @asynccontextmanager
+    async def _noting_open(self, watch: Watch) -> AsyncIterator[None]:
+        """A watch that resumed is a recovery, also where nothing happens; one that ends at once is not."""
+
+        async def note() -> None:
+            await watch.accepted()
+            await self._clock.sleep(SHORTEST)
+            if not self._relist:
+                self._on_state(State.SYNCED, "")
+
+        task = asyncio.create_task(note(), name=f"opening of {self._selection}")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
     def _watch_query(self) -> WatchQuery:
         selection = self._selection

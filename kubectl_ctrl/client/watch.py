@@ -5,6 +5,7 @@ A line that cannot be used costs that line: it comes out as Poisoned, and the st
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,7 +74,7 @@ class Watch:
 
     def __init__(self, caller: Caller, resource: Resource, query: WatchQuery) -> None:
         self.end: WatchEnd | None = None
-        self.opened = False  # the server accepted the request
+        self._opened = asyncio.Event()
         self.events = 0
         self.poisoned = 0
         self._caller = caller
@@ -99,6 +100,15 @@ class Watch:
     @property
     def ended(self) -> bool:
         return self.end is not None
+
+    @property
+    def opened(self) -> bool:
+        """Whether the server accepted the request."""
+        return self._opened.is_set()
+
+    async def accepted(self) -> None:
+        """Return when the server has accepted the request; never if it does not."""
+        await self._opened.wait()
 
     async def aclose(self) -> None:
         """End it now; twice is fine."""
@@ -156,7 +166,7 @@ class Watch:
         self._began = self._caller.wire.clock.elapsed()
         self._stream, self._site = await self._caller.open(self._order, self._silence)
         self._caller.wire.counters.watches_open += 1
-        self.opened = True
+        self._opened.set()
         return self._stream
 
     async def _close(self) -> None:

@@ -136,6 +136,36 @@ def test_health_says_since_when_and_why() -> None:
     run_virtual(main)
 
 
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_quiet_type_is_healthy_as_soon_as_its_watch_is_open_again(cleanly: bool) -> None:
+    async def main() -> None:
+        async with running() as site:
+            await site.clock.sleep(30)
+            seen: list[State] = []
+            site.informer.on_health(lambda informer: seen.append(informer.health.state))
+            site.server.drop_watches(cleanly=cleanly)
+            await site.clock.sleep(3)
+            assert site.informer.health.state is State.SYNCED
+            assert seen == ([] if cleanly else [State.RETRYING, State.SYNCED])
+            assert site.informer.counts.events == 3, "nothing has arrived since"
+
+    run_virtual(main)
+
+
+def test_watches_that_open_and_end_at_once_are_no_recovery() -> None:
+    async def main() -> None:
+        async with running() as site:
+            seen: list[State] = []
+            site.informer.on_health(lambda informer: seen.append(informer.health.state))
+            start = site.clock.elapsed()
+            while site.clock.elapsed() < start + 60:
+                site.server.drop_watches()
+                await site.clock.sleep(0.1)
+            assert seen == [State.RETRYING]
+
+    run_virtual(main)
+
+
 def test_in_place_changes_of_cached_objects_are_found() -> None:
     async def main() -> None:
         found: list[tuple[str, list[str]]] = []

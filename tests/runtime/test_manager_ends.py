@@ -152,6 +152,20 @@ def test_until_idle_waits_until_own_writes_were_seen() -> None:
     run_virtual(main())
 
 
+def test_until_idle_waits_for_no_event_after_a_watch_broke_and_was_opened_again() -> None:
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        task = asyncio.create_task(world.run(spec_of(world, settings_for), until_idle=True, timeout=300))
+        await world.rest(0.5)
+        world.server.drop_watches(cleanly=False)
+        await world.rest(5)
+        assert task.done()
+        assert (await task).reason is Reason.IDLE
+
+    run_virtual(main())
+
+
 def test_idle_with_a_terminal_failure_names_it() -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         raise TerminalError("It can never fly.")
