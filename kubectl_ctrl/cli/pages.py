@@ -66,8 +66,8 @@ def pages(entry: Entry) -> Iterator[tuple[str, Page]]:
 
 def read(log: Path) -> Page | None:
     try:
-        return Page(**json.loads(_beside(log).read_bytes()))
-    except (OSError, ValueError, TypeError):
+        return Page(**files.known(Page, json.loads(_beside(log).read_bytes())))
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 

@@ -13,16 +13,16 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from kubectl_ctrl import locks
+from kubectl_ctrl import files, locks
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import CtrlError, Refused
 
 _GATE = "gate"
+_MOST = 65536  # bytes of a lock file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,8 @@ class Runner:
     @property
     def text(self) -> str:
         """`process 4121 on this machine (namespace default)`."""
+        if not self.pid:
+            return "a process on this machine whose lock file cannot be read"
         return f"process {self.pid} on this machine ({self.where})"
 
 
@@ -149,14 +151,15 @@ def note_asked(folder: Path, signed: str) -> None:
     with suppress(CtrlError, OSError), _gate(folder):  # a full disk keeps nobody from ending
         for runner in _held(folder, "", ""):
             if runner.holder == signed and not runner.asked:
-                _tell(_path(folder, runner), replace(runner, asked=True))
+                _mark_asked(_path(folder, runner))
 
 
-def _tell(path: Path, runner: Runner) -> None:
-    """In one write, which leaves something to read whenever we are killed."""
-    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+def _mark_asked(path: Path) -> None:
+    """In one write, which leaves something to read whenever we are killed; what a later version noted stays."""
+    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        os.ftruncate(handle, os.pwrite(handle, json.dumps(asdict(runner)).encode(), 0))
+        content = {**json.loads(os.pread(handle, _MOST, 0)), "asked": True}
+        os.ftruncate(handle, os.pwrite(handle, json.dumps(content).encode(), 0))
     finally:
         os.close(handle)
 
@@ -190,9 +193,22 @@ def _held(folder: Path, cluster: str, controller: str) -> list[Runner]:
         if free:
             with suppress(OSError):
                 path.unlink(missing_ok=True)  # left behind by a kill
-        elif runner and cluster in ("", runner.cluster) and controller in ("", runner.controller):
+            continue
+        runner = runner or _unread(path)
+        if (not runner.cluster or cluster in ("", runner.cluster)) and controller in ("", runner.controller):
             found.append(runner)
     return found
+
+
+def _unread(path: Path) -> Runner:
+    """The holder of a lock whose file cannot be read: its controller alone is known, by the name of the file.
+
+    It may be on any cluster and in any namespace, so it counts for all of them.
+    """
+    name = path.name.rpartition("-")[0]
+    return Runner(
+        cluster="", controller=name, scope="", pid=0, run="", controllers=(name,), context="", since=0.0, holder=""
+    )
 
 
 def _looked_into(path: Path) -> int | None:
@@ -205,9 +221,9 @@ def _looked_into(path: Path) -> int | None:
 
 def _told(handle: int) -> Runner | None:
     try:
-        fields: dict[str, Any] = json.loads(os.pread(handle, 65536, 0))
-        return Runner(**{**fields, "controllers": tuple(fields["controllers"])})
-    except (ValueError, KeyError, TypeError):
+        content = files.known(Runner, json.loads(os.pread(handle, _MOST, 0)))
+        return Runner(**{**content, "controllers": tuple(content["controllers"])})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -57,9 +57,6 @@ class Entry:
     def controllers(self) -> Path:
         """Where the output of controllers in the background is kept."""
         return self.folder / "controllers"
-
-
-_FIELDS = frozenset(field.name for field in fields(Entry)) - {"name", "phase", "folder"}
 
 
 class Book:
@@ -149,10 +146,9 @@ class Book:
     def _read(self, place: Path) -> Entry | None:
         try:
             page = json.loads((place / _PAGE).read_bytes())
-            # What a later version wrote beside them means nothing to this one.
-            known = {key: page[key] for key in _FIELDS if key in page}
+            known = files.known(Entry, page)
             return Entry(**{**known, "phase": Phase(page["phase"]), "name": place.name, "folder": place})
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
 

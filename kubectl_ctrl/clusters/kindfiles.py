@@ -86,19 +86,26 @@ def _kept(path: Path) -> Iterator[None]:
 
 
 def page_of(entry: Entry) -> Page | None:
-    """None where kind was never begun. Of a page that was lost, the book knows what is needed most."""
-    page = _read(entry.folder / NAME)
-    if page is None and entry.notes.get(MARK):
-        return Page(runtime=entry.notes[RUNTIME], mark=entry.notes[MARK])
-    return page
+    """None where kind was never begun. Of a page that was lost, the book knows what is needed most.
 
-
-def _read(file: Path) -> Page | None:
+    ClusterError where neither can be read: nodes that are there would be taken for none.
+    """
+    file = entry.folder / NAME
     try:
-        told = json.loads(file.read_bytes())
-        return Page(**{**told, "volumes": tuple(told["volumes"])})
-    except (OSError, ValueError, TypeError, KeyError):
+        content = files.known(Page, json.loads(file.read_bytes()))
+        return Page(**{**content, "volumes": tuple(content["volumes"])})
+    except FileNotFoundError:
+        error = None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as unread:
+        error = unread
+    if entry.notes.get(MARK):
+        return Page(runtime=entry.notes[RUNTIME], mark=entry.notes[MARK])
+    if error is None:
         return None
+    raise ClusterError(
+        f"{str(file)!r} cannot be read, so nobody knows which nodes belong to cluster {entry.name!r}.",
+        next_step=f"delete its nodes with kind delete cluster --name {entry.name}, remove that file, then repeat this",
+    ) from error
 
 
 def marking(entry: Entry, runtime: str, script: str, path: str) -> str:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -302,6 +302,9 @@ def test_pages_that_cannot_be_read_say_nothing(app: App, tmp_path: Path) -> None
     assert list(pages.pages(entry)) == [("foo", page)]
     pages.write(log, replace(page, code=1))
     assert pages.read(log) == replace(page, code=1)
+    later = {**asdict(page), "of_a_later_version": 1}
+    (log.parent / "foo.json").write_text(json.dumps(later))
+    assert pages.read(log) == page
     for garbage in (b"", b"[]", b'{"word": 1}', b"\xff"):
         (log.parent / "foo.json").write_bytes(garbage)
         assert list(pages.pages(entry)) == []

@@ -81,6 +81,38 @@ def test_who_runs_is_told_by_its_lock_and_not_by_its_file(tmp_path: Path) -> Non
     assert not lock.exists(), "What a killed run left stays for ever."
 
 
+@contextmanager
+def held_with(folder: Path, content: str) -> Iterator[Path]:
+    """The place of `ME`, held by somebody who wrote this into its file."""
+    with only_runner(folder, ME):
+        (path,) = folder.rglob("*.lock")
+        path.write_text(content)
+        yield path
+
+
+def test_a_lock_of_a_later_version_holds(tmp_path: Path) -> None:
+    content = {**asdict(ME), "controllers": ["foo", "bar"], "of_a_later_version": {"a": 1}}
+    with held_with(tmp_path, json.dumps(content)) as path:
+        assert runners(tmp_path, cluster="c", controller="foo") == [ME]
+        with pytest.raises(Refused, match="process 4121"), only_runner(tmp_path, replace(ME, scope="")):
+            pass
+        note_asked(tmp_path, ME.holder)
+        assert json.loads(path.read_text()) == {**content, "asked": True}
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"pid": 1}', "\x00"])
+def test_a_lock_whose_file_cannot_be_read_is_held_by_somebody(tmp_path: Path, content: str) -> None:
+    with held_with(tmp_path, content):
+        (found,) = runners(tmp_path, cluster="c", controller="foo")
+        assert not ask_to_stop(tmp_path, found)
+        assert runners(tmp_path, controller="bar") == []
+        said = "foo already runs here .*: a process on this machine whose lock file cannot be read"
+        with pytest.raises(Refused, match=said), only_runner(tmp_path, replace(ME, scope="other")):
+            pass
+        with only_runner(tmp_path, replace(ME, controller="bar")):
+            pass
+
+
 def test_a_lock_file_that_was_planted_as_a_link_is_not_followed(tmp_path: Path) -> None:
     with only_runner(tmp_path, ME):
         (lock,) = tmp_path.rglob("*.lock")
