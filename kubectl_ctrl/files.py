@@ -36,6 +36,11 @@ def remedy(error: OSError) -> str:
     return _REMEDIES.get(error.errno or 0, "")
 
 
+def state_remedy(error: OSError) -> str:
+    """The same for a file in the folder of this user's state."""
+    return f"{remedy(error) or 'make the folder writable'}, or set XDG_STATE_HOME to another folder"
+
+
 def draft_of(path: Path) -> Path:
     """Where the next content is written. A kill may leave it; the next write takes it over."""
     return path.with_name(f".{path.name}.kubectl-ctrl")

@@ -17,6 +17,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from kubectl_ctrl import exec as programs
+from kubectl_ctrl import files
 from kubectl_ctrl.cli import holder, pages, recordings, runlock
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.ending import Live
@@ -89,7 +90,7 @@ def _prepared(log: Path) -> int:
     except OSError as error:
         raise CtrlError(
             f"The folder {str(log.parent)!r} for controllers in the background cannot be used: {error.strerror}.",
-            next_step="make it writable and give its disk room, or set XDG_STATE_HOME to another place",
+            next_step=files.state_remedy(error),
         ) from error
 
 

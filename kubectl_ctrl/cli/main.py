@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from kubectl_ctrl import files
 from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
@@ -111,7 +112,7 @@ def _failed(app: App, error: Exception) -> int:
     """Say what went wrong, once and shortly; the exit code."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    told = error if isinstance(error, CtrlError) else _bug(error)
+    told = error if isinstance(error, CtrlError) else _of_the_system(error) or _bug(error)
     told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, app.pin.into(told.next_step)))
     said = _said(app, told)
     if app.machine:
@@ -132,6 +133,14 @@ def _said(app: App, error: CtrlError) -> list[str]:
     if error.output and app.verbosity >= _OUTPUT_FROM:
         return app.hide(error.output).strip().split("\n")
     return list(map(app.hide, error.last_words))
+
+
+def _of_the_system(error: Exception) -> CtrlError | None:
+    """A disk, a permission or a limit that no caller expected; None for what may be a fault of ours."""
+    if not isinstance(error, OSError) or not (remedy := files.remedy(error)):
+        return None
+    what = f"{str(error.filename)!r} cannot be used" if error.filename else "A file cannot be used"
+    return CtrlError(f"{what}: {error.strerror}.", next_step=remedy)
 
 
 def _bug(error: Exception) -> CtrlError:

@@ -76,9 +76,11 @@ def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
             raise _refusal(mine, None)
         try:
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(asdict(mine)).encode(), 0)
-        except BaseException:
-            os.close(handle)
+            files.write(handle, json.dumps(asdict(mine)).encode())
+        except BaseException as error:
+            locks.release(path, handle)
+            if isinstance(error, OSError):
+                raise _unusable("written", path, error) from error
             raise
     try:
         yield
@@ -231,10 +233,13 @@ def _acquired(path: Path, *, wait: bool = False) -> int | None:
     try:
         return locks.acquire(path, wait=wait)
     except OSError as error:
-        raise CtrlError(
-            f"The lock file {str(path)!r} cannot be made or locked: {error.strerror}.",
-            next_step="make the folder writable, or set XDG_STATE_HOME to one that is",
-        ) from error
+        raise _unusable("made or locked", path, error) from error
+
+
+def _unusable(what: str, path: Path, error: OSError) -> CtrlError:
+    return CtrlError(
+        f"The lock file {str(path)!r} cannot be {what}: {error.strerror}.", next_step=files.state_remedy(error)
+    )
 
 
 def _refusal(mine: Runner, other: Runner | None) -> Refused:

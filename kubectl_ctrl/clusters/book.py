@@ -203,5 +203,5 @@ def _replace(path: Path, content: str) -> None:
 def _cannot(what: str, path: Path, error: OSError) -> CtrlError:
     return CtrlError(
         f"{str(path)!r} cannot {what}: {error.strerror}.",
-        next_step="make the folder writable and give its disk room, or set XDG_STATE_HOME to another one",
+        next_step=files.state_remedy(error),
     )

@@ -81,7 +81,7 @@ def _kept(path: Path) -> Iterator[None]:
     except OSError as error:
         raise ClusterError(
             f"{str(path)!r} cannot be kept: {error.strerror}.",
-            next_step="make the folder writable and give its disk room, or set XDG_STATE_HOME to another one",
+            next_step=files.state_remedy(error),
         ) from error
 
 

@@ -95,7 +95,7 @@ class Kwok:
         except OSError as error:
             raise ClusterError(
                 f"{str(error.filename or kwokctl.folder)!r} cannot be written: {error.strerror}.",
-                next_step="make the folder writable and give its disk room, or set XDG_STATE_HOME to another one",
+                next_step=files.state_remedy(error),
             ) from error
         return Made(context=_context(entry), kubeconfig=content, version="", notes={"kwokctl": needs.version})
 

@@ -5,7 +5,6 @@ Every way in which a file cannot be used ends as RecordingError here: with the p
 
 from __future__ import annotations
 
-import errno
 import shlex
 import sqlite3
 import stat
@@ -263,10 +262,9 @@ def is_damage(error: BaseException | None) -> bool:
 def unusable(path: Path, error: Exception) -> RecordingError:
     """Why a recording cannot be used, and what to do about it."""
     if isinstance(error, OSError):
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         return RecordingError(
             f"The recording {str(path)!r} cannot be used: {error.strerror or error}.",
-            next_step="make room on the disk" if full else "make the file and its folder readable and writable",
+            next_step=files.remedy(error) or "make the file and its folder readable and writable",
         )
     code = sqlite3.SQLITE_CORRUPT if isinstance(error, _DAMAGED) else getattr(error, "sqlite_errorcode", 0) & 0xFF
     reason, advice = _ADVICE.get(code, (str(error), ""))

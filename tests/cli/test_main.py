@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import json
 from pathlib import Path
@@ -198,9 +199,12 @@ ERRORS: dict[str, BaseException] = {
     ),
     "late": LATE,
     "bug": ValueError("a\x1bb"),
+    "disk": OSError(errno.ENOSPC, "No space left on device", "/a/fi\x1ble"),
+    "quota": ExceptionGroup("unhandled errors in a TaskGroup", [OSError(errno.EDQUOT, "Disk quota exceeded")]),
     "interrupt": KeyboardInterrupt(),
     "grouped": ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("inner", [TIMED_OUT])]),
 }
+QUOTA = "next: free disk space: the quota is used up\n"
 BUG = (
     "error[CTRL-ERROR]: This is a fault of kubectl-ctrl itself: ValueError: a\\x1bb.\n"
     "next: repeat with -v 6 and report what it prints\n"
@@ -220,6 +224,12 @@ def _verb(monkeypatch: pytest.MonkeyPatch) -> None:
         ("timeout", 124, "error[CTRL-TIMEOUT]: It took too long.\nnext: wait\n"),
         ("grouped", 124, "error[CTRL-TIMEOUT]: It took too long.\nnext: wait\n"),
         ("bug", 1, BUG),
+        (
+            "disk",
+            1,
+            "error[CTRL-ERROR]: '/a/fi\\x1ble' cannot be used: No space left on device.\nnext: free disk space\n",
+        ),
+        ("quota", 1, "error[CTRL-ERROR]: A file cannot be used: Disk quota exceeded.\n" + QUOTA),
         ("interrupt", 130, ""),
     ],
 )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -79,6 +81,39 @@ def test_who_runs_is_told_by_its_lock_and_not_by_its_file(tmp_path: Path) -> Non
     lock.write_text(json.dumps(asdict(ME)))
     assert runners(tmp_path) == []
     assert not lock.exists(), "What a killed run left stays for ever."
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "free disk space"),
+        (errno.EDQUOT, "free disk space: the quota is used up"),
+        (errno.EROFS, "use a disk that is not read-only"),
+        (errno.EIO, "check the disk"),
+    ],
+)
+def test_a_disk_that_takes_no_lock_is_an_error_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    def failing(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", failing)
+        patched.setattr(os, "pwrite", failing)
+        with pytest.raises(CtrlError) as caught, only_runner(tmp_path, ME):
+            pass
+    assert caught.value.message.endswith(f".lock' cannot be written: {os.strerror(number)}.")
+    assert caught.value.next_step == f"{remedy}, or set XDG_STATE_HOME to another folder"
+    assert list(tmp_path.rglob("*.lock")) == []
+
+
+@pytest.mark.parametrize(("long", "reason"), [(True, "File name too long"), (False, "levels of symbolic links")])
+def test_a_path_that_takes_no_lock_is_an_error(tmp_path: Path, long: bool, reason: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    folder = tmp_path / ("x" * 300 if long else "loop")
+    with pytest.raises(CtrlError, match=reason), only_runner(folder, ME):
+        pass
 
 
 @contextmanager
