@@ -20,17 +20,18 @@ from urllib.parse import urlsplit
 
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.client import kubefiles
-from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
+from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint, read_ca
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
 
 IN_CLUSTER = "in-cluster"
 _FIELDS = {"context", "server"}
 
-Host = Callable[[str], bool]
+# Whether a cluster of a known kind can have its server at this host.
+Fits = Callable[[Resolved, str], bool]
 
 
-def _loopback(host: str) -> bool:
+def _loopback(_: Resolved, host: str) -> bool:
     if host == "localhost":
         return True
     try:
@@ -39,29 +40,58 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _control_plane(host: str) -> bool:
-    return host.endswith("-control-plane") and "." not in host
+def _control_plane(resolved: Resolved, host: str) -> bool:
+    """The node of that very cluster, as containers on kind's network call it."""
+    name = (resolved.context or "").removeprefix("kind-")
+    return "." not in name and host == f"{name}-control-plane" and _proves_itself(resolved)
 
 
-def _minikube_net(host: str) -> bool:
-    # The drivers' own networks: docker 192.168.49.x, kvm2 192.168.39.x, virtualbox 192.168.59.x, qemu 192.168.105.x.
+def _minikube(resolved: Resolved, host: str) -> bool:
+    """A private address whose server has a certificate of the authority that minikube made for this user.
+
+    The address alone proves nothing: the drivers' networks (docker 192.168.49.x, kvm2 192.168.39.x and others) are also
+    those of offices and homes.
+    """
     try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network("192.168.0.0/16")
+        private = ipaddress.ip_address(host).is_private
     except ValueError:
+        return False
+    return private and _proves_itself(resolved) and _has_authority(resolved, _minikube_folder(resolved) / "ca.crt")
+
+
+def _minikube_folder(resolved: Resolved) -> Path:
+    """As minikube finds it: MINIKUBE_HOME is the folder, or has it inside."""
+    home = Path(resolved.origin.environ.get("MINIKUBE_HOME") or resolved.origin.home)
+    return home if home.name == ".minikube" else home / ".minikube"
+
+
+def _has_authority(resolved: Resolved, file: Path) -> bool:
+    try:
+        return bool(ca := b"".join(file.read_bytes().split())) and ca == b"".join(read_ca(resolved).split())
+    except (OSError, ConfigError):
         return False
 
 
-def _one_of(*hosts: str) -> Host:
-    return lambda host: host in hosts
+def _proves_itself(resolved: Resolved) -> bool:
+    """Whether TLS shows that the server is the one that the kubeconfig means: names and addresses are anybody's."""
+    return resolved.server.startswith("https://") and not resolved.tls.insecure
+
+
+def _named(*hosts: str) -> Fits:
+    return lambda resolved, host: host in hosts and _proves_itself(resolved)
+
+
+def _any_address(_: Resolved, host: str) -> bool:
+    return host == "0.0.0.0"  # noqa: S104 - to connect to it is to connect to loopback
 
 
 # A context is local when name and effective server match one row: a name alone is a promise that anyone can make.
-_LOCAL: tuple[tuple[re.Pattern[str], tuple[Host, ...]], ...] = (
+_LOCAL: tuple[tuple[re.Pattern[str], tuple[Fits, ...]], ...] = (
     (re.compile(r"kind-.+"), (_loopback, _control_plane)),
     (re.compile(r"kwok-.+|colima(-.+)?|orbstack|rancher-desktop"), (_loopback,)),
-    (re.compile(r"k3d-.+"), (_loopback, _one_of("0.0.0.0"))),  # noqa: S104 - a name to compare with, nothing listens
-    (re.compile(r"docker-desktop"), (_loopback, _one_of("kubernetes.docker.internal"))),
-    (re.compile(r"minikube"), (_loopback, _minikube_net)),
+    (re.compile(r"k3d-.+"), (_loopback, _any_address)),
+    (re.compile(r"docker-desktop"), (_loopback, _named("kubernetes.docker.internal"))),
+    (re.compile(r"minikube"), (_loopback, _minikube)),
 )
 
 
@@ -91,7 +121,7 @@ def is_local(resolved: Resolved) -> bool:
     if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or not resolved.context:
         return False
     host = (urlsplit(resolved.server).hostname or "").lower()
-    return any(name.fullmatch(resolved.context) and any(fits(host) for fits in hosts) for name, hosts in _LOCAL)
+    return any(name.fullmatch(resolved.context) and any(fits(resolved, host) for fits in rows) for name, rows in _LOCAL)
 
 
 def ours(resolved: Resolved, book: Book) -> Entry | None:

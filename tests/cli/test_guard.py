@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.guard import Allowed, check, context_name, is_local, is_ours, standing_list, trusted
+from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.table import VERBS, Effect, Entry
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
+from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, TlsSettings, load
 from kubectl_ctrl.clusters.book import Book, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
 from tests.cli.ours import kubeconfig, made
@@ -46,7 +47,6 @@ LOCAL = [
     ("rancher-desktop", "https://127.0.0.1:6443"),
     ("k3d-a", "https://0.0.0.0:6550"),
     ("docker-desktop", "https://kubernetes.docker.internal:6443"),
-    ("minikube", "https://192.168.49.2:8443"),
     ("minikube", "https://127.0.0.1:32771"),
 ]
 FOREIGN = [
@@ -59,12 +59,55 @@ FOREIGN = [
     ("kwok-play", "https://0.0.0.0:6443"),
     ("minikube", "https://8.8.8.8:8443"),
     ("docker-desktop", "https://127.0.0.1.example.com:6443"),
+    ("docker-desktop", "http://kubernetes.docker.internal:6443"),
+    ("kind-dev", "https://prod-control-plane:6443"),
+    ("kind-dev", "https://x-dev-control-plane:6443"),
+    ("kind-dev", "http://dev-control-plane:6443"),
+    ("kind-a.b", "https://a.b-control-plane:6443"),
+    ("minikube", "https://192.168.1.50:6443"),
+    ("minikube", "https://192.168.49.2:8443"),
 ]
+MINE = TlsSettings(ca_data=b"mine")
 
 
 @pytest.mark.parametrize(("name", "server"), LOCAL)
 def test_local_is_a_name_and_a_server_that_fit_together(tmp_path: Path, name: str, server: str) -> None:
     assert is_local(resolved(tmp_path, name, server))
+
+
+@pytest.mark.parametrize(
+    ("tls", "server", "local"),
+    [
+        (MINE, "https://192.168.49.2:8443", True),
+        (MINE, "https://172.17.48.10:8443", True),  # as under Hyper-V
+        (MINE, "https://8.8.8.8:8443", False),
+        (MINE, "http://192.168.49.2:8080", False),
+        (replace(MINE, insecure=True), "https://192.168.49.2:8443", False),
+        (TlsSettings(ca_data=b"other"), "https://192.168.49.2:8443", False),
+    ],
+)
+@pytest.mark.parametrize("variable", [None, "", "/.minikube"])
+def test_minikube_is_local_where_its_own_authority_proves_it(
+    tmp_path: Path, tls: TlsSettings, server: str, local: bool, variable: str | None
+) -> None:
+    (tmp_path / ".minikube").mkdir()
+    (tmp_path / ".minikube" / "ca.crt").write_bytes(MINE.ca_data + b"\n")
+    seen = resolved(tmp_path, "minikube", server)
+    environ = {} if variable is None else {"MINIKUBE_HOME": f"{tmp_path}{variable}"}
+    home = tmp_path if variable is None else tmp_path / "elsewhere"
+    assert is_local(replace(seen, tls=tls, origin=replace(seen.origin, environ=environ, home=home))) is local
+
+
+@pytest.mark.parametrize(
+    ("context", "server"), [("minikube", "https://192.168.1.50:6443"), ("kind-x", "https://prod-control-plane:6443")]
+)
+def test_a_verb_refuses_a_cluster_that_only_is_called_like_a_local_one(
+    production: Path, capsys: pytest.CaptureFixture[str], context: str, server: str
+) -> None:
+    text = production.read_text().replace("http://127.0.0.1:1", server).replace("prod", "PROD")
+    production.write_text(text.replace(server.replace("prod", "PROD"), server).replace("PROD", context))
+    assert main(["install", "foo"]) == 6
+    assert f"repeat with --allow-context {context} if" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "server"), FOREIGN)
