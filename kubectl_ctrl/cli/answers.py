@@ -12,6 +12,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text, verbatim
 
 if TYPE_CHECKING:
     from kubectl_ctrl.render.printers import Printer
@@ -31,13 +32,13 @@ def style_of(app: App, given: Given) -> Style:
     )
 
 
-def document(value: dict[str, Any], form: str) -> str:
+def document(value: dict[str, Any], form: str) -> Text:
     """As JSON or YAML, whichever -o says."""
     if form == "json":
-        return json.dumps(value, indent=2)
+        return verbatim(json.dumps(value, indent=2))
     import yaml
 
-    return yaml.safe_dump(value, sort_keys=False).rstrip("\n")
+    return verbatim(yaml.safe_dump(value, sort_keys=False).rstrip("\n"))
 
 
 def printer(given: Given, words: Sequence[str] = WORDS) -> Printer:
@@ -56,7 +57,7 @@ def printer(given: Given, words: Sequence[str] = WORDS) -> Printer:
 def printed(app: App, form: Printer, document: Mapping[str, Any], key: str, name: str = "name") -> None:
     """The answer in any form but a table: of the list at `key` of the document, whose items have a `name`."""
     items = document[key]
-    app.answer(form.text(document, items, [str(item[name]) for item in items]), end="")
+    app.answer(verbatim(form.text(document, items, [str(item[name]) for item in items])), end="")
 
 
 def _read(file: str) -> str:

@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -48,9 +48,16 @@ class App:
         return cls(out=sys.stdout, err=sys.stderr, environ=os.environ, program=sys.argv[0])
 
     def answer(self, text: str, end: str = "\n") -> None:
-        """What was asked for."""
+        """Print the result, or a line of it."""
+        self.answer_all([text], end)
+
+    def answer_all(self, texts: Iterable[str], end: str = "\n") -> None:
+        """Print the parts of a result as they come; a plain str is one line, a Text is printed as it is laid out."""
+        from kubectl_ctrl.render.text import printable  # completion answers without it
+
         try:
-            print(text, end=end, file=self.out, flush=True)
+            self.out.writelines(f"{printable(text)}{end}" for text in texts)
+            self.out.flush()
         except OSError as error:
             if error.errno in (errno.EPIPE, errno.EIO):  # a pipe, or a terminal, at which nobody is any more
                 raise BrokenPipeError(error.errno, error.strerror) from error
@@ -63,7 +70,9 @@ class App:
     def narrate(self, text: str) -> None:
         """What is worth knowing beside the answer; that it cannot be said is no reason to stop."""
         try:
-            print(self.as_called(text), file=self.err, flush=True)
+            from kubectl_ctrl.render.text import printable
+
+            print(self.as_called(printable(text)), file=self.err, flush=True)
         except OSError:
             _lead_nowhere(self.err)
 

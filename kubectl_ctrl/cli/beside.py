@@ -20,6 +20,7 @@ from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.summary import Reason, Summary
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.summary import summary_lines
+from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.runtime.manager import Manager
@@ -81,7 +82,7 @@ async def clean(here: Here, undoing: ControllerSpec) -> None:
 
 def _check(here: Here, name: str, summary: Summary) -> None:
     for line in summary_lines(summary, Style(zone=None, unicode=here.app.unicode)):
-        here.app.narrate(line)
+        here.app.narrate(Text(line))
     if problem := summary.problem():
         raise problem
     if summary.failed or summary.left:

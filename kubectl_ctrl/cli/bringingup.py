@@ -144,7 +144,7 @@ def bring(app: App, asked: Asked, progress: Progress, clock: Clock) -> tuple[Ent
     work = _Work(app, asked, progress, clock)
 
     try:
-        with logging_to(progress.stream, form="text", verbosity=app.verbosity):
+        with logging_to(progress.say, form="text", verbosity=app.verbosity):
             code = asyncio.run(cancellable(work.do(), stopping=ours.stopping(progress), forced=work.tell_what_is_left))
     except CtrlError:
         if work.began and app.book.find(asked.name) is not None:

@@ -20,7 +20,7 @@ from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ClusterError, ConfigError, CtrlError, NoCluster, UsageError
-from kubectl_ctrl.render.text import counted, escaped
+from kubectl_ctrl.render.text import counted, verbatim
 
 if TYPE_CHECKING:
     from kubectl_ctrl.clusters.provider import Provider
@@ -90,7 +90,7 @@ def _list(asked: _Asked) -> int:
     elif rows:
         columns = ["name", "provider", "state", "version", "context"]
         columns += ["server", "folder"] if form.form == "wide" else []
-        cells = [[escaped(row[column] or "-") for column in columns] for row in rows]
+        cells = [[row[column] or "-" for column in columns] for row in rows]
         asked.app.answer(form.table(cells, [column.upper() for column in columns]))
     else:
         asked.app.narrate("there is no cluster of ours")
@@ -246,7 +246,7 @@ def _kubeconfig(asked: _Asked) -> int:
         asked.app.answer(str(entry.kubeconfig))
         return 0
     try:
-        asked.app.answer(entry.kubeconfig.read_text(encoding="utf-8").rstrip("\n"))
+        asked.app.answer(verbatim(entry.kubeconfig.read_text(encoding="utf-8").rstrip("\n")))
     except OSError as error:
         raise ClusterError(
             f"The kubeconfig of cluster {entry.name!r} cannot be read: {error.strerror}.",

@@ -16,6 +16,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.completion import ACTIONS
 from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing, Refused, UsageError
+from kubectl_ctrl.render.text import verbatim
 
 PROGRAM, HELPER = "kubectl-ctrl", "kubectl_complete-ctrl"
 _OWN = {"dir": ("install",), "remove": ("install",)}
@@ -48,7 +49,7 @@ def run(app: App, given: Given) -> int:
     folder = Path(given["dir"]).expanduser().absolute() if given["dir"] else None
     if action != "install":
         script = resources.files("kubectl_ctrl.cli") / "templates" / "completion" / f"{action}.tmpl"
-        app.answer(script.read_text(encoding="utf-8"), end="")
+        app.answer(verbatim(script.read_text(encoding="utf-8")), end="")
     elif given["remove"]:
         _remove(app, [folder] if folder else _path(app))
     else:

@@ -20,6 +20,7 @@ from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.diagnosis import Diagnosis, Group, Line
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text, verbatim
 
 _FORMS = ("text", "json", "yaml")
 
@@ -97,8 +98,8 @@ async def _mended(app: App, given: Given) -> Mended:
 
 def _answer(app: App, found: Diagnosis, form: str) -> None:
     if form != "text":
-        app.answer(app.as_called(app.hide(document(diagnosis_json(found), form))))
+        app.answer(verbatim(app.as_called(app.hide(document(diagnosis_json(found), form)))))
         return
     style = Style(width=app.width, color=app.color, unicode=app.unicode)
     lines = diagnosis_lines(found, style)
-    app.answer(app.as_called(app.hide("\n".join(lines))) if lines else "Nothing is left that could be mended.")
+    app.answer(Text(app.as_called(app.hide("\n".join(lines)))) if lines else "Nothing is left that could be mended.")

@@ -7,6 +7,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given, Verb
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.render.text import verbatim
 
 
 def _example(app: App, given: Given) -> int:
@@ -15,7 +16,7 @@ def _example(app: App, given: Given) -> int:
     from kubectl_ctrl.cli import sources
 
     (sourced,) = sources.resolve(given.arguments)
-    app.answer(sourced.example().rstrip("\n"))
+    app.answer(verbatim(sourced.example().rstrip("\n")))
     return 0
 
 

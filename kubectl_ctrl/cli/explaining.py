@@ -26,6 +26,7 @@ from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.accountjson import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text
 
 _FORMS = ("text", "json", "yaml")
 _MOST_CHILDREN = 8
@@ -72,7 +73,7 @@ def _tell(app: App, given: Given, account: Account, form: str, note: str = "") -
     if form == "text":
         if note:
             app.answer(note)
-        app.answer("\n".join(account_lines(account, style_of(app, given), all_evidence=given["all_evidence"])))
+        app.answer_all(map(Text, account_lines(account, style_of(app, given), all_evidence=given["all_evidence"])))
     else:
         app.answer(document(account_json(account), form))
 
@@ -231,7 +232,7 @@ class _Explaining:
     def _tell(self, lines: Sequence[str]) -> None:
         if self._meant.note:
             self._app.answer(self._meant.note)
-        self._app.answer("\n".join(lines))
+        self._app.answer_all(map(Text, lines))
 
     def _answer(self, told: dict[str, Any]) -> None:
         self._app.answer(document(told, self._form))

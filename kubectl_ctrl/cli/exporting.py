@@ -16,7 +16,7 @@ from kubectl_ctrl.history.copying import Chosen, Copied, copy, made_anew
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.casefile import case_of, dumps
 from kubectl_ctrl.render.inventory import size_text
-from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.render.text import counted, verbatim
 
 _RUN = re.compile(r"r[0-9a-z]+")
 
@@ -51,8 +51,7 @@ def _case(asked: Asked, word: str) -> None:
         attempt = recording.replayable(word.removeprefix("#"), cluster=asked.cluster_in(recording))
         text = dumps(case_of(attempt, recording.run(attempt.run)))
     if not asked.given["to"]:
-        asked.app.out.write(text)
-        asked.app.out.flush()
+        asked.app.answer(verbatim(text), end="")
         return
     target = _target(asked)
     made_anew(target, text.encode())

@@ -17,7 +17,6 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.tools import search_path
 from kubectl_ctrl.errors import PrerequisiteMissing, Refused
-from kubectl_ctrl.render.text import escaped
 
 # A compiler at work, and a package manager that looks for news first.
 _PATIENCE = 1800.0
@@ -59,7 +58,7 @@ async def fetched(app: App, given: Given, name: str) -> int:
     app.answer(shlex.join(argv))
     if not given["yes"]:
         raise Refused(f"This would get {name}.", next_step=given.again("doctor", "--fix", "--yes"))
-    await programs.run(argv, timeout=_PATIENCE, env=app.environ, heard=lambda line: app.narrate(escaped(line)))
+    await programs.run(argv, timeout=_PATIENCE, env=app.environ, heard=app.narrate)
     await _tell(app, recipe, argv[0])
     return 0
 

@@ -10,6 +10,7 @@ from kubectl_ctrl.cli.chronicle import Followed
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text, printable, verbatim
 from kubectl_ctrl.render.trace import Rows, head_lines
 from kubectl_ctrl.render.tracerows import Showing, columns
 
@@ -84,13 +85,13 @@ class _Following:
         self._rows = Rows(runs=runs, over=chronicle.over(runs), widths=widths, showing=self._showing, style=self._style)
         if self._form == "jsonl":
             return
-        lines = [followed.name]
+        lines: list[str] = [followed.name]
         if followed.key is not None:
             told = chronicle.told(followed.resource, followed.key, last=followed.first, since=followed.since)
-            lines = list(head_lines(told.story, told.scene, self._style)) if told is not None else lines
+            lines = [*map(Text, head_lines(told.story, told.scene, self._style))] if told is not None else lines
         if not attempts:
             lines.append("Nothing is recorded yet; waiting for the first reconcile.")
-        self._write([*lines, "", self._rows.header])
+        self._write([*lines, "", Text(self._rows.header)])
 
     def _tell_of_runs(self) -> None:
         """In a line each: which ended or died, and which began."""
@@ -113,7 +114,7 @@ class _Following:
     def _say(self, lines: Iterable[str], sentence: str) -> None:
         """Among the rows where a person reads them; beside them where a program does."""
         if self._app.terminal and self._form != "jsonl":
-            self._write(list(lines))
+            self._write([*map(Text, lines)])
         else:
             self._app.narrate(sentence)
 
@@ -125,14 +126,13 @@ class _Following:
             from kubectl_ctrl.render.export import export
 
             for one in ended:
-                self._app.out.writelines(export("jsonl", chronicle.story_of(one, None)))
-            self._app.out.flush()
+                self._app.answer_all(map(verbatim, export("jsonl", chronicle.story_of(one, None))), end="")
             return
-        lines = list(rows.lines(ended, self._run or (ended[0].run if ended else "")))
+        lines = [*map(Text, rows.lines(ended, self._run or (ended[0].run if ended else "")))]
         self._run = ended[-1].run if ended else self._run
-        transient: list[str] = []
+        transient: list[Text] = []
         if self._app.terminal and self._app.unicode:
-            transient = list(rows.lines(running, self._run or (running[0].run if running else "")))
+            transient = [*map(Text, rows.lines(running, self._run or (running[0].run if running else "")))]
         self._write(lines, transient)
 
     def _write(self, lines: Sequence[str], transient: Sequence[str] = ()) -> None:
@@ -140,6 +140,6 @@ class _Following:
         if not lines and not transient and not self._below:
             return
         back = f"\x1b[{self._below}F\x1b[J" if self._below else ""
-        self._app.out.write(back + "".join(f"{line}\n" for line in (*lines, *transient)))
+        self._app.out.write(back + "".join(f"{printable(line)}\n" for line in (*lines, *transient)))
         self._app.out.flush()
         self._below = len(transient)

@@ -24,7 +24,7 @@ from kubectl_ctrl.model.record import Played, Run
 from kubectl_ctrl.model.rights import Account, CallOf, rights_in, roles
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
 from kubectl_ctrl.render.style import moment_text
-from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.render.text import counted, verbatim
 
 _FORMS = ("", "yaml", "json", "text")
 _QUESTIONS = ("from_trace", "missing", "unused")
@@ -175,7 +175,7 @@ def _unused(app: App, given: Given, found: Account, form: str) -> None:
             app.narrate("Everything that rbac.yaml grants was used.")
         return
     document = unused_json(found)
-    app.answer(json.dumps(document, indent=2) if form == "json" else as_yaml([document]))
+    app.answer(verbatim(json.dumps(document, indent=2) if form == "json" else as_yaml([document])))
 
 
 def _evidence(app: App, given: Given, found: Account) -> str:
@@ -191,6 +191,6 @@ def _show(app: App, objects: list[Obj], form: str, nothing: str) -> None:
         app.answer(as_table(right for role in objects for right in rights_in(role)))
     elif form == "json":
         whole = objects[0] if len(objects) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
-        app.answer(json.dumps(whole, indent=2))
+        app.answer(verbatim(json.dumps(whole, indent=2)))
     else:
-        app.answer(as_yaml(objects))
+        app.answer(verbatim(as_yaml(objects)))

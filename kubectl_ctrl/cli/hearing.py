@@ -18,7 +18,7 @@ from kubectl_ctrl.clock import pause
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError, NotRecorded, UsageError
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.text import verbatim
 
 _FEW = 10
 _PACE = 0.1
@@ -122,7 +122,8 @@ class _Hearing:
     def _print(self, name: str, lines: Sequence[str]) -> None:
         prefix = f"[{name}] " if self._together else ""
         if lines:
-            self._app.answer("\n".join(f"{prefix}{_shown(line)}" for line in lines))
+            # A controller prints what it likes: nothing of it drives the terminal, but tabs are as they were.
+            self._app.answer_all(verbatim(f"{prefix}{line}") for line in lines)
 
 
 def _end(entry: Entry, name: str) -> str:
@@ -131,11 +132,6 @@ def _end(entry: Entry, name: str) -> str:
         return f"{name} is dead: it ended without a word, as after kill -9."
     code = f", with exit code {page.code}" if page is not None and page.code else ""
     return f"{name} has ended{code}."
-
-
-def _shown(line: str) -> str:
-    """A controller prints what it likes: nothing of it drives the terminal, but tabs are as they were."""
-    return "\t".join(map(escaped, line.split("\t")))
 
 
 class Log:

@@ -28,6 +28,7 @@ from kubectl_ctrl.install.ready import wait_until_served
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
+from kubectl_ctrl.render.text import verbatim
 
 # What kubectl apply, unless it is --server-side, copies into an annotation, has to fit there.
 _LARGEST_ANNOTATION = 256 * 1024
@@ -58,7 +59,7 @@ def run(app: App, given: Given) -> int:
     if not given.arguments:
         app.narrate(f"all bundled controllers: {', '.join(sourced.spec.name for sourced, _ in wanted)}")
     resolved = meant(app, given, Effect.WRITE if dry_run == "none" else Effect.DRY_RUN)
-    with logging_to(app.err, form="text", verbosity=app.verbosity):
+    with logging_to(app.narrate, form="text", verbosity=app.verbosity):
         asyncio.run(_install(app, given, resolved, wanted))
     return 0
 
@@ -73,7 +74,7 @@ def _wanted(given: Given) -> Wanted:
 def _print(app: App, objects: Sequence[Obj]) -> None:
     if any(len(json.dumps(obj)) > _LARGEST_ANNOTATION for obj in objects):
         app.narrate("for objects of this size kubectl apply needs --server-side")
-    app.answer(manifests.text(objects).rstrip("\n"))
+    app.answer(verbatim(manifests.text(objects).rstrip("\n")))
 
 
 async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -> None:
@@ -127,9 +128,9 @@ def _show(app: App, given: Given, steps: Sequence[Step]) -> None:
         case "":
             pass
         case "yaml":
-            app.answer(manifests.text([listed]), end="")
+            app.answer(verbatim(manifests.text([listed])), end="")
         case _:
-            app.answer(form.text(listed, listed["items"], [shown(step.ref) for step in steps]), end="")
+            app.answer(verbatim(form.text(listed, listed["items"], [shown(step.ref) for step in steps])), end="")
 
 
 def _bare(obj: Obj) -> Obj:

@@ -15,6 +15,7 @@ from kubectl_ctrl.errors import CtrlError, NotFound, NotServed
 from kubectl_ctrl.model.inferred import Inferred
 from kubectl_ctrl.render.inferred import inferred_json, inferred_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.render.tree import tree_lines
 
 _FORMS = ("text", "wide", "json", "jsonl", "yaml")
@@ -35,17 +36,17 @@ def instead(app: App, given: Given, words: Sequence[str], error: CtrlError, *, f
         case "jsonl":
             app.answer(json.dumps(inferred_json(found)))
         case _:
-            app.answer("\n".join(_lines(app, given, found, style)))
+            app.answer_all(_lines(app, given, found, style))
     return 0
 
 
-def _lines(app: App, given: Given, found: Inferred, style: Style) -> list[str]:
-    lines = inferred_lines(found, style, now=found.at)
+def _lines(app: App, given: Given, found: Inferred, style: Style) -> Sequence[str]:
+    lines = [Text(line) for line in inferred_lines(found, style, now=found.at)]
     if not given.flags.get("tree"):
         return lines
     tree = grown(app, given, Asked(cluster=None, resource=found.resource, key=found.key, uid=found.uid))
     notes = [tree.note] if tree.note else []
-    return [*tree_lines(tree.tree, style, now=found.at), *notes, "", *lines]
+    return [*map(Text, tree_lines(tree.tree, style, now=found.at)), *notes, "", *lines]
 
 
 def _why_not(error: CtrlError, why: CtrlError | None) -> CtrlError:

@@ -21,6 +21,7 @@ from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.inventory import Filled, Inventory
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text, verbatim
 
 _FORMS = (*answers.WORDS, "text")
 
@@ -124,9 +125,9 @@ def show_one(asked: Asked) -> int:
     filled = run_of(found, asked.words[0])
     if form.form not in ("", "text", "wide"):
         fields = run_json(filled, found)
-        asked.app.answer(form.text(fields, [fields], [filled.run.id]), end="")
+        asked.app.answer(verbatim(form.text(fields, [fields], [filled.run.id])), end="")
     else:
-        asked.app.answer("\n".join(run_lines(filled, found, asked.style)))
+        asked.app.answer_all(map(Text, run_lines(filled, found, asked.style)))
     return 0
 
 

@@ -39,7 +39,6 @@ from kubectl_ctrl.model.resources import (
     Resource,
 )
 from kubectl_ctrl.render.printers import Printer
-from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.runtime.builder import Via
 
 _PATIENCE = 2.0
@@ -77,7 +76,7 @@ def run(app: App, given: Given) -> int:
         raise UsageError("list takes no arguments.", next_step="kubectl ctrl list --help")
     form = answers.printer(given)
     if form.form == "name" and form.sort_by is None:
-        app.answer("\n".join(BUNDLED))
+        app.answer_all(BUNDLED)
         return 0
     rows = [_declared(sourced) for sourced in sources.resolve(BUNDLED)]
     why = asyncio.run(_asked(app, given, rows))
@@ -85,7 +84,7 @@ def run(app: App, given: Given) -> int:
         app.narrate(f"Where they are installed and run is not known: {why}")
     for repair in [repair for row in rows for repair in row.repairs]:
         how = "the next run of it, or --takeover, restores it" if repair.certain else "by a run that may go on"
-        app.narrate(escaped(f"{repair.taken.text} ({how})"))
+        app.narrate(f"{repair.taken.text} ({how})")
     rows = form.ordered(rows, _fields)
     if form.form in ("", "wide"):
         app.answer(_table(form, rows))

@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
 from kubectl_ctrl.cli.grammar import before_verb
 from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut, UsageError
 from kubectl_ctrl.render.errors import error_lines
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.text import Text, escaped, verbatim
 
 TRACEBACK_FROM = 6
 # All that a program said that made or removed a cluster, and failed.
@@ -67,7 +67,7 @@ def _without_verb(app: App, rest: Sequence[str]) -> int:
 
 
 def _explained(app: App, text: str) -> int:
-    app.answer(app.as_called(text).rstrip("\n"))
+    app.answer(verbatim(app.as_called(text).rstrip("\n")))
     return 0
 
 
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None, app: App | None = None) -> int:
         return 0
     except Exception as error:  # noqa: BLE001 - the last border: nobody is shown a traceback who did not ask for one
         if max(app.verbosity, _verbosity(words)) >= TRACEBACK_FROM:
-            app.narrate("\n".join(map(escaped, app.hide(traceback.format_exc()).rstrip("\n").split("\n"))))
+            app.narrate(verbatim(app.hide(traceback.format_exc()).rstrip("\n")))
         return _failed(app, error)
 
 
@@ -122,7 +122,7 @@ def _failed(app: App, error: Exception) -> int:
     else:
         # The end of what was said stands below the error; all of it would drive the error off the screen.
         parts = [error_lines(told), *(f"  {escaped(line)}" for line in said)]
-        app.narrate("\n".join(parts if app.verbosity < _OUTPUT_FROM else [*parts[1:], parts[0]]))
+        app.narrate(Text("\n".join(parts if app.verbosity < _OUTPUT_FROM else [*parts[1:], parts[0]])))
     return app.general_error if told.exit_code == CtrlError.exit_code else told.exit_code
 
 

@@ -15,7 +15,6 @@ from kubectl_ctrl.cli.leftovers import Leftover, left_here, left_there
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.model.diagnosis import Diagnosis, Outcome, Repair, worst
-from kubectl_ctrl.render.text import escaped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ async def _on_cluster(bench: Bench) -> Sequence[Leftover]:
         why = error.message
     except TimeoutError:
         why = f"it did not answer within {PATIENCE:g} s."
-    bench.app.narrate(escaped(bench.app.hide(f"What is left on a cluster is not known: {why}")))
+    bench.app.narrate(bench.app.hide(f"What is left on a cluster is not known: {why}"))
     return ()
 
 

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.render.style import Style, timestamp
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.text import verbatim
 
 Hide = Callable[[str], str]
 
@@ -21,14 +21,6 @@ _DEBUG_FROM = 6
 _AT_ONCE = Style(zone=None)
 # What every record has; the rest are the fields that a caller put beside its message.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-
-
-class Sink(Protocol):
-    """Where text goes."""
-
-    def write(self, text: str, /) -> Any: ...
-
-    def flush(self) -> Any: ...
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -49,8 +41,8 @@ class _Text(logging.Formatter):
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         text = f"{timestamp(record.created, self._looks)} {level}{message}" + (f" ({beside})" if beside else "")
         # A stack has lines of its own; set in, so that nothing in a message passes for a line of ours.
-        line = "\n    ".join(map(escaped, text.split("\n")))
-        return line + (f"\n{self._hide(self.formatException(record.exc_info))}" if record.exc_info else "")
+        line = text.replace("\n", "\n    ")
+        return verbatim(line + (f"\n{self._hide(self.formatException(record.exc_info))}" if record.exc_info else ""))
 
 
 def _adds(name: str, value: str, message: str) -> bool:
@@ -100,14 +92,14 @@ def error_line(error: CtrlError, *, output: str) -> str:
 
 @contextmanager
 def logging_to(
-    stream: Sink, *, form: str, verbosity: int, hide: Hide = masked_text, style: Style = _AT_ONCE
+    tell: Callable[[str], object], *, form: str, verbosity: int, hide: Hide = masked_text, style: Style = _AT_ONCE
 ) -> Iterator[None]:
-    """For the block: the package's log lines, and warnings of the libraries under it, go to `stream`.
+    """For the block: the package's log lines, and warnings of the libraries under it, go to `tell`, a text each.
 
     `hide` takes out of every text what must not be seen: errors quote what they are about. Times are as `style` has
     them.
     """
-    handler = logging.StreamHandler(stream)
+    handler = _Handler(tell)
     handler.setFormatter(_Json(hide) if form == "json" else _Text(hide, style))
     handler.addFilter(_Tracebacks(verbosity))
     ours, root = logging.getLogger("kubectl_ctrl"), logging.getLogger()
@@ -117,6 +109,18 @@ def logging_to(
         yield
     finally:
         root.removeHandler(handler)
+
+
+class _Handler(logging.Handler):
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._tell(self.format(record))
+        except Exception:  # noqa: BLE001  # as every handler: a record that cannot be formatted ends nothing
+            self.handleError(record)
 
 
 class _Tracebacks(logging.Filter):

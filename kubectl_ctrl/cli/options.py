@@ -6,6 +6,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given, Verb, describe
 from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.render.text import verbatim
 
 # Also for the reference.
 BY_VARIABLE = """\
@@ -17,10 +18,10 @@ KUBECTL_CTRL_REQUEST_TIMEOUT=10s; but for --yes, --allow-context, --takeover,
 def _options(app: App, given: Given) -> int:
     if given.arguments:
         raise UsageError("options takes no arguments.", next_step=VERB.hint)
-    app.answer("Every verb takes these flags:\n\n" + describe(COMMON_FLAGS))
+    app.answer(verbatim(f"Every verb takes these flags:\n\n{describe(COMMON_FLAGS)}"))
     also = "Every verb that is about a cluster of your kubeconfig also takes kubectl's own:"
-    app.answer(f"\n{also}\n\n{describe(KUBECTL_FLAGS)}")
-    app.answer(f"\n{BY_VARIABLE}")
+    app.answer(verbatim(f"\n{also}\n\n{describe(KUBECTL_FLAGS)}"))
+    app.answer(verbatim(f"\n{BY_VARIABLE}"))
     return 0
 
 

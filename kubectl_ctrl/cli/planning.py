@@ -33,7 +33,7 @@ from kubectl_ctrl.render.attempts import call_text
 from kubectl_ctrl.render.plan import plan_json, plan_lines
 from kubectl_ctrl.render.sides import secrecy_of, sides_of
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import escaped, headed
+from kubectl_ctrl.render.text import Text, headed, verbatim
 from kubectl_ctrl.runtime.planned.client import PlanClient
 from kubectl_ctrl.runtime.planned.planning import Planner, PlanOptions
 from kubectl_ctrl.runtime.planned.world import World
@@ -69,7 +69,7 @@ def run(app: App, given: Given) -> int:
     form = given.one_of("output", ("", "text", "json", "yaml"))
     wanted = _wanted(given)
     resolved = meant(app, given, Effect.DRY_RUN)
-    with logging_to(app.err, form="text", verbosity=app.verbosity):
+    with logging_to(app.narrate, form="text", verbosity=app.verbosity):
         plan = asyncio.run(_planned(app, given, wanted, resolved))
         _narrate(app, plan)
         _answer(app, plan, form, whole=given["diff"])
@@ -240,7 +240,7 @@ def _introduce(app: App, task: _Task, resolved: Resolved) -> None:
     kind = task.controller.spec.primary.kind
     who = f"plan of {task.controller.spec.name} for {kind} {names}"
     for line in headed(who, f"on context {guard.context_name(resolved)} ({resolved.server})", app.width):
-        app.narrate(escaped(line))
+        app.narrate(line)
 
 
 def _narrate(app: App, plan: Plan) -> None:
@@ -249,7 +249,7 @@ def _narrate(app: App, plan: Plan) -> None:
         for call in one.attempt.calls if app.verbosity >= _CALLS_FROM else ():
             app.narrate(f"{call.id} {call_text(call)}")
         if one.attempt.traceback and app.verbosity >= _TRACEBACKS_FROM:
-            app.narrate(secrecy_of(plan).text(one.attempt.traceback.rstrip()))
+            app.narrate(verbatim(secrecy_of(plan).text(one.attempt.traceback.rstrip())))
 
 
 def _answer(app: App, plan: Plan, form: str, *, whole: bool) -> None:
@@ -257,5 +257,4 @@ def _answer(app: App, plan: Plan, form: str, *, whole: bool) -> None:
         app.answer(document(plan_json(plan, objects=whole), form))
         return
     style = Style(width=app.width, color=app.color, unicode=app.unicode, zone=UTC)
-    for line in plan_lines(plan, style):
-        app.answer(line)
+    app.answer_all(map(Text, plan_lines(plan, style)))

@@ -6,7 +6,6 @@ through `say`, so that it does not run into the spinner.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import textwrap
@@ -18,7 +17,7 @@ from typing import Protocol
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.render.text import cut, printable
 
 FORMS = ("auto", "plain", "json", "none")
 
@@ -94,25 +93,8 @@ class Progress:
         """A line that is no step's."""
         self._face.say(text)
 
-    @property
-    def stream(self) -> io.TextIOBase:
-        """For log lines."""
-        return _Lines(self)
-
     def _made(self, name: str, text: str) -> Step:
         return Step(self._face, self._steps.index(name) + 1, name, text)
-
-
-class _Lines(io.TextIOBase):
-    """Lines that are written, as lines that are said."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def write(self, text: str) -> int:
-        for line in text.splitlines():
-            self._progress.say(line)
-        return len(text)
 
 
 def _form(app: App, form: str) -> str:
@@ -147,7 +129,7 @@ class _Nothing:
 
     def say(self, text: str) -> None:
         if not self._quiet:
-            self._app.narrate(escaped(text))
+            self._app.narrate(text)
 
 
 class _Objects:
@@ -200,7 +182,7 @@ class _Plain:
                 self.say(line)
 
     def say(self, text: str) -> None:
-        self._app.narrate(escaped(text))
+        self._app.narrate(text)
 
 
 class _Spinner:
@@ -242,7 +224,7 @@ class _Spinner:
     def say(self, text: str) -> None:
         with self._lock:
             self._wipe()
-            self._app.narrate(escaped(text))
+            self._app.narrate(text)
 
     def _wipe(self) -> None:
         with self._lock:
@@ -257,7 +239,7 @@ class _Spinner:
             text = f"{step.text}: {self._note}" if self._note else step.text
             line = _spread(f" {sign} {text}", self._clock.elapsed() - began, columns(self._app), unicode=self._unicode)
             with self._lock:
-                self._write(f"\r{escaped(line)}\x1b[K")
+                self._write(f"\r{printable(line)}\x1b[K")
                 self._drawn = True
             turns += 1
             self._done.wait(_PACE)

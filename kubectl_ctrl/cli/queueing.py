@@ -21,6 +21,7 @@ from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.sighting import Sighting
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
 from kubectl_ctrl.render.style import Style, timestamp
+from kubectl_ctrl.render.text import Text
 
 _FORMS = ("text", "wide", "json", "yaml")
 # While watching: how often a change is looked for, and how often "heard of 2s ago" is drawn anew.
@@ -128,7 +129,7 @@ def _answer(app: App, look: Look, form: str, style: Style) -> None:
         case "json" | "yaml":
             app.answer(document(queue_json(look), form))
         case _ if look.sightings:
-            app.answer("\n".join(queue_lines(look, style)))
+            app.answer_all(map(Text, queue_lines(look, style)))
 
 
 # Watching.
@@ -170,7 +171,7 @@ def _at_rest(state: State) -> State:
 
 
 def _frame(app: App, source: _Source, look: Look, style: Style) -> list[str]:
-    return queue_lines(look, replace(style, width=app.width)) if look.sightings else [source.nothing]
+    return list(map(Text, queue_lines(look, replace(style, width=app.width)))) if look.sightings else [source.nothing]
 
 
 def _append(app: App, source: _Source, look: Look, form: str, style: Style) -> None:
@@ -178,7 +179,7 @@ def _append(app: App, source: _Source, look: Look, form: str, style: Style) -> N
         case "json":
             app.answer(json.dumps(queue_json(look)))
         case "yaml":
-            app.answer("---\n" + document(queue_json(look), form))
+            app.answer_all(["---", document(queue_json(look), form)])
         case _:
-            lines = queue_lines(look, style) or [source.nothing]
-            app.answer("\n".join([f"-- {timestamp(look.now, style)}", *lines, ""]))
+            lines = list[str](map(Text, queue_lines(look, style))) or [source.nothing]
+            app.answer_all([f"-- {timestamp(look.now, style)}", *lines, ""])

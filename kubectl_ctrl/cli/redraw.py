@@ -6,6 +6,8 @@ import os
 from types import TracebackType
 from typing import TextIO
 
+from kubectl_ctrl.render.text import printable
+
 _UP, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[{}F", "\x1b[K", "\x1b[J"
 # The cursor is not to be seen jumping, and no line may become two: the way back up is counted in lines.
 _BEGIN, _END = "\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h"
@@ -32,7 +34,7 @@ class Screen:
         if len(lines) > room:
             lines = [*lines[: room - 1], f"and {len(lines) - room + 1} more lines"]
         up = _UP.format(self._drawn) if self._drawn else ""
-        self._write(up + "".join(f"{line}{_CLEAR_LINE}\n" for line in lines) + _CLEAR_BELOW)
+        self._write(up + "".join(f"{printable(line)}{_CLEAR_LINE}\n" for line in lines) + _CLEAR_BELOW)
         self._drawn = len(lines)
 
     def _write(self, text: str) -> None:

@@ -21,6 +21,7 @@ from kubectl_ctrl.errors import ControllerError, NotRecorded, RecordingError, Us
 from kubectl_ctrl.model.casefile import Case, case_of, dumps, loads
 from kubectl_ctrl.model.replayed import Replayed
 from kubectl_ctrl.render.replay import replay_json, replay_lines
+from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.runtime.replay import blessed, replay, why_not
 
 _DIFFERS = 9
@@ -46,7 +47,7 @@ def run(app: App, given: Given) -> int:
         raise NotRecorded(f"{word} cannot be replayed: {why}.", next_step=_instead(case, recorded))
     sourced = _code(case, given["code"] or _named(case, own=own))
     # What the code prints is not the answer.
-    with logging_to(app.err, form="text", verbosity=app.verbosity), redirect_stdout(app.err):
+    with logging_to(app.narrate, form="text", verbosity=app.verbosity), redirect_stdout(app.err):
         replayed = asyncio.run(
             replay(case, sourced.spec.reconcile, clock=SystemClock(), timeout=given["timeout"] or _FOREVER)
         )
@@ -155,7 +156,7 @@ def _show(app: App, given: Given, replayed: Replayed, form: str, *, code: str) -
         app.answer(document(replay_json(replayed, code=code), form))
     else:
         style = replace(style_of(app, given), full_times=True)
-        app.answer("\n".join(replay_lines(replayed, style, code=code)))
+        app.answer_all(map(Text, replay_lines(replayed, style, code=code)))
 
 
 def _replace(file: Path, text: str) -> None:

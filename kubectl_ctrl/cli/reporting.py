@@ -15,7 +15,7 @@ from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.errors import ConfigError, UsageError
 from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.render.style import Style, moment_text
-from kubectl_ctrl.render.text import counted, escaped
+from kubectl_ctrl.render.text import counted
 
 _HEADER = ("CONTROLLER", "CLUSTER", "SCOPE", "PID", "SINCE", "STATE", "RUN")
 _WIDE = ("CONTEXT", "PLACE", "LOG")
@@ -34,9 +34,9 @@ def run(app: App, given: Given) -> int:
     if rows:
         app.answer(_table(app, given, form, rows))
     else:
-        app.narrate(escaped(f"No controller runs here{f' on {place.text}' if place else ''}."))
+        app.narrate(f"No controller runs here{f' on {place.text}' if place else ''}.")
     for line in filter(None, (*map(_hint, rows), _others(elsewhere, place))):
-        app.narrate(escaped(line))
+        app.narrate(line)
     return 0
 
 
@@ -82,7 +82,7 @@ def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence
         one.run,
     )
     more = (one.context, "background" if one.log else "foreground", str(one.log or ""))
-    return [escaped(cell) for cell in ((*cells, *more) if wide else cells)]
+    return (*cells, *more) if wide else cells
 
 
 def _hint(one: Attendance) -> str:

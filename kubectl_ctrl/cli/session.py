@@ -68,7 +68,7 @@ async def session(app: App, plan: RunPlan) -> int:
     stop, secrecy = Stop(), Secrecy()
     app.hide = secrecy.text
     style = Style(zone=UTC if plan.utc else None, full_times=not app.terminal)
-    log = logging_to(app.err, form=plan.log, verbosity=app.verbosity, hide=secrecy.text, style=style)
+    log = logging_to(app.narrate, form=plan.log, verbosity=app.verbosity, hide=secrecy.text, style=style)
     with log, interrupts(stop.request) as signals:
         place = prepared(plan)
         plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, place.runs)))

@@ -40,7 +40,7 @@ from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.model.resources import HPAS, NAMESPACES, Resource
-from kubectl_ctrl.render.text import escaped, table
+from kubectl_ctrl.render.text import table
 
 _DAY = 86_400.0
 _MOST_ROWS = 1000
@@ -118,7 +118,7 @@ def run(app: App, given: Given) -> int:
     rows = list(simulated(scene, settings, names, begin, begin + days * _DAY))
     _answer(app, form, scene, rows, (begin, days))
     for line in _remarks(scene, settings, names, begin, rows):
-        app.narrate(escaped(line))
+        app.narrate(line)
     return 0
 
 
@@ -216,7 +216,7 @@ def _answer(app: App, form: str, scene: Scene, rows: list[Row], span: tuple[floa
         }
         app.answer(document(value, form))
     elif rows:
-        cells = [[one.local, one.utc, escaped(one.schedule), one.what, one.count] for one in rows]
+        cells = [[one.local, one.utc, one.schedule, one.what, one.count] for one in rows]
         app.answer(table(cells, header=["LOCAL TIME", "UTC", "SCHEDULE", "ACTION", "REPLICAS"]))
 
 

@@ -19,7 +19,6 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, Refused, UsageError
 from kubectl_ctrl.history.hints import Hints
-from kubectl_ctrl.render.text import escaped
 
 
 def run(app: App, given: Given) -> int:
@@ -113,7 +112,7 @@ def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
     def note(text: str) -> None:
         """Once they were asked."""
         _mark(app, place, names, clock.now())
-        app.narrate(escaped(text))
+        app.narrate(text)
 
     gone = asyncio.run(ended(find, given["timeout"], clock, note, kill=given["force"]))
     _tell(app, place, names, {name for live in gone for name in live.controllers})
@@ -143,4 +142,4 @@ def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
         told = f"{name} had ended already" if noted else f"{name} does not run here"
         ways = {} if noted else _ways(name, place, elsewhere)
         but = f", but on {' and '.join(ways.values())}: add {' or '.join(ways)}" if ways else ""
-        app.narrate(escaped(f"{told} on {place.text}{but or '.'}"))
+        app.narrate(f"{told} on {place.text}{but or '.'}")

@@ -70,7 +70,7 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
             if ours.is_there(app.book, name):
                 progress.say(ours.left(app.book, name))
 
-    with logging_to(progress.stream, form="text", verbosity=app.verbosity):
+    with logging_to(progress.say, form="text", verbosity=app.verbosity):
         code = asyncio.run(cancellable(work(), stopping=ours.stopping(progress), forced=left))
     if code:
         left()

@@ -25,7 +25,7 @@ from kubectl_ctrl.render.attemptjson import attempt_json
 from kubectl_ctrl.render.attempts import attempt_text, call_text
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
-from kubectl_ctrl.render.text import escaped, headed
+from kubectl_ctrl.render.text import Text, headed
 
 _log = logging.getLogger(__name__)
 
@@ -80,10 +80,10 @@ class Teller:
         election = "on" if plan.elects else f"off ({whose})" if plan.elect == "auto" else "off"
         place = f"context {name} ({plan.resolved.server}{f', our {plan.ours}' if plan.ours else ''}), {where}"
         for line in headed(f"run {run_id}: {', '.join(names)}", f"on {place}", self._app.width):
-            self._app.narrate(escaped(line))
+            self._app.narrate(line)
         if plan.as_installed:
             self._app.narrate(f"acting as {', '.join(map(user_of, plan.names))}")
-        self._app.narrate(escaped(recording))
+        self._app.narrate(recording)
         self._app.narrate(f"leader election {election}; {self._app.end} ends it")
 
     def observer(self, nobody_reads: Callable[[], None]) -> Callable[[Observed], None]:
@@ -95,7 +95,7 @@ class Teller:
                 shown = self._secrecy.told(told(value, steps=False))
                 if shown.traceback and self._app.verbosity >= _TRACEBACKS_FROM:
                     _log.info("%s failed:\n%s", shown.id, shown.traceback.rstrip(), extra={"action": "traceback"})
-                text = json.dumps(attempt_json(shown)) if self._machine else attempt_text(shown, self._style)
+                text = json.dumps(attempt_json(shown)) if self._machine else Text(attempt_text(shown, self._style))
                 try:
                     self._app.answer(text)
                 except BrokenPipeError:
@@ -164,7 +164,7 @@ class Teller:
             _log.info("The run is over.", extra={"action": "run.end", **summary_fields(summary)})
         elif not self._app.quiet:
             for line in summary_lines(summary, self._style):
-                self._app.narrate(line)
+                self._app.narrate(Text(line))
         problem = summary.problem()
         if isinstance(problem, NotInstalled):
             problem.next_step = self._install()

@@ -20,6 +20,7 @@ from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.export import FILES, FORMS, export
+from kubectl_ctrl.render.text import Text, verbatim
 from kubectl_ctrl.render.trace import subject_lines, trace_lines
 from kubectl_ctrl.render.tracerows import Showing
 from kubectl_ctrl.render.waterfall import waterfall_lines
@@ -131,11 +132,11 @@ class _Tracing:
         self._note()
         style = replace(self._style, primaries=told.primaries)
         lines = trace_lines(told.story, told.scene, self._showing(told), style)
-        self._write(f"{line}\n" for line in lines)
+        self._app.answer_all(map(Text, lines))
         if told.story.tree is not None:
             from kubectl_ctrl.render.tree import tree_lines
 
-            self._write(f"{line}\n" for line in ["", *tree_lines(told.story.tree, style, now=self._now)])
+            self._app.answer_all(["", *map(Text, tree_lines(told.story.tree, style, now=self._now))])
 
     def _with_tree(self, told: Told) -> Told:
         """With what it owns, as the cluster tells it now or as it was recorded."""
@@ -207,7 +208,7 @@ class _Tracing:
             showing = replace(self._showing(None), about=(primary, attempt.request) if primary else None)
             where = recordings.name_of(self._meant.cluster)
             style = replace(self._style, primaries=primaries)
-            self._write(f"{line}\n" for line in waterfall_lines(attempt, showing, style, where=where))
+            self._app.answer_all(Text(line) for line in waterfall_lines(attempt, showing, style, where=where))
         return 0
 
     # Objects of a type.
@@ -248,7 +249,7 @@ class _Tracing:
             wide=self._form == "wide",
             style=replace(self._style, primaries=self._chronicle.primaries(self._chronicle.runs, resource)),
         )
-        self._write(f"{line}\n" for line in lines)
+        self._app.answer_all(map(Text, lines))
         return 0
 
     # The answer.
@@ -258,17 +259,12 @@ class _Tracing:
             self._app.answer(self._meant.note)
 
     def _raw(self, attempts: Iterable[Recorded]) -> None:
-        self._write(encoded(attempt).decode() + "\n" for attempt in attempts)
+        self._app.answer_all(encoded(attempt).decode() for attempt in attempts)
 
     def _export(self, story: Story) -> None:
         if self._meant.note:
             self._app.narrate(self._meant.note)
-        self._write(export(self._form, story))
-
-    def _write(self, pieces: Iterable[str]) -> None:
-        out = self._app.out
-        out.writelines(pieces)
-        out.flush()
+        self._app.answer_all(map(verbatim, export(self._form, story)), end="")
 
 
 def since(text: str, now: float, *, utc: bool) -> float | None:

@@ -36,7 +36,7 @@ from kubectl_ctrl.install.ours import is_marked, is_ours
 from kubectl_ctrl.install.removing import Installed, Remover, installed, wait_until_gone
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
-from kubectl_ctrl.render.text import counted, escaped
+from kubectl_ctrl.render.text import counted
 
 _SHOWN = 10
 _STOPPING = 45.0
@@ -86,7 +86,7 @@ def run(app: App, given: Given) -> int:
         # What was listed is on this cluster, and current-context may be another one by then.
         again=given.again("uninstall", *([f"--context={resolved.context}"] if resolved.context else []), "--yes"),
     )
-    with logging_to(app.err, form="text", verbosity=app.verbosity):
+    with logging_to(app.narrate, form="text", verbosity=app.verbosity):
         asyncio.run(_uninstall(app, resolved, sourced, wish))
     return 0
 
@@ -146,7 +146,7 @@ async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
     marked, hidden = await marked_by(client, staying, spec.name)
     uncounted = [f"{resource} may not be listed, so finalizers on them are not counted." for resource in hidden]
     for sentence in (*there.left, *kept, *uncounted, *dict.fromkeys((*runners.unseen, *ours.unseen))):
-        here.app.narrate(escaped(f"{spec.name}: {sentence}"))
+        here.app.narrate(f"{spec.name}: {sentence}")
     return Found(
         sourced=sourced,
         installed=there,
@@ -186,7 +186,7 @@ class Job:
         """What would go, in order."""
         there = self._found.installed
         for crd in there.crds:
-            self._here.app.answer(escaped(f"{shown(ref_of(crd))} would be deleted, with {self._counted(crd)}"))
+            self._here.app.answer(f"{shown(ref_of(crd))} would be deleted, with {self._counted(crd)}")
         for obj in (*self._found.ours, *there.rights):
             self._here.app.answer(f"{_named(obj)} would be deleted")
         for obj in there.namespaces:
@@ -280,7 +280,7 @@ class Job:
             return
         if wish.dry_run != "none":
             for one in found.holding:
-                self._here.app.answer(escaped(f"{_instance(one)} deleted{wish.suffix}"))
+                self._here.app.answer(f"{_instance(one)} deleted{wish.suffix}")
             return
         drain = Drain(self._here.client, found.installed.crds, found.name)
         async with AsyncExitStack() as beside:
@@ -294,14 +294,14 @@ class Job:
                 next_step="controller, rights and CRDs are still there; help whoever holds them, and run it again",
             )
         for crd in found.installed.crds:
-            self._here.app.answer(escaped(f"{name_of(crd)}: {self._counted(crd)} deleted"))
+            self._here.app.answer(f"{name_of(crd)}: {self._counted(crd)} deleted")
 
     def _tell(self, left: Sequence[Held]) -> None:
         """The list of what is still there, as often as it changes."""
         app = self._here.app
         app.narrate(f"{self._found.name}: {len(left)} still finalizing")
         for one in left[:_SHOWN]:
-            app.narrate(escaped(f"  {one}"))
+            app.narrate(f"  {one}")
         if len(left) > _SHOWN:
             app.narrate(f"  and {len(left) - _SHOWN} more")
 
@@ -331,7 +331,7 @@ class Job:
             ends = place.kind is Kind.PROCESS and self._wish.crds
             if not ends and not (place.object and uid_of(place.object) in stopped):
                 told = f"{self._found.name}: it also runs as {place.text}; that is not stopped from here"
-                self._here.app.narrate(escaped(told))
+                self._here.app.narrate(told)
 
     async def _wait_for_processes(self) -> None:
         here, clock = self._here, self._here.client.clock
@@ -347,7 +347,7 @@ class Job:
         going = []
         for space in self._found.installed.namespaces:
             if why := await self._needed(name_of(space)):
-                self._here.app.narrate(escaped(f"namespace/{name_of(space)} stays, since {why}"))
+                self._here.app.narrate(f"namespace/{name_of(space)} stays, since {why}")
             elif await self._delete(space):
                 going.append(space)
         if self._wish.dry_run == "none":

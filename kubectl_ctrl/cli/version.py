@@ -9,6 +9,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given, Verb
 from kubectl_ctrl.cli.grammar import Flag
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.render.text import verbatim
 from kubectl_ctrl.version import VERSION
 
 
@@ -20,9 +21,9 @@ def _version(app: App, given: Given) -> int:
         case "":
             app.answer(f"kubectl-ctrl {VERSION} (python {facts['python']}, {facts['platform']})")
         case "json":
-            app.answer(json.dumps(facts, indent=2))
+            app.answer(verbatim(json.dumps(facts, indent=2)))
         case "yaml":
-            app.answer("\n".join(f"{name}: {value}" for name, value in facts.items()))
+            app.answer_all(f"{name}: {value}" for name, value in facts.items())
         case other:
             raise UsageError(f"Invalid value for --output: {other!r}.", next_step="use json or yaml")
     return 0

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attemptjson import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text
-from kubectl_ctrl.render.text import counted, cut, escaped, table
+from kubectl_ctrl.render.text import Text, counted, cut, escaped, table
 
 LIST_SCHEMA = "kubectl-ctrl.recording/v1"
 RUN_SCHEMA = "kubectl-ctrl.run/v1"
@@ -33,7 +33,7 @@ def size_text(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-def runs_table(found: Inventory, style: Style, *, wide: bool = False) -> str:
+def runs_table(found: Inventory, style: Style, *, wide: bool = False) -> Text:
     """One line for each run, the newest first."""
     names = {cluster.key: _cluster_name(cluster, found.clusters) for cluster in found.clusters}
     rows = [_cells(one, names[one.run.cluster], found.now, style, wide) for one in found.runs]
@@ -45,7 +45,7 @@ def runs_table(found: Inventory, style: Style, *, wide: bool = False) -> str:
         _painted(cut(line, style.width, mark=style.mark), one, style)
         for line, one in zip(lines, found.runs, strict=True)
     ]
-    return "\n".join([cut(head, style.width, mark=style.mark), *painted])
+    return Text("\n".join([cut(head, style.width, mark=style.mark), *painted]))
 
 
 def _narrowed(rows: list[list[str]], width: int, mark: str) -> list[list[str]]:
@@ -90,7 +90,7 @@ def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> l
         writes = sum(amount.writes for amount in one.amounts)
         process = f"{run.pid}@{run.host}"
         cells += [str(writes), run.namespace or "(all)", process, run.program, run.cluster]
-    return [escaped(cell) for cell in cells]
+    return list(map(escaped, cells))
 
 
 def _state(one: Filled, now: float, style: Style) -> str:
@@ -138,9 +138,9 @@ def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, s
 def _played_cells(played: Played, amount: Amount | None, now: float, style: Style) -> list[str]:
     primaries = ",".join(one.full_name for one in played.primaries)
     if amount is None:
-        return [escaped(played.name), "0", "0", "0", "0", "-", escaped(primaries)]
+        return [played.name, "0", "0", "0", "0", "-", primaries]
     counts = (amount.attempts, amount.failures, amount.unfinished, amount.writes)
-    return [escaped(played.name), *map(str, counts), moment_text(amount.last, now, style), escaped(primaries)]
+    return [played.name, *map(str, counts), moment_text(amount.last, now, style), primaries]
 
 
 # For machines.

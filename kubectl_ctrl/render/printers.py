@@ -17,7 +17,7 @@ import yaml
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.jsonpath import JsonPath
-from kubectl_ctrl.render.text import escaped, table
+from kubectl_ctrl.render.text import Text, escaped, table
 
 # The forms that take more than their name.
 TEMPLATES = ("jsonpath", "jsonpath-as-json", "jsonpath-file", "custom-columns", "custom-columns-file")
@@ -68,13 +68,13 @@ class Printer:
         order = sorted(range(len(rows)), key=lambda at: by(keys[at]))
         return [rows[at] for at in order]
 
-    def table(self, rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+    def table(self, rows: Sequence[Sequence[str]], header: Sequence[str]) -> Text:
         """Our own columns."""
         return self.beheaded(table(rows, header=header, width=_COLUMNS))
 
-    def beheaded(self, text: str) -> str:
+    def beheaded(self, text: Text) -> Text:
         """A table that is made already, without its first line where --no-headers says so."""
-        return text if self.headers else text.partition("\n")[2]
+        return text if self.headers else Text(text.partition("\n")[2])
 
     def text(self, document: Mapping[str, Any], items: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
         """The answer as it is to be written, its last newline included: a template has none of its own accord."""

@@ -174,7 +174,7 @@ def _crowds(state: State, now: float, wide: bool, style: Style) -> list[str]:
     if state.namespaces < 2:
         return []
     rows = [
-        [escaped(one.namespace) or "-", str(one.ready), _for(one.since, now, style)]
+        [one.namespace or "-", str(one.ready), _for(one.since, now, style)]
         for one in (state.crowds if wide else state.crowds[:5])
     ]
     rest = state.namespaces - len(rows)

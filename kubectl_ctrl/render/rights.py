@@ -12,7 +12,7 @@ import yaml
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.rights import Account, Right, binding, in_order, roles
 from kubectl_ctrl.render.attemptjson import stamp
-from kubectl_ctrl.render.text import escaped, table
+from kubectl_ctrl.render.text import Text, escaped, table
 
 SCHEMA = "kubectl-ctrl.rights/v1"
 
@@ -52,13 +52,13 @@ class _Dumper(yaml.SafeDumper):
         return super().represent_sequence(tag, sequence, flow_style=flat)
 
 
-def as_table(rights: Iterable[Right]) -> str:
+def as_table(rights: Iterable[Right]) -> Text:
     """One row for each type and place, with all verbs."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for right in sorted(rights, key=lambda one: (one.group, one.resource, one.namespace, one.name)):
         rows.setdefault((right.full_name, right.namespace, right.name), []).append(right.verb)
     cells = [
-        [escaped(resource), escaped(namespace) or "*", escaped(name) or "*", ",".join(in_order(verbs))]
+        [resource, namespace or "*", name or "*", ",".join(in_order(verbs))]
         for (resource, namespace, name), verbs in rows.items()
     ]
     return table(cells, header=["RESOURCE", "NAMESPACE", "NAME", "VERBS"])
@@ -79,7 +79,7 @@ def unused_json(account: Account) -> dict[str, Any]:
     }
 
 
-def missing_table(account: Account) -> str:
+def missing_table(account: Account) -> Text:
     """Who lacks what, and how often and when it was refused."""
     count: dict[tuple[str, tuple[str, str, str]], int] = {}
     for refusal in account.refusals:
@@ -87,9 +87,9 @@ def missing_table(account: Account) -> str:
         count[key] = count.get(key, 0) + refusal.count
     cells = []
     for user, right in ((user, right) for user, rights in sorted(account.missing.items()) for right in sorted(rights)):
-        place = escaped(right.namespace) or "*"
+        place = right.namespace or "*"
         why = _why(count.get((user, right.what), 0))
-        cells.append([escaped(user), right.verb, escaped(right.full_name), place, why])
+        cells.append([user, right.verb, right.full_name, place, why])
     return table(cells, header=["WHO", "VERB", "RESOURCE", "NAMESPACE", "WHY"])
 
 

@@ -17,7 +17,7 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.plan import Fate, Plan
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.text import Text, escaped
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
@@ -60,14 +60,14 @@ def shown_sides(fate: Fate, secrecy: Secrecy) -> tuple[Obj | None, Obj | None]:
     return before, after
 
 
-def unified(sides: Sides, *, color: bool = False) -> Iterator[str]:
+def unified(sides: Sides, *, color: bool = False) -> Iterator[Text]:
     """The lines of a unified diff; none when both are alike."""
     lines = unified_diff(
         sides.live.splitlines(), sides.merged.splitlines(), f"LIVE/{sides.name}", f"MERGED/{sides.name}", lineterm=""
     )
     for line in map(escaped, lines):
         code = _COLORS.get(line[:1]) if color else None
-        yield f"\x1b[{code}m{line}\x1b[0m" if code else line
+        yield Text(f"\x1b[{code}m{line}\x1b[0m" if code else line)
 
 
 def _yaml(obj: Obj | None) -> str:

@@ -9,12 +9,40 @@ from collections.abc import Sequence
 # Surrogates on their own, which JSON can bring, cannot be printed at all. Compiled by `re` when first needed.
 _CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
+# What painted() writes, and the control characters that lay out text.
+_LAID_OUT = "\x1b\\[[0-9;]*m|[\n\t]"
+
 # Between columns.
 _GAP, _CLOSE = 3, 2
 
 
+class Text(str):
+    """Text that is laid out: lines and colours are kept, and any other control character in it is escaped.
+
+    Whatever prints to a terminal escapes all control characters of a plain str, so it can neither start a line of its
+    own nor drive the terminal. What is quoted in a Text is escaped where the Text is laid out.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> Text:
+        if text.isascii() and text.isprintable():
+            return super().__new__(cls, text)
+        return super().__new__(cls, re.sub(f"{_LAID_OUT}|{_CONTROL}", _kept_or_number, text))
+
+
+def verbatim(text: str) -> Text:
+    """A document or the output of a program: its lines and tabs are kept, and no colour."""
+    return Text(text.replace("\x1b", escaped("\x1b")))
+
+
+def printable(text: str) -> str:
+    """The text as it may be written to a terminal."""
+    return text if isinstance(text, Text) else escaped(text)
+
+
 def escaped(text: str) -> str:
-    """Cluster-supplied text made safe to print on one line."""
+    """Text that is quoted, made safe to print on one line."""
     if text.isascii() and text.isprintable():
         return text  # nearly all of it, and far quicker
     return re.sub(_CONTROL, _number, text)
@@ -23,6 +51,10 @@ def escaped(text: str) -> str:
 def _number(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def _kept_or_number(match: re.Match[str]) -> str:
+    return match[0] if len(match[0]) > 1 or match[0] in "\n\t" else _number(match)
 
 
 def headed(who: str, where: str, width: int | None) -> list[str]:
@@ -43,12 +75,15 @@ def counted(number: int, noun: str, many: str = "") -> str:
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"
 
 
-def table(rows: Sequence[Sequence[str]], *, header: Sequence[str], width: int | None = None) -> str:
+def table(rows: Sequence[Sequence[str]], *, header: Sequence[str], width: int | None = None) -> Text:
     """Columns as kubectl prints them: three blanks between, two where that has it fit; nothing after the last."""
-    lines = [list(header), *[list(row) for row in rows]]
+    lines = [list(header), *[list(map(escaped, row)) for row in rows]]
     widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
     room = None if width is None else width - sum(widths)
     gap = _CLOSE if room is not None and _CLOSE <= room / max(len(widths) - 1, 1) < _GAP else _GAP
-    return "\n".join(
-        (" " * gap).join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    return Text(
+        "\n".join(
+            (" " * gap).join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
     )

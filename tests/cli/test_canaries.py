@@ -161,7 +161,7 @@ def scene(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scen
         if isinstance(value, Attempt):
             secrecy.learn(secrets_in(value))
 
-    told = [logging_to(log, form=form, verbosity=9, hide=secrecy.text) for form in ("text", "json")]
+    told = [logging_to(log.write, form=form, verbosity=9, hide=secrecy.text) for form in ("text", "json")]
     with told[0], told[1]:
         world = run_virtual(play())
     played = Played(name="toy", word="./mine.py", code=str(code), primaries=(TOYS,), manager=sourced.spec.field_manager)
@@ -243,7 +243,7 @@ def test_s04_the_run_logs_none_of_it(scene: Scene) -> None:
 def test_s04_the_run_prints_none_of_it(scene: Scene, tmp_path: Path, log: str) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, verbosity=9)
     secrecy = Secrecy()
-    with logging_to(app.err, form=log, verbosity=9, hide=secrecy.text):
+    with logging_to(app.narrate, form=log, verbosity=9, hide=secrecy.text):
         show = Teller(app, plan(tmp_path, log), secrecy).observer(lambda: None)
         for value in scene.observed:
             show(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from kubectl_ctrl.model.record import Known, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.summary import Failed, Reason, Summary, Unmet
+from kubectl_ctrl.render.text import Text, verbatim
 from tests.cli.test_telling import plan
 from tests.history.made import FOOS, KNOWN, NOON, RUN, recording
 
@@ -192,6 +194,68 @@ def test_s12_no_verb_that_looks_back_lets_it_through(
     assert_tame("stderr", err)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "trace foo",
+        "trace foo -A",
+        "trace foo/web",
+        "trace foo/web -o json",
+        "trace foo/web -o dot",
+        "trace r7f3-1",
+        "trace bars/none --context=none",
+        "trace foo --recorded-cluster=other",
+        "explain foo/web",
+        "explain foo",
+        "queue foo",
+        "rbac foo --from-trace",
+        "record export foo/web --to=x",
+        "record prune --all",
+    ],
+)
+def test_s12_no_name_of_a_cluster_lets_it_through(
+    file: Path, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several clusters in a recording that somebody sent, the answer names the one that it is about."""
+    monkeypatch.chdir(file.parent)
+    recording(file.parent, run=replace(RUN, id="r8f4", cluster="c2", context="other", server="https://other", ca="c2"))
+    offline = ["--offline"] if words.startswith(("trace", "explain")) else []
+    cli.main([*words.split(), *offline, f"--from={file}"])
+    out, err = capsys.readouterr()
+    assert "fault of kubectl-ctrl" not in err, err
+    assert out or err
+    assert_tame("stdout", out)
+    assert_tame("stderr", err)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_s12_no_traceback_of_a_log_line_lets_it_through(form: str) -> None:
+    err = io.StringIO()
+    app = App(out=io.StringIO(), err=err, environ={}, verbosity=6)
+    with logging_to(app.narrate, form=form, verbosity=6):
+        try:
+            raise ValueError(f"{EVIL} \x1b[31mred")
+        except ValueError:
+            logging.getLogger("kubectl_ctrl").exception("It failed: %s", EVIL)
+    assert "Traceback" in err.getvalue()
+    assert_tame("stderr", err.getvalue())
+
+
+def test_s12_what_is_printed_as_a_line_stays_one_and_only_laid_out_text_has_colours() -> None:
+    out = io.StringIO()
+    app = App(out=out, err=io.StringIO(), environ={})
+    app.answer("a\nb \x1b[31mred\t.")
+    app.answer(Text("a\nb \x1b[31mred\x1b[0m\t. \x1b[2J\x9b31m"))
+    app.answer(verbatim("a\nb \x1b[31mred\t."))
+    assert out.getvalue().splitlines() == [
+        "a\\x0ab \\x1b[31mred\\x09.",
+        "a",
+        "b \x1b[31mred\x1b[0m\t. \\x1b[2J\\x9b31m",
+        "a",
+        "b \\x1b[31mred\t.",
+    ]
+
+
 def test_s12_no_error_and_no_traceback_lets_it_through(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -208,7 +272,7 @@ def test_s12_no_error_and_no_traceback_lets_it_through(
 @pytest.mark.parametrize("log", ["text", "json"])
 def test_s12_no_run_lets_it_through(tmp_path: Path, log: str) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, verbosity=9)
-    with logging_to(app.err, form=log, verbosity=9):
+    with logging_to(app.narrate, form=log, verbosity=9):
         teller = Teller(app, plan(tmp_path, log), Secrecy())
         teller.begin("r7f3", EVIL)
         for value in observed():

@@ -223,7 +223,7 @@ def test_the_spinner_leaves_one_line_and_what_is_said_meanwhile_stands_above_it(
         progress = Progress(there, "auto", STEPS, clock)
         with progress.step("cluster", "cluster ctrl (kind)"):
             drew(shown)
-            with logging_to(progress.stream, form="text", verbosity=0):
+            with logging_to(progress.say, form="text", verbosity=0):
                 logging.getLogger("kubectl_ctrl").warning("Look out.")
     screen = settled(shown.getvalue().decode())
     assert screen[0].endswith("warning: Look out.")
