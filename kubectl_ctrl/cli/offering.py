@@ -127,6 +127,8 @@ def _asked(app: App, given: Given, *words: str) -> list[str]:
     except CtrlError:
         return []
     flags = replace(resolved.origin.flags, context=resolved.context or "")
+    if flags.token or flags.password:
+        return []  # kubectl takes them from its arguments alone, which every user of the machine can read
     argv = [kubectl, *words, *_typed(flags)]
     key = hashlib.sha256("\0".join([resolved.server, *argv]).encode()).hexdigest()
     return _remembered(

@@ -159,6 +159,21 @@ def test_names_are_asked_of_the_cluster_that_is_meant(home: Path, capsys: pytest
     ]
 
 
+@pytest.mark.parametrize("flag", ["token", "password"])
+def test_a_secret_is_in_no_argument_of_kubectl(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, flag: str
+) -> None:
+    """Every user of the machine can read the arguments of its processes."""
+    answer(home, "foo.samplecontroller.k8s.io/web")
+    (home / "kubeconfig").write_text(yaml.safe_dump({**KUBECONFIG, "users": [{"name": "me", "user": {}}]}))
+    monkeypatch.setenv(f"KUBECTL_CTRL_{flag.upper()}", "canary")
+    name = ["--username=me"] if flag == "password" else []
+    assert offered(capsys, "trace", *name, "foo/w") == []
+    monkeypatch.delenv(f"KUBECTL_CTRL_{flag.upper()}")
+    assert offered(capsys, "trace", *name, f"--{flag}=canary", "foo/w") == []
+    assert asked(home) == []
+
+
 def test_types_are_asked_where_none_is_recorded(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(home, "pods", "deployments.apps")
     assert offered(capsys, "trace", "dep") == ["deployments.apps\t"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,8 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
     return App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
 
 
-def given(*words: str) -> Given:
-    found = VERB.parse(words, {})
+def given(*words: str, environ: Mapping[str, str] | None = None) -> Given:
+    found = VERB.parse(words, environ or {})
     assert found is not None
     return found
 
@@ -63,12 +64,11 @@ def test_kubectl_is_told_the_file_of_a_cluster_of_ours_whose_context_it_does_not
     ],
 )
 def test_what_a_variable_of_ours_says_is_told_to_kubectl_too(
-    app: App, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], words: tuple[str, ...], pin: str
+    app: App, variables: dict[str, str], words: tuple[str, ...], pin: str
 ) -> None:
     user(app, "prod", prod="https://10.0.0.1:6443", dev="https://10.0.0.2:6443")
-    for name, value in variables.items():
-        monkeypatch.setenv(f"KUBECTL_CTRL_{name}", value)
-    pointed(app, given(*words))
+    environ = {f"KUBECTL_CTRL_{name}": value for name, value in variables.items()}
+    pointed(app, given(*words, environ=environ))
     assert (app.pin.ours, app.pin.theirs) == (pin, pin)
 
 
