@@ -236,7 +236,7 @@ def verdict_text(verdict: Verdict) -> str:
         case Outcome.RETRY:
             text = "FAILED" if verdict.last else f"FAILED, retry in {format_duration(verdict.delay)}"
         case Outcome.TERMINAL:
-            text = "FAILED, no retry"
+            text = f"FAILED, again in {format_duration(verdict.delay)}" if verdict.delay else "FAILED, no retry"
         case Outcome.DROPPED:
             text = "dropped"
     return f"{text}: {escaped(verdict.message)}" if verdict.message else text

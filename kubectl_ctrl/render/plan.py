@@ -295,7 +295,8 @@ def then(verdict: Verdict) -> str:
         case Outcome.RETRY:
             return f"FAILED, to be tried again: {message}"
         case Outcome.TERMINAL:
-            return f"FAILED, not to be tried again: {message}"
+            again = f" before {format_duration(verdict.delay)}" if verdict.delay else ""
+            return f"FAILED, not to be tried again{again}: {message}"
         case Outcome.DROPPED:
             return f"dropped: {message}"
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from random import Random
 from typing import Any
 
@@ -18,7 +19,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import Conflict
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.runtime.builder import ControllerSpec
-from kubectl_ctrl.runtime.contract import Context, Reconciler
+from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
 from kubectl_ctrl.runtime.live import Equipment, LiveReader, LiveWriter
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.runs import attempt_context, attempt_log
@@ -49,6 +50,7 @@ class Ended:
     took: float
     error: BaseException | None = None
     cut: Cut | None = None
+    within: float = inf  # seconds after which the request runs again, whatever the verdict says
 
     @property
     def traceback(self) -> str:
@@ -113,10 +115,15 @@ class Running:
         if self._cut is not None:
             verdict = Verdict(outcome=Outcome.DROPPED, message=f"The attempt was cut: {self._cut.value}.")
             return Ended(verdict=verdict, took=took, error=error, cut=self._cut)
+        within = inf
         if error is None:
-            return Ended(verdict=judge_result(self._task.result()), took=took)
-        verdict = judge_error(error, where_raised(error, self._reconciler), self._about)
-        return Ended(verdict=verdict, took=took, error=None if verdict.outcome is Outcome.DONE else error)
+            result = self._task.result()
+            if not isinstance(result, Result) or result.failed is None:
+                return Ended(verdict=judge_result(result), took=took)
+            error, within = result.failed, result.seconds or inf
+        verdict = judge_error(error, where_raised(error, self._reconciler), self._about, within)
+        done = verdict.outcome is Outcome.DONE
+        return Ended(verdict=verdict, took=took, error=None if done else error, within=within)
 
     async def _until(self, clock: Clock, timeout: float, *any_of: asyncio.Future[Any]) -> None:
         with suppress(TimeoutError):

@@ -111,7 +111,7 @@ def outcomes(recorded: Verdict, today: Verdict) -> tuple[Difference, ...]:
         ("error", recorded.error_id or ABSENT, today.error_id or ABSENT),
         ("message", _steady(recorded.message) or ABSENT, _steady(today.message) or ABSENT),
     ]
-    timed = recorded.outcome is today.outcome and today.outcome in (Outcome.AFTER, Outcome.WAITING)
+    timed = recorded.outcome is today.outcome and today.outcome in (Outcome.AFTER, Outcome.WAITING, Outcome.TERMINAL)
     if timed and abs(recorded.delay - today.delay) > _NEAR:
         pairs.append(("after", recorded.delay, today.delay))
     found = [Difference(path=path, old=old, new=new) for path, old, new in pairs if old != new]

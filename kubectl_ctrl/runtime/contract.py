@@ -35,6 +35,8 @@ class Result:
 
     `after` alone is a schedule: call me again then. `waiting_for` says that the object is not there yet and why; with
     `after` it is also looked at again then. `again` asks for another pass at once, past the dropping of own echoes.
+    `failed` is an error that does not stop the schedule: the attempt is judged as if it had raised it, and the object
+    runs again after `after` at the latest. An error that is raised leaves the schedule of the attempt before it.
     `after` must be above 0: RequeueAfter: 0 means done in Go, so here a 0 is refused rather than taken for "at once".
     """
 
@@ -42,6 +44,7 @@ class Result:
     _: KW_ONLY
     again: bool = False
     waiting_for: str = ""
+    failed: Exception | None = None
 
     def __post_init__(self) -> None:
         if self.seconds == 0:
@@ -53,6 +56,8 @@ class Result:
             raise ControllerError(f"Result(after={self.after!r}) must be a time above 0, in seconds or a timedelta.")
         if self.again and (self.after is not None or self.waiting_for):
             raise ControllerError("Result(again=True) runs at once, so it takes neither `after` nor `waiting_for`.")
+        if self.failed is not None and (self.after is None or self.waiting_for):
+            raise ControllerError("Result(failed=error) takes `after` and nothing else; without a schedule, raise it.")
 
     @property
     def seconds(self) -> float | None:

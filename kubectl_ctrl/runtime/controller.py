@@ -236,10 +236,15 @@ class Controller:
             self._queue.trust(request)
         agains = self._agains[request]
         self._count_agains(request, verdict)
-        then = follow(verdict, running.attempt, at=self._clock.now(), agains=agains)
+        then = follow(verdict, running.attempt, at=self._clock.now(), agains=agains, within=ended.within)
         if last := self._run.options.once:
             then = None
-        settled = self._queue.done(work, drop=lambda cause: self._echo(request, cause) is not None, then=then)
+        settled = self._queue.done(
+            work,
+            drop=lambda cause: self._echo(request, cause) is not None,
+            then=then,
+            failed=verdict.failed or verdict.outcome is Outcome.DROPPED,
+        )
         del self._running[request]
         if self._stopping and then is not None:
             self.left.append(Waiting(request=request, state=_STAGES[type(then)], since=self._clock.now()))

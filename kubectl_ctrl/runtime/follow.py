@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.durations import format_duration
@@ -14,14 +16,18 @@ _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 10.0
 
 
-def follow(verdict: Verdict, attempt: str, *, at: float, agains: int) -> Then | None:
-    """What the queue is to do with the request, which asked for another pass at once `agains` times in a row before."""
+def follow(verdict: Verdict, attempt: str, *, at: float, agains: int, within: float = inf) -> Then | None:
+    """What the queue is to do with the request, which asked for another pass at once `agains` times in a row before.
+
+    A retry comes `within` so many seconds, whatever the backoff says.
+    """
     match verdict.outcome:
         case Outcome.RETRY:
-            return Retry(lambda count, delay: _retry(verdict, attempt, at, count), at_least=verdict.delay)
+            least = min(verdict.delay, within)
+            return Retry(lambda count, _: _retry(verdict, attempt, at, count), at_least=least, at_most=within)
         case Outcome.AFTER:
             return After(verdict.delay, _timer(verdict, attempt, at), priority=LIVE)
-        case Outcome.WAITING if verdict.delay:
+        case Outcome.WAITING | Outcome.TERMINAL if verdict.delay:
             return After(verdict.delay, _timer(verdict, attempt, at), priority=LIVE)
         case Outcome.AGAIN:
             cause = Cause(kind=CauseKind.AGAIN, at=at, attempt=attempt)

@@ -15,6 +15,7 @@
 | NotFound of the request's own object              | done: it was deleted meanwhile, which is no error    |
 | NotLeading, cancelled by shutdown or a lost lease | dropped                                              |
 | several errors in a group                         | that of the error with the most hope                 |
+| Result(after, failed=error)                       | that of the error, and at the latest after that time |
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from __future__ import annotations
 import inspect
 from asyncio import CancelledError
 from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
 from pathlib import PurePath
 from types import CodeType, TracebackType
 from typing import Any
@@ -81,13 +84,21 @@ def judge_result(result: object) -> Verdict:
     return Verdict(outcome=Outcome.DONE)
 
 
-def judge_error(error: BaseException, where: str = "", about: str = "") -> Verdict:
+def judge_error(error: BaseException, where: str = "", about: str = "", within: float = inf) -> Verdict:
     """The verdict on a reconcile that raised; the delay of a retry is the least that the error asks for.
 
-    `about` is the object that the request names, as calls name it: `foos.example.com default/web`.
+    `about` is the object that the request names, as calls name it: `foos.example.com default/web`. `within` is the time
+    after which it runs again at the latest, as Result(after, failed=error) has it.
     """
-    if isinstance(error, BaseExceptionGroup):
-        return _judge_group(error, where, about)
+    verdict = (
+        _judge_group(error, where, about) if isinstance(error, BaseExceptionGroup) else _judge(error, where, about)
+    )
+    if within < inf and verdict.outcome in (Outcome.TERMINAL, Outcome.WAITING):
+        return replace(verdict, delay=min(verdict.delay or within, within))
+    return verdict
+
+
+def _judge(error: BaseException, where: str, about: str) -> Verdict:
     if about and _is_gone(error, about):
         return Verdict(outcome=Outcome.DONE, message="It was deleted while it was reconciled.")
     outcome, delay = _fate(error)
@@ -172,14 +183,11 @@ _HOPE = (Outcome.DROPPED, Outcome.RETRY, Outcome.WAITING, Outcome.TERMINAL, Outc
 
 
 def _judge_group(group: BaseExceptionGroup[Any], where: str, about: str) -> Verdict:
-    verdicts = [judge_error(error, where, about) for error in leaves(group)]
+    verdicts = [_judge(error, where, about) for error in leaves(group)]
     chosen = min(verdicts, key=lambda verdict: (_HOPE.index(verdict.outcome), -verdict.delay))
     if len(verdicts) == 1 or chosen.outcome is Outcome.DONE:
         return chosen
-    message = _one_line(f"{chosen.message} (and {len(verdicts) - 1} more)")
-    return Verdict(
-        outcome=chosen.outcome, delay=chosen.delay, message=message, error_id=chosen.error_id, where=chosen.where
-    )
+    return replace(chosen, message=_one_line(f"{chosen.message} (and {len(verdicts) - 1} more)"))
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple[PurePath, int]]:

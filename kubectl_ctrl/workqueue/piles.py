@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Generic
 
 from kubectl_ctrl.workqueue.values import C, K, Work
@@ -65,10 +66,19 @@ class Timer(Generic[K, C]):
         self.backoff = False  # a retry is among what it waits for
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule(Generic[C]):
+    """The time that the last run without a failure asked for; failures leave it, also when it waits for a retry."""
+
+    due: float  # elapsed time
+    cause: C
+    priority: int
+
+
 class Item(Generic[K, C]):
     """Everything that the queue knows of one key; gone when there is nothing to know."""
 
-    __slots__ = ("key", "lane", "pile", "queued", "ready_at", "since", "started_at", "timer", "work")
+    __slots__ = ("key", "lane", "pile", "queued", "ready_at", "schedule", "since", "started_at", "timer", "work")
 
     def __init__(self, key: K, lane: object) -> None:
         self.key = key
@@ -80,6 +90,7 @@ class Item(Generic[K, C]):
         self.work: Work[K, C] | None = None  # set exactly while it runs
         self.started_at = 0.0  # wall time, while it runs
         self.timer: Timer[K, C] | None = None
+        self.schedule: Schedule[C] | None = None  # in the past once its time has come
 
 
 class Timers(Generic[K, C]):

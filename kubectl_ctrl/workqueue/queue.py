@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import QueueClosed
 from kubectl_ctrl.workqueue.limits import Limiter
-from kubectl_ctrl.workqueue.piles import Item, Timer, Timers
+from kubectl_ctrl.workqueue.piles import Item, Schedule, Timer, Timers
 from kubectl_ctrl.workqueue.ready import Ready
 from kubectl_ctrl.workqueue.values import LIVE, After, Again, C, Counts, Entry, K, Lane, Retry, Settled, Stage, Work
 
@@ -145,9 +145,12 @@ class Queue(Generic[K, C]):
         *,
         drop: Callable[[C], bool] | None = None,
         then: After[C] | Again[C] | Retry[C] | None = None,
+        failed: bool = False,
     ) -> Settled[C]:
         """The worker is finished with it. A work that is not running, as at a second call, changes nothing.
 
+        A run of the key cancels its timer, because the run says anew when it wants the next one. One that `failed`
+        could not: so the time that an earlier run asked for stands, unless it had passed when this run was taken.
         `drop` is asked about each cause that piled up meanwhile, unless some were not kept: then all stay. If no cause
         remains the key is not run again for them. When `drop` or a Retry's `cause_of` raises, the work goes on running.
         """
@@ -164,6 +167,7 @@ class Queue(Generic[K, C]):
             self._enter(item, now)
         if plan is not None:
             self._carry_out(item, plan)
+        self._schedule(item, work, plan if isinstance(then, After) else None, failed)
         self._release(item)
         self._tell_drainers()
         return Settled(dropped=dropped, delay=plan.delay if plan is not None else None, ready=item.queued is not None)
@@ -309,6 +313,16 @@ class Queue(Generic[K, C]):
         self._retries += 1
         delay = max(then.at_least, min(then.at_most, self._limiter.when(key)))
         return _Plan(delay, then.cause_of(self._limiter.failures(key), delay), priority, backoff=True)
+
+    def _schedule(self, item: Item[K, C], work: Work[K, C], asked: _Plan[C] | None, failed: bool) -> None:
+        """Note the time that a run asked for; after one that failed, see to it that the time noted before is kept."""
+        now, noted = self._clock.elapsed(), item.schedule
+        if asked is not None:
+            item.schedule = Schedule(now + asked.delay, asked.cause, asked.priority)
+        elif not failed or noted is None or noted.due <= work.taken_at:
+            item.schedule = None
+        elif not self._closed and (item.timer is None or noted.due < item.timer.due):
+            self._carry_out(item, _Plan(noted.due - now, noted.cause, noted.priority))
 
     def _carry_out(self, item: Item[K, C], plan: _Plan[C]) -> None:
         if plan.delay <= 0:

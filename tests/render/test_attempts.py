@@ -55,6 +55,10 @@ HEAD = "2026-01-01T12:00:00.000+00:00 default/web r7f3-12  "
             "timer, 30s asked by r7f3-11 | nothing to change | 41ms FAILED, no retry: spec.deploymentName is empty.",
         ),
         (
+            attempt(TIMER, verdict=Verdict(outcome=Outcome.TERMINAL, delay=7200, message="Denied by policy.")),
+            "timer, 30s asked by r7f3-11 | nothing to change | 41ms FAILED, again in 2h: Denied by policy.",
+        ),
+        (
             attempt(
                 replace(INITIAL, kind=CauseKind.DELETED, resource=DEPLOYMENTS), verdict=Verdict(outcome=Outcome.AGAIN)
             ),

@@ -72,6 +72,11 @@ def test_nothing_that_steers_a_terminal_gets_out() -> None:
         (Verdict(outcome=Outcome.DONE), "done until something changes"),
         (Verdict(outcome=Outcome.AGAIN), "again at once"),
         (Verdict(outcome=Outcome.AFTER, delay=5.0), "again in 5s"),
+        (Verdict(outcome=Outcome.TERMINAL, message="it"), "FAILED, not to be tried again: it"),
+        (
+            Verdict(outcome=Outcome.TERMINAL, message="it", delay=90.0),
+            "FAILED, not to be tried again before 1m30s: it",
+        ),
         (Verdict(outcome=Outcome.WAITING, message="it"), "waits for it"),
         (Verdict(outcome=Outcome.WAITING, message="it", delay=90.0), "waits for it, and looks again in 1m30s"),
         (Verdict(outcome=Outcome.RETRY, message="no"), "FAILED, to be tried again: no"),

@@ -33,6 +33,14 @@ def test_another_pass_at_once_takes_no_delay_and_no_reason_to_wait() -> None:
             Result(again=True, **extra)
 
 
+def test_an_error_beside_a_schedule_needs_the_schedule() -> None:
+    error = ValueError("No.")
+    assert Result(5, failed=error).failed is error
+    for extra in ({}, {"after": 5.0, "waiting_for": "rain"}):
+        with pytest.raises(ControllerError, match="without a schedule, raise it"):
+            Result(failed=error, **extra)  # type: ignore[arg-type]
+
+
 def test_everything_but_a_foreign_child_is_ours() -> None:
     toy = made(TOYS, "bear")
     assert [how for how in How if not Ensured(toy, how).ours] == [How.FOREIGN]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.errors import ApiError, CallSite, ControllerError, Invalid, TerminalError, TooManyRequests
+from kubectl_ctrl.errors import ApiError, CallSite, ControllerError, Forbidden, Invalid, TerminalError, TooManyRequests
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Key
@@ -258,6 +258,106 @@ def test_a_result_of_zero_seconds_runs_once_and_names_the_mistake() -> None:
         [verdict] = [attempt.verdict for attempt in world.attempts]
         assert (verdict.outcome, verdict.error_id) == (Outcome.TERMINAL, "CTRL-CONTROLLER")
         assert verdict.message.startswith("Result(after=0) could mean at once, or never")
+
+    virtually(main)
+
+
+@pytest.mark.parametrize("error", [Invalid("No.", site=SITE, code=422), ValueError("No.")], ids=["terminal", "retried"])
+def test_a_failure_leaves_the_schedule_that_stood_before_it(error: Exception) -> None:
+    """The object is to run every hour; from half past on it fails."""
+    failing = False
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if failing:
+            raise error
+        return Result(3600)
+
+    async def main() -> None:
+        nonlocal failing
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            began = world.clock.now()
+            await world.rest(1800)
+            failing = True
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+            await world.rest(1900)
+        [timed] = [attempt for attempt in world.attempts if CauseKind.TIMER in causes(attempt)]
+        assert timed.start.started - began == pytest.approx(3600, abs=1)
+        assert not isinstance(error, Invalid) or len(world.attempts) == 3
+
+    virtually(main)
+
+
+def test_a_schedule_that_passes_during_a_failure_runs_at_once() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if len(world.attempts) == 1:
+            await world.clock.sleep(20)
+            raise Invalid("No.", site=SITE, code=422)
+        return Result(10)
+
+    world: World
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(5)
+            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+            await world.rest(21)
+        assert outcomes(world) == [Outcome.AFTER, Outcome.TERMINAL, Outcome.AFTER]
+        assert causes(world.attempts[2]) == [CauseKind.TIMER]
+
+    virtually(main)
+
+
+def test_a_terminal_failure_of_the_scheduled_run_itself_is_the_last_one() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        if world.attempts:
+            raise Invalid("No.", site=SITE, code=422)
+        return Result(10)
+
+    world: World
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)):
+            await world.rest(3600)
+        assert outcomes(world) == [Outcome.AFTER, Outcome.TERMINAL]
+
+    virtually(main)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (Invalid("No.", site=SITE, code=422), Outcome.TERMINAL),
+        (Forbidden("No.", site=SITE, code=403), Outcome.RETRY),
+        (ExceptionGroup("two", [Invalid("No.", site=SITE, code=422), ValueError("x")]), Outcome.RETRY),
+    ],
+    ids=["terminal", "retried slowly", "group"],
+)
+def test_a_failure_can_name_when_the_next_run_must_come(error: Exception, outcome: Outcome) -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        return Result(10, failed=error)
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body)) as running:
+            await world.rest(3600)
+            summary = await running.stopped()
+        assert set(outcomes(world)) == {outcome}
+        starts = [attempt.start.started for attempt in world.attempts]
+        assert max(late - early for early, late in pairwise(starts)) <= 10.01
+        assert [one.verdict.message for one in summary.failed] == [world.attempts[0].verdict.message]
+        assert "No." in world.attempts[0].traceback
+        if outcome is Outcome.TERMINAL:
+            assert {attempt.verdict.delay for attempt in world.attempts} == {10}
+            assert causes(world.attempts[1]) == [CauseKind.TIMER]
 
     virtually(main)
 

@@ -68,6 +68,7 @@ class NaiveQueue:
         self.turns: list[tuple[int, str]] = []  # (priority, lane), those that have keys; the one whose turn it is first
         self.running: dict[Key, Run] = {}
         self.timers: dict[Key, Timer] = {}
+        self.schedules: dict[Key, tuple[float, str, int]] = {}  # when, why, how urgent: what a run asked for
         self.last_aged: dict[int, int] = {}  # per level: the pick at which it was made or had its last aging turn
         self.last_turn = -TURN
         self.picks = 0
@@ -150,6 +151,19 @@ class NaiveQueue:
         self.retries += 1
         self.add_after(key, cause, delay, priority, backoff=True)
         return delay
+
+    def keep_schedule(self, key: Key, asked: tuple[float, str, int] | None, *, failed: bool, taken_at: float) -> None:
+        """After a run: what it asked for replaces what was asked for before, which a failure leaves as it was."""
+        if self.closed:
+            return
+        before = self.schedules.pop(key, None)
+        if asked is not None:
+            self.schedules[key] = asked
+        elif failed and before is not None and before[0] > taken_at:
+            self.schedules[key] = before
+            due, cause, priority = before
+            if key not in self.timers or due < self.timers[key].due:
+                self.add_after(key, cause, due - self.now, priority)
 
     def pick(self) -> tuple[int, float, Key]:
         self.picks += 1

@@ -86,8 +86,9 @@ class Machine(RuleBasedStateMachine):
         self.naive.advance(seconds)
 
     @precondition(lambda self: self.works)
-    @rule(data=st.data(), drops=st.booleans(), ending=endings, delay=delays, priority=maybe_priorities)
-    def done(self, data: st.DataObject, drops: bool, ending: str, delay: float, priority: int | None) -> None:
+    @rule(data=st.data(), drops=st.booleans(), ending=endings, delay=delays, failed=st.booleans())
+    def done(self, data: st.DataObject, drops: bool, ending: str, delay: float, failed: bool) -> None:
+        priority = data.draw(maybe_priorities)
         key = data.draw(st.sampled_from(sorted(self.works)))
         work = self.works.pop(key)
         cause = self.cause()
@@ -95,11 +96,15 @@ class Machine(RuleBasedStateMachine):
             work,
             drop=(lambda cause: cause.startswith("echo")) if drops else None,
             then=self.ending(ending, delay, cause, priority),
+            failed=failed,
         )
         self.finished.append(work)
         dropped = self.naive.drop(key, lambda cause: cause.startswith("echo")) if drops else ()
         self.naive.done(key)
-        self.follow(key, ending, delay, cause, work.priority if priority is None else priority)
+        then = work.priority if priority is None else priority
+        self.follow(key, ending, delay, cause, then)
+        asked = (self.naive.now + max(delay, 0.0), cause, then) if ending == "after" else None
+        self.naive.keep_schedule(key, asked, failed=failed, taken_at=work.taken_at)
         assert settled.dropped == dropped
         assert settled.ready == (key in self.naive.ready_at)
 

@@ -14,7 +14,6 @@ from kubectl_ctrl import (
     Change,
     Context,
     ControllerSpec,
-    CtrlError,
     Forbidden,
     Invalid,
     NotFound,
@@ -116,18 +115,20 @@ class Scaler:
 
     async def reconcile(self, ctx: Context, request: Request) -> Result | None:
         """Bring every workload of this name to what its latest event asks for."""
-        looks, errors = [], []
+        looks: list[float | None] = []
+        errors: list[Exception] = []
         for seen in await self._seen(ctx, request):
             try:
-                looks.append(await self._settle(ctx, seen))
-            except CtrlError as error:  # the other workload of this name is none the worse for it
+                await self._settle(ctx, seen, looks)
+            except Exception as error:  # noqa: BLE001  # the other workload of this name is none the worse for it
                 errors.append(error)
-        if errors:
-            raise errors[0] if len(errors) == 1 else ExceptionGroup("Both workloads of this name failed.", errors)
+        failed = errors[0] if len(errors) == 1 else ExceptionGroup("Both workloads failed.", errors) if errors else None
         soonest = min((look for look in looks if look is not None), default=None)
-        if soonest is None:
-            return None
-        return Result(after=max(0.001, min(soonest - ctx.now(), LONGEST_NAP)))
+        if soonest is not None:
+            return Result(after=max(0.001, min(soonest - ctx.now(), LONGEST_NAP)), failed=failed)
+        if failed is not None:
+            raise failed
+        return None
 
     async def undo(self, ctx: Context, request: Request) -> Result | None:
         """Give back every count and bound that is still as a stop or start left it, and remove what was remembered."""
@@ -159,30 +160,31 @@ class Scaler:
                 hpa = None
         return _Seen(resource=seen.resource, target=target, hpa=hpa, namespace=seen.namespace)
 
-    async def _settle(self, ctx: Context, seen: _Seen) -> float | None:
-        """Do what is to be done about one workload; when to look at it again."""
+    async def _settle(self, ctx: Context, seen: _Seen, looks: list[float | None]) -> None:
+        """Do what is to be done about one workload; `looks` gets when to look at it again, also if this then fails."""
         settings = await self._settings(ctx, seen) if seen.namespace is not None else None
         if settings is None:  # also while it is not known what the namespace says: it may be all that there is
-            return None
+            return
         planned = plan(seen.target, seen.hpa, settings, self._names, ctx.now())
+        looks.append(planned.look)
         if not planned.changes:
             self._memory.forget(uid_of(seen.target))
-            return planned.look
+            return
         # From here on a cache that is behind would do harm: a count is lowered on what the API server has.
         live = await self._live(ctx, seen)
         settings = await self._settings(ctx, live) if live is not None else None
         if live is None or settings is None:
-            return None
+            return
         planned = plan(live.target, live.hpa, settings, self._names, ctx.now())
+        looks.append(planned.look)
         if problem := gitops_problem(live.target, live.hpa, planned, settings):
             await self._complain(ctx, live.target, "OwnedByGitOps", problem)
-            return planned.look
-        if planned.reverts and (resumes := await self._resumes(ctx, uid_of(live.target))):
+        elif planned.reverts and (resumes := await self._resumes(ctx, uid_of(live.target))):
+            looks.append(resumes)
             problem = "Somebody keeps changing the replicas that enforce reverts; it gives way for some minutes."
             await self._complain(ctx, live.target, "Fighting", problem)
-            return resumes
-        await self._write(ctx, live, planned)
-        return planned.look
+        else:
+            await self._write(ctx, live, planned)
 
     async def _resumes(self, ctx: Context, uid: str) -> float | None:
         now = ctx.now()

@@ -61,6 +61,8 @@ def _decided(last: Recorded) -> Coming:
             return Coming(text="nothing: with --once each object has one attempt")
         case Outcome.RETRY:
             return Coming(text=f"retry {last.try_no} (backoff {format_duration(verdict.delay)})", at=at)
+        case Outcome.TERMINAL if verdict.delay:
+            return Coming(text="no retry: it runs again by its schedule", at=at)
         case Outcome.TERMINAL:
             return Coming(text="no retry: only a change helps")
         case Outcome.AFTER:

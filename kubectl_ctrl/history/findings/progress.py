@@ -89,7 +89,8 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
         where = f" in {denied['namespace']}" if denied["namespace"] else ""
         yield Fact(text=f"{denied['user']} lacks {denied['verb']} {group}{denied['resource']}{where}", at=at)
     if verdict.outcome is Outcome.TERMINAL:
-        yield Fact(text="terminal: it is not tried again until something changes", at=at)
+        until = "its schedule comes or something changes" if verdict.delay else "something changes"
+        yield Fact(text=f"terminal: it is not tried again until {until}", at=at)
 
 
 def _call_evidence(call: Made | None) -> Iterator[Fact]:

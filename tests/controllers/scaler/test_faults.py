@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_ctrl.model.attempt import Outcome
-from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS
+from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, STATEFULSETS
 from kubectl_ctrl.testing.faults import Match
 from tests.controllers.scaler.stage import HOUR, NIGHT, WEEKDAYS, Stage, autoscaler, scenario, workload
 
@@ -44,6 +44,52 @@ def test_f30_a_refusal_is_told_in_the_servers_words_retried_slowly_and_forgotten
             await stage.rest(600)
             assert "last-event" in stage.state()
             assert len(stage.messages("ScaleFailed")) == 1
+
+    scenario(body)
+
+
+@pytest.mark.parametrize("code", [403, 422])
+@pytest.mark.parametrize("refused", ["deployments", "statefulsets"])
+def test_f30_a_refused_event_costs_neither_workload_its_next_events(code: int, refused: str) -> None:
+    """A ValidatingAdmissionPolicy answers 422 by default, an admission plugin 403."""
+
+    async def body(stage: Stage) -> None:
+        for kind in ("Deployment", "StatefulSet"):
+            stage.server.create(workload(kind=kind, start="0,30 * * * *", stop="15,45 * * * *"))
+        async with stage.scaling():
+            stage.server.faults.fail(
+                Match(verb="patch", plural=refused), code, reason="Invalid" if code == 422 else "Forbidden", times=1000
+            )
+            other = STATEFULSETS if refused == "deployments" else DEPLOYMENTS
+            for minute, count in ((15, 0), (30, 3), (45, 0)):
+                await stage.until(f"2026-01-05T12:{minute}Z")
+                assert stage.replicas(resource=other) == count
+            stage.server.faults.clear()
+            await stage.until("2026-01-05T13:15Z")
+            assert [stage.replicas(resource=one) for one in (DEPLOYMENTS, STATEFULSETS)] == [0, 0]
+            refusals = [one for one in stage.attempts if one.verdict.failed]
+            assert refusals
+            assert {one.verdict.outcome for one in refusals} == {Outcome.TERMINAL if code == 422 else Outcome.RETRY}
+
+    scenario(body)
+
+
+@pytest.mark.parametrize("code", [403, 422])
+def test_f30_a_mistake_in_one_hour_is_made_good_at_the_next_event(code: int) -> None:
+    async def body(stage: Stage) -> None:
+        stage.server.create(workload(stop="15 * * * *", start="30 * * * *"))
+        async with stage.scaling():
+            await stage.until("2026-01-05T12:14Z")
+            stage.server.faults.fail(
+                PATCH, code, reason="Invalid" if code == 422 else "Forbidden", message="denied by policy", times=1
+            )
+            await stage.until("2026-01-05T12:15Z")
+            assert stage.replicas() == 3
+            assert "denied by policy" in stage.messages("ScaleFailed")[0]
+            await stage.until("2026-01-05T13:15Z")
+            assert stage.replicas() == 0
+            await stage.until("2026-01-05T13:30Z")
+            assert stage.replicas() == 3
 
     scenario(body)
 

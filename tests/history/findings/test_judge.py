@@ -360,10 +360,11 @@ def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
 
 
 def test_a_terminal_error_says_that_it_is_not_tried_again() -> None:
-    account = judge(case(attempt(1, outcome=Outcome.TERMINAL, message="spec.size is -1.")))
-    assert account.finding is Finding.NOT_CONVERGED
-    assert "terminal: it is not tried again until something changes" in said(account)
-    assert account.next[0].text == "no retry: only a change helps"
+    words = ("", "only a change helps"), ("its schedule comes or ", "it runs again by its schedule")
+    for delay, (until, coming) in enumerate(words):
+        account = judge(case(attempt(1, outcome=Outcome.TERMINAL, message="spec.size is -1.", delay=delay)))
+        assert f"terminal: it is not tried again until {until}something changes" in said(account)
+        assert (account.finding, account.next[0].text) == (Finding.NOT_CONVERGED, f"no retry: {coming}")
 
 
 def test_an_attempt_that_was_cut_off_did_not_converge() -> None:
