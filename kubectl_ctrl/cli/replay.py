@@ -35,7 +35,7 @@ VERB = Verb(
         ("Execute one reconcile again, with the code that made it as it is now", "replay r7f3-12"),
         ("With the code in another place", "replay r7f3-12 --code ./mine.py"),
         ("What a bug report brought along, for a machine", "replay case.json --code ./mine.py -o json"),
-        ("Expect from now on what today's code does", "replay case.json --bless"),
+        ("Expect from now on what today's code does", "replay case.json --code ./mine.py --bless"),
     ),
     flags=(
         Flag("--bless", help="Let FILE expect what today's code does. It is replaced as a whole, or not at all."),
@@ -43,8 +43,9 @@ VERB = Verb(
             "--code",
             value="CONTROLLER",
             default="",
-            help="The code to execute, as run takes it: foo, ./mine.py, ./mine, package.mine. When not given, what the "
-            "recording names; FILE and --from may name only bundled controllers and what is below the current folder.",
+            help="The code to execute, as run takes it: foo, ./mine.py, ./mine, package.mine. When not given, the code "
+            "that your own recording names. With FILE or --from it is required unless the controller is bundled: a "
+            "file that somebody sent must not choose the code that is run.",
         ),
         Flag(
             "-o",

@@ -39,13 +39,13 @@ def run(app: App, given: Given) -> int:
     if recorded and given["bless"]:
         raise UsageError(
             "--bless rewrites what a file expects, and what was recorded stays as it was.",
-            next_step=f"kubectl ctrl record export {word} > case.json, then replay case.json --bless",
+            next_step=f"kubectl ctrl record export {word} > case.json, then replay case.json --code CONTROLLER --bless",
         )
     case = _from_recording(app, given, word) if recorded else _from_file(Path(word))
     own = recorded and not given["from"]
     if why := why_not(case.attempt):  # told before the code is looked for
         raise NotRecorded(f"{word} cannot be replayed: {why}.", next_step=_instead(case, recorded))
-    sourced = _code(case, given["code"] or _named(case, own=own))
+    sourced = _code(case, given["code"] or (_own(case) if own else _bundled(given, case)))
     # What the code prints is not the answer.
     with logging_to(app.narrate, form="text", verbosity=app.verbosity), redirect_stdout(app.err):
         replayed = asyncio.run(
@@ -126,26 +126,44 @@ def _code(case: Case, named: str) -> Sourced:
     return sourced
 
 
-def _named(case: Case, *, own: bool) -> str:
-    """The code that the recording names: bundled, or a file, with the name in it that was given behind a colon.
-
-    To load code is to run it. So what somebody sent us may name only what lies where we stand.
-    """
-    if not case.code and case.controller in BUNDLED:
+def _own(case: Case) -> str:
+    """The code that this user's own recording names."""
+    if _is_bundled(case):
         return case.controller
+    if there := _named(case):
+        return there
+    raise UsageError(
+        f"The code of controller {case.controller!r} is not here any more: {case.code or case.word or '?'}.",
+        next_step="name the code: --code ./mine.py",
+    )
+
+
+def _bundled(given: Given, case: Case) -> str:
+    """The code that a file names. Somebody may have sent the file, and loading code runs it: only bundled code is."""
+    if _is_bundled(case):
+        return case.controller
+    there = _named(case)
+    again = given.again("replay", f"--code={there or './mine.py'}")
+    raise UsageError(
+        f"A file does not choose the code that is run, and controller {case.controller!r} is not bundled.",
+        tried=f"the file names {case.code or case.word or 'none'}",
+        next_step=f"if you trust that code: {again}" if there else f"name the code: {again}",
+    )
+
+
+def _is_bundled(case: Case) -> bool:
+    return not case.code and case.controller in BUNDLED
+
+
+def _named(case: Case) -> str:
+    """The file that the recording names, with the name in it that was given behind a colon; "" where it is gone."""
     word, colon, attribute = case.word.rpartition(":")
     if not (colon and attribute.isidentifier()):
         word, attribute = case.word, ""
-    files = [Path(one) for one in (case.code, word) if one and Path(one).exists()]
-    if not own:
-        files = [one for one in files if one.resolve().is_relative_to(Path.cwd())]
+    files = [Path(one).resolve() for one in (case.code, word) if one and Path(one).exists()]
     if not files:
-        where = "here any more" if own else "below the current folder"
-        raise UsageError(
-            f"The code of controller {case.controller!r} is not {where}: {case.code or case.word or '?'}.",
-            next_step="say which code is meant: --code ./mine.py",
-        )
-    return f"{files[0].resolve()}:{attribute}" if attribute else str(files[0].resolve())
+        return ""
+    return f"{files[0]}:{attribute}" if attribute else str(files[0])
 
 
 # What came of it.

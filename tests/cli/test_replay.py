@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -70,7 +71,8 @@ class Scene:
         """In a process that has not loaded the code yet."""
         for name in [name for name, module in sys.modules.items() if getattr(module, "__file__", "") == str(self.code)]:
             del sys.modules[name]
-        return cli.main(["replay", str(word), "--utc", f"--from={self.recording}", *flags])
+        code = [] if any(flag.startswith("--code") for flag in flags) else ["--code=mine.py"]
+        return cli.main(["replay", str(word), "--utc", f"--from={self.recording}", *code, *flags])
 
 
 @pytest.fixture
@@ -143,9 +145,18 @@ def test_for_machines(scene: Scene, capsys: Captured, form: str) -> None:
 def test_the_code_can_be_somewhere_else(scene: Scene, write: Write, capsys: Captured) -> None:
     write("other/mine.py", WIDER)
     assert scene.replay(scene.first, "--code=./other/mine.py") == 9
+
+
+def test_ones_own_recording_names_its_code(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "state" / "kubectl-ctrl").mkdir(parents=True)
+    scene.recording.rename(tmp_path / "state" / "kubectl-ctrl" / "history.db")
+    assert cli.main(["replay", scene.first]) == 0
     scene.code.unlink()
-    assert scene.replay(scene.first) == 2
-    assert "The code of controller 'toy' is not below the current folder" in capsys.readouterr().err
+    assert cli.main(["replay", scene.first]) == 2
+    assert "The code of controller 'toy' is not here any more" in capsys.readouterr().err
 
 
 def test_a_secret_that_was_read_ends_with_4(scene: Scene, capsys: Captured) -> None:
@@ -191,23 +202,30 @@ def test_a_reconciler_that_does_not_end_is_cut(scene: Scene, capsys: Captured) -
 
 
 @pytest.mark.parametrize("sent", ["file", "recording"])
-def test_what_somebody_sent_runs_no_code_but_what_is_here(
-    scene: Scene, sent: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured
-) -> None:
-    word = scene.first if sent == "recording" else str(scene.case())
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
+def test_what_somebody_sent_runs_no_code_but_what_is_named(scene: Scene, sent: str, capsys: Captured) -> None:
+    """As after unpacking a bug report: the file and the code that it names lie in the current folder."""
+    words = [scene.first, f"--from={scene.recording}"] if sent == "recording" else [str(scene.case())]
     scene.code.write_text("raise AssertionError('it was loaded')\n" + CODE)
-    assert scene.replay(word) == 2
-    assert "is not below the current folder" in capsys.readouterr().err
+    assert cli.main(["replay", *words]) == 2
+    err = capsys.readouterr().err
+    assert "A file does not choose the code that is run, and controller 'toy' is not bundled." in err
+    line = next(line for line in err.splitlines() if line.startswith("next: "))
+    assert shlex.split(line.partition("kubectl ctrl ")[2]) == ["replay", words[0], *words[1:], f"--code={scene.code}"]
     scene.code.write_text(CODE)
-    assert scene.replay(word, f"--code={scene.code}") == 0
+    assert cli.main(shlex.split(line.partition("kubectl ctrl ")[2])) == 0
 
 
-def test_the_word_of_the_run_is_looked_for_where_the_path_is_gone(scene: Scene, write: Write) -> None:
+def test_code_that_is_not_here_is_asked_for(scene: Scene, capsys: Captured) -> None:
+    scene.code.unlink()
+    assert cli.main(["replay", str(scene.case())]) == 2
+    assert "next: name the code: kubectl ctrl replay " in capsys.readouterr().err
+
+
+def test_the_word_of_the_run_is_looked_for_where_the_path_is_gone(scene: Scene, capsys: Captured) -> None:
     file = scene.case()
     file.write_text(file.read_text().replace(str(scene.code), "/home/somebody/mine.py"))
-    assert scene.replay(file) == 0
+    assert cli.main(["replay", str(file)]) == 2
+    assert f"--code={scene.code}" in capsys.readouterr().err
 
 
 # --- blessing
