@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -100,6 +101,19 @@ def interrupts(stop: Callable[[], None]) -> Iterator[Signals]:
             timer.cancel()
         for number, previous in before.items():
             signal.signal(number, previous)
+
+
+def leave_within(seconds: float, code: int) -> None:
+    """End the process after so long if it has not ended by itself, as when a task or a thread cannot be stopped."""
+
+    def end() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
 
 
 async def cancellable(

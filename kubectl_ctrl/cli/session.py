@@ -16,7 +16,7 @@ from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.holder import identity, is_dead
 from kubectl_ctrl.cli.identities import installed
-from kubectl_ctrl.cli.interrupts import interrupts
+from kubectl_ctrl.cli.interrupts import LAST_WORDS, Signals, interrupts, leave_within
 from kubectl_ctrl.cli.narration import logging_to
 from kubectl_ctrl.cli.places import lease_labels, lease_ref
 from kubectl_ctrl.cli.recorder import prepared, recorded
@@ -86,12 +86,20 @@ async def session(app: App, plan: RunPlan) -> int:
                 left = max(timeout - (plan.clock.elapsed() - began), 0.0)
                 plan = replace(plan, options=replace(plan.options, timeout=left))
             summary = await _run(app, plan, ground, teller, stop)
-        if problem := teller.end(summary):
+        problem = teller.end(summary)
+        code = problem.exit_code if problem else _exit_code(summary, signals)
+        if summary.reason is Reason.CUT or any(one.entry.state == "running" for one in summary.left):
+            leave_within(LAST_WORDS, code)  # the end of the event loop would wait for what ignores its cancellation
+        if problem:
             raise problem
-        if summary.reason is Reason.CUT:
-            return signals.exit_code
-        ends = summary.reason in (Reason.ONCE, Reason.IDLE)
-        return 1 if ends and summary.failed else 0
+        return code
+
+
+def _exit_code(summary: Summary, signals: Signals) -> int:
+    if summary.reason is Reason.CUT:
+        return signals.exit_code
+    ends = summary.reason in (Reason.ONCE, Reason.IDLE)
+    return 1 if ends and summary.failed else 0
 
 
 async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, T]) -> T | None:

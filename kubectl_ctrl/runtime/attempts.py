@@ -102,6 +102,19 @@ class Running:
         await self._until(clock, _GRACE, self._task)
         return self.over
 
+    async def joined(self) -> None:
+        """Until it has ended, however long that takes."""
+        await asyncio.wait((self._task,))
+
+    def abandoned(self, clock: Clock) -> Ended:
+        """How it counts when nobody waits for its end any more."""
+        self.cut(Cut.STOP)
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody will ask for it
+        cut = self._cut or Cut.STOP
+        message = f"The attempt ignored its cancellation ({cut.value}) and was abandoned."
+        verdict = Verdict(outcome=Outcome.DROPPED, message=message)
+        return Ended(verdict=verdict, took=clock.elapsed() - self._started, cut=cut)
+
     def when_over(self, callback: Callable[[], None]) -> None:
         self._task.add_done_callback(lambda _: callback())
 

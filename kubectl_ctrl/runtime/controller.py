@@ -151,11 +151,19 @@ class Controller:
         self.stop()
         return ready
 
+    async def finished(self) -> None:
+        """Wait for every attempt, also those that their workers no longer wait for; no new one may start meanwhile."""
+        for running in tuple(self._running.values()):
+            await running.joined()
+
     def give_up(self) -> None:
-        """The workers were stopped while attempts still ran: those are left too."""
-        now = self._clock.now()
-        for request in self._running:
-            self.left.append(Waiting(request=request, state=Stage.RUNNING, since=now))
+        """The attempts that still run are abandoned: they are left too, and this is their end for observers."""
+        for request, running in self._running.items():
+            started = running.notes.start.started
+            entry = Waiting(request=request, state=Stage.RUNNING, since=started, attempt=running.attempt)
+            self.left.append(entry)
+            self._report(request, running, running.abandoned(self._clock), echoes=0)
+        self._running.clear()
 
     # Hop 6 to 9: workers.
 
@@ -226,6 +234,8 @@ class Controller:
 
     def _settle(self, work: Work[Request, Cause], running: Running) -> None:
         """The attempt is over: tell the queue what follows, drop its echoes, and tell the observers."""
+        if self._running.get(work.key) is not running:
+            return  # it was given up
         ended = running.ended(self._clock, self._run.options.attempt_timeout)
         request, verdict = work.key, ended.verdict
         if verdict.outcome not in (Outcome.RETRY, Outcome.DROPPED):
@@ -250,11 +260,14 @@ class Controller:
             self.left.append(Waiting(request=request, state=_STAGES[type(then)], since=self._clock.now()))
         # A queue that is shut knows no delay; what was asked for is told all the same.
         verdict = replace(verdict, delay=verdict.delay if settled.delay is None else settled.delay, last=last)
-        self._note_standing(request, verdict)
-        self._run.observers.tell(
-            running.notes.finished(verdict, took=ended.took, echoes=len(settled.dropped), traceback=ended.traceback)
-        )
+        self._report(request, running, replace(ended, verdict=verdict), echoes=len(settled.dropped))
         self._look_at(ended, running.attempt)
+
+    def _report(self, request: Request, running: Running, ended: Ended, *, echoes: int) -> None:
+        self._note_standing(request, ended.verdict)
+        self._run.observers.tell(
+            running.notes.finished(ended.verdict, took=ended.took, echoes=echoes, traceback=ended.traceback)
+        )
 
     def _count_agains(self, request: Request, verdict: Verdict) -> None:
         if verdict.outcome is Outcome.AGAIN:

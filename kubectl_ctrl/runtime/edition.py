@@ -132,6 +132,7 @@ class Edition:
 
     def close(self, successor: Edition) -> None:
         """Leave nothing behind in the caches; what its last attempts did not finish is the successor's."""
+        self.controller.give_up()
         for waiting in self.controller.left:
             successor.controller.inherit(waiting.request)
         for stop in self._stops:

@@ -214,18 +214,24 @@ class Manager:
         """Wait for what is under way; whether it ended by itself."""
         with suppress(TimeoutError):
             async with self._clock.timeout(self.options.drain):
-                await _first(group, _all_over(serving), stop.second())
-        if all(task.done() for task in serving):
+                await _first(group, self._finished(serving), stop.second())
+        if all(task.done() for task in serving) and not any(member.under_way for member in self.members):
             return True
         for member in self.members:
             member.cut(Cut.STOP)
         with suppress(TimeoutError):
             async with self._clock.timeout(_LAST_WORDS):
-                await asyncio.wait(serving)
+                await self._finished(serving)
         for member, task in zip(self.members, serving, strict=True):
             member.give_up()
             task.cancel()
         return False
+
+    async def _finished(self, serving: list[asyncio.Task[None]]) -> None:
+        """Wait for the workers, and for the attempts that their workers no longer wait for."""
+        await _all_over(serving)
+        for member in self.members:
+            await member.finished()
 
     async def _flush(self) -> None:
         with suppress(TimeoutError):

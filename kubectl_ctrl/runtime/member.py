@@ -96,6 +96,11 @@ class Member:
         for controller in self._controllers:
             controller.shut(why)
 
+    async def finished(self) -> None:
+        """Wait until none of its attempts runs any more; for when none starts."""
+        for controller in self._controllers:
+            await controller.finished()
+
     def give_up(self) -> None:
         """`serve` is ended while attempts still run."""
         for controller in self._controllers:

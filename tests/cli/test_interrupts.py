@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -82,3 +84,29 @@ def test_under_nohup_the_end_of_the_terminal_means_nothing() -> None:
         assert asyncio.run(cancellable(work(), stopping=never, forced=never)) == 0
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+_STUBBORN = """
+import asyncio
+from kubectl_ctrl.cli.interrupts import leave_within
+
+async def stubborn():
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+
+async def main():
+    asyncio.create_task(stubborn())
+    await asyncio.sleep(0)
+    print("done")
+    leave_within(0.1, 7)
+
+asyncio.run(main())
+"""
+
+
+def test_a_task_that_ignores_its_cancellation_does_not_hold_up_the_end_of_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", _STUBBORN], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "done\n", "")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import cast
@@ -10,11 +11,12 @@ import pytest
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
+from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.contract import Context, Result
 from tests.runtime.loops import Body, causes, outcomes, spec_of, virtually
 from tests.runtime.thrones import Throne, on_throne
 from tests.runtime.toy import CONFIGMAPS, TOYS
-from tests.runtime.world import World, toy
+from tests.runtime.world import Running, World, toy
 
 
 class Unspeakable(Exception):
@@ -263,5 +265,60 @@ def test_requests_that_hung_before_leave_a_worker_to_the_others() -> None:
         assert max(waits) == 0
         hung = {one.start.request.name for one in world.attempts if one.start.started > world.clock.now() - 700}
         assert {f"stuck-{at}" for at in range(4)} <= hung, "they get their turns all the same"
+
+    virtually(main)
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_an_attempt_that_ignores_its_cancellation_is_left_and_reported(once: bool) -> None:
+    release = asyncio.Event()
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        return None
+
+    async def main() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        running = Running(world.manager(spec_of(body), once=once, drain=20, attempt_timeout=60, run_id="r001"))
+        await world.rest(100)
+        began = world.clock.elapsed()
+        summary = await running.stopped()
+        assert world.clock.elapsed() - began <= 25  # the drain time, and a moment for what was cancelled
+        [left] = summary.left
+        assert (left.entry.request.name, left.entry.state, left.entry.attempt) == ("bear", "running", "r001-1")
+        [attempt] = world.attempts
+        assert (attempt.id, attempt.verdict.outcome) == ("r001-1", Outcome.DROPPED)
+        assert attempt.verdict.message == "The attempt ignored its cancellation (timeout) and was abandoned."
+        assert summary.reason is (Reason.ONCE if once else Reason.CUT)
+        assert [one.verdict for one in summary.failed] == ([attempt.verdict] if once else [])
+        release.set()
+        await world.rest(1)
+        assert len(world.attempts) == 1, "its end is told once"
+
+    virtually(main)
+
+
+def test_an_attempt_that_ends_late_after_its_timeout_is_waited_for_at_the_end() -> None:
+    async def body(ctx: Context, request: Request) -> Result | None:
+        try:
+            await world.clock.sleep(1000)
+        except asyncio.CancelledError:
+            await world.clock.sleep(15)
+        return None
+
+    world: World
+
+    async def main() -> None:
+        nonlocal world
+        world = World()
+        world.server.create(toy("bear"))
+        async with world.running(spec_of(body), drain=20, attempt_timeout=60) as running:
+            await world.rest(66)
+            summary = await running.stopped()
+        assert [attempt.verdict.error_id for attempt in world.attempts] == ["AttemptTimeout"]
+        assert (summary.reason, [one.entry.state for one in summary.left]) == (Reason.STOPPED, ["backoff"])
 
     virtually(main)
