@@ -73,6 +73,36 @@ def age_of(lock: Path, now: float) -> float | None:
     return max(round(now - made), 0)
 
 
+def remove_left(lock: Path, seen: os.stat_result) -> bool:
+    """Remove a lock that was left behind; False, and it stays, where it is not the one that was seen any more.
+
+    No system call removes a file only if it is a certain one. So it gets a name of ours first, under which nobody
+    changes it, and one that was taken at the last moment gets its own name back.
+    """
+    if not _is_same(lock, seen):
+        return False
+    apart = files.draft_of(lock)
+    try:
+        lock.rename(apart)
+    except FileNotFoundError:
+        return False
+    mine = _is_same(apart, seen)
+    if not mine:
+        with suppress(FileExistsError):  # a third one has taken it in this moment
+            os.link(apart, lock, follow_symlinks=False)
+    apart.unlink()
+    return mine
+
+
+def _is_same(lock: Path, seen: os.stat_result) -> bool:
+    """Whether it is that very file, and untouched: the number of a removed one is soon given to another."""
+    try:
+        now = lock.lstat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(now, seen) and now.st_mtime_ns == seen.st_mtime_ns
+
+
 def _taken(lock: Path) -> int | None:
     """The lock, made, or taken over from one of us who died; None while it is another's."""
     if (left := _left_by_us(lock)) is not None:

@@ -16,6 +16,7 @@ from kubectl_ctrl import locks
 from kubectl_ctrl.cli import background, ending, holder, ours, recordings, runlock, takingdown, unattended, using
 from kubectl_ctrl.cli.checks import Bench, Reached, info, ok, warn
 from kubectl_ctrl.cli.ending import Live
+from kubectl_ctrl.cli.filelock import remove_left
 from kubectl_ctrl.cli.places import leases_of, look
 from kubectl_ctrl.cli.pointed import kubectl_at
 from kubectl_ctrl.cli.progress import Progress
@@ -222,17 +223,14 @@ def _deleted(bench: Bench) -> frozenset[str]:
 def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
     for lock in using.stale_locks(bench.app):
 
-        async def removed(path: Path = lock.path) -> str:
-            return _removed(path)
+        async def removed(lock: using.StaleLock = lock) -> str:
+            if remove_left(lock.path, lock.seen):
+                return f"{lock.path} is removed"
+            return "it is left alone, as another program has taken or removed it since"
 
         text = f"{lock.path} keeps everybody from changing the kubeconfig, for {format_duration(round(lock.age))} now"
         command = shlex.join(["rm", str(lock.path)])
         yield Leftover(check="kubeconfig", text=text, command=command, mend=removed, destroys=True)
-
-
-def _removed(path: Path) -> str:
-    path.unlink(missing_ok=True)
-    return f"{path} is removed"
 
 
 # On the cluster.

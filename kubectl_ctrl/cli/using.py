@@ -13,7 +13,7 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class StaleLock:
 
     path: Path
     age: float  # seconds
+    seen: os.stat_result = field(repr=False)  # the file, by which a later lock is told from it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +106,13 @@ async def could_use(app: App, name: str, context: str) -> None:
 def stale_locks(app: App) -> tuple[StaleLock, ...]:
     """Locks on the user's kubeconfig files that keep everybody out."""
     now, (files, _) = SystemClock().now(), kubefiles.candidates("", app.environ, app.home)
-    ages = {lock_of(file): age_of(lock_of(file), now) for file in files}
-    return tuple(StaleLock(path=lock, age=age) for lock, age in ages.items() if age is not None and age > _STALE_AFTER)
+    found = []
+    for lock in dict.fromkeys(map(lock_of, files)):
+        with suppress(OSError):
+            seen = lock.lstat()
+            if (age := age_of(lock, now)) is not None and age > _STALE_AFTER:
+                found.append(StaleLock(path=lock, age=age, seen=seen))
+    return tuple(found)
 
 
 async def use(app: App, entry: Entry, book: Book) -> Entry:

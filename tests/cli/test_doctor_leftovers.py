@@ -203,6 +203,36 @@ def test_a_lock_that_keeps_the_kubeconfig_from_everybody_goes_with_yes(tmp_path:
     laid_out(confirmed, tmp_path, "--fix", "--yes")
 
 
+@pytest.mark.parametrize("moment", ["before", "while"])
+def test_a_lock_that_was_taken_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    (tmp_path / "kubeconfig").write_text(kubeconfig("https://127.0.0.1:6443"))
+    lock = tmp_path / "kubeconfig.lock"
+    lock.touch()
+    os.utime(lock, (1000, 1000))
+    rename = Path.rename
+
+    def taken_by_kubectl() -> None:
+        lock.unlink()
+        lock.write_text("kubectl")
+
+    def too_late(self: Path, target: Path) -> Path:
+        taken_by_kubectl()
+        return rename(self, target)
+
+    async def play(at: Layout) -> None:
+        (left,) = await leftovers.left_here(await at.bench())
+        assert left.mend
+        if moment == "before":
+            taken_by_kubectl()
+        else:
+            monkeypatch.setattr(Path, "rename", too_late)
+        assert await left.mend() == "it is left alone, as another program has taken or removed it since"
+        assert lock.read_text() == "kubectl"
+
+    laid_out(play, tmp_path, "--fix", "--yes")
+    assert sorted(path.name for path in tmp_path.glob("*kubeconfig*")) == ["kubeconfig", "kubeconfig.lock"]
+
+
 # On the cluster.
 
 
