@@ -28,7 +28,7 @@ from kubectl_ctrl.cli.sources import Sourced
 from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Entry
-from kubectl_ctrl.clusters.processes import called_with
+from kubectl_ctrl.clusters.processes import of_module
 from kubectl_ctrl.errors import CtrlError, NotRecorded, ProgramFailed, RecordingError, TimedOut
 from kubectl_ctrl.model.durations import format_duration
 
@@ -99,8 +99,11 @@ def starting(entry: Entry, controller: str = "") -> tuple[int, ...]:
 
     Asked of the list of processes, so it is slower than a look at locks.
     """
-    log = str(pages.log_of(entry, controller)) if controller else f"{entry.controllers}{os.sep}"
-    return called_with(_MODULE, log) if entry.controllers.is_dir() else ()
+    if not entry.controllers.is_dir():
+        return ()
+    if controller:
+        return of_module(_MODULE, pages.log_of(entry, controller))
+    return of_module(_MODULE, entry.controllers, below=True)
 
 
 def _python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

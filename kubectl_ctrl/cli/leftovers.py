@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from kubectl_ctrl.cli.takeover import Repair, by_hand, repair_of, repairs
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.clusters.book import Book, Entry, Phase, locked_file
-from kubectl_ctrl.clusters.processes import called_with
+from kubectl_ctrl.clusters.processes import of_module
 from kubectl_ctrl.clusters.provider import Life
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ClusterError, CtrlError, Forbidden, NotFound, TimedOut, UsageError
@@ -205,7 +204,7 @@ def _astray(bench: Bench) -> list[Live]:
     gone = _deleted(bench) if runners else frozenset()
     named = {one.pid: one.controllers for one in runners}
     lost = {one.pid for one in runners if one.cluster in gone and holder.is_here(one.holder)}
-    lost |= set(called_with(unattended.__name__, f"{book.folder}{os.sep}"))
+    lost |= set(of_module(unattended.__name__, book.folder, below=True))
     there = (book.find(name) or book.unread(name) for name in ours.names(book))
     known = {pid for entry in there for pid in background.starting(entry)}
     return [Live(pid=pid, controllers=named.get(pid, ("a controller",))) for pid in sorted(lost - known)]

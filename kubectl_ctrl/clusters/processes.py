@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,9 +50,23 @@ def _inside(folder: Path, *, links: bool) -> tuple[Process, ...]:
     return tuple(sorted(named, key=lambda process: process.program))
 
 
-def called_with(*texts: str) -> tuple[int, ...]:
-    """The numbers of this user's processes that have all of these texts among their program and its arguments."""
-    return tuple(sorted(pid for pid, line in _all() if all(text in line for text in texts)))
+def of_module(module: str, path: Path, *, below: bool = False) -> tuple[int, ...]:
+    """The numbers of this user's processes of `python -m MODULE PATH ...`; with `below`, of a PATH in that folder.
+
+    Nothing else that has the words among its arguments counts: somebody may search for them, or read that file.
+    """
+    between = re.escape(_separator())
+    python = r"(?:[^\0]*/)?(?:python|pypy)[\w.]*"
+    words = re.escape(f"-m{_separator()}{module}{_separator()}{path}")
+    end = re.escape(os.sep) if below else rf"(?={between}|$)"
+    command = re.compile(rf"{python}(?:{between}-\w+)*{between}{words}{end}", re.IGNORECASE)
+    return tuple(sorted(pid for pid, line in _all() if command.match(line)))
+
+
+def with_argument(word: str) -> tuple[int, ...]:
+    """The numbers of this user's processes that have this word as one of their arguments."""
+    between = _separator()
+    return tuple(sorted(pid for pid, line in _all() if f"{between}{word}{between}" in line + between))
 
 
 async def ended(folder: Path, clock: Clock, *, links: bool = True) -> None:
@@ -70,7 +84,7 @@ async def ended(folder: Path, clock: Clock, *, links: bool = True) -> None:
                 next_step="end them with `kill -9`, then do this again",
             )
         for process in left:
-            _kill(process.pid)
+            _kill(process.pid, lambda: [one.pid for one in _inside(folder, links=links)])
             killed.add(process.pid)
         await clock.sleep(_PACE)
     # Only looked at: a number may be somebody else's by now.
@@ -78,13 +92,13 @@ async def ended(folder: Path, clock: Clock, *, links: bool = True) -> None:
         await clock.sleep(_PACE)
 
 
-async def let_end(text: str, clock: Clock) -> None:
-    """Wait until no process is left that was called with this text; those that take too long are killed."""
+async def let_end(word: str, clock: Clock) -> None:
+    """Wait until no process is left that has this argument; those that take too long are killed."""
     start = clock.elapsed()
-    while (left := called_with(text)) and clock.elapsed() - start < _PATIENCE:
+    while (left := with_argument(word)) and clock.elapsed() - start < _PATIENCE:
         await clock.sleep(_PACE)
     for pid in left:
-        _kill(pid)
+        _kill(pid, lambda: with_argument(word))
 
 
 def gone(pid: int) -> bool:
@@ -101,17 +115,34 @@ def gone(pid: int) -> bool:
         return True
 
 
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
+def _kill(pid: int, find: Callable[[], Collection[int]]) -> None:
+    """Kill it if it is found again once it is held: since it was seen, its number may have become another's."""
+    with suppress(ProcessLookupError), ExitStack() as held:
+        handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+        if handle is not None:
+            held.callback(os.close, handle)
+        if pid not in find():
+            return
         if os.getpgid(pid) == pid:
             os.killpg(pid, signal.SIGKILL)
+        elif handle is not None:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
         else:
             os.kill(pid, signal.SIGKILL)
 
 
 def _all() -> Iterable[tuple[int, str]]:
-    """This user's processes: number, and program with arguments."""
-    return _from_proc() if (PROC / "self" / "cmdline").exists() else _from_ps()
+    """This user's processes: number, and program with arguments, with the separator between them."""
+    return _from_proc() if _has_proc() else _from_ps()
+
+
+def _separator() -> str:
+    """What stands between two arguments; of `ps` it can be a part of one too."""
+    return "\0" if _has_proc() else " "
+
+
+def _has_proc() -> bool:
+    return (PROC / "self" / "cmdline").exists()
 
 
 def _from_proc() -> Iterator[tuple[int, str]]:

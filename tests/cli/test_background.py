@@ -107,6 +107,23 @@ def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, ent
     assert (background.starting(entry), ended(app, entry)) == ((), [])
 
 
+def test_what_only_names_a_log_is_not_ended(app: App, entry: Entry) -> None:
+    """As somebody who searches for it, or reads it."""
+    log = pages.log_of(entry, "foo")
+    log.parent.mkdir()
+    log.touch()
+    words = ["/bin/sh", "-c", "echo; read line", "kubectl_ctrl.cli.unattended", str(log)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+        assert reader.stdout
+        reader.stdout.readline()
+        try:
+            assert (background.starting(entry), background.starting(entry, "foo")) == ((), ())
+            assert ended(app, entry, drain=0.0) == []
+            assert reader.poll() is None
+        finally:
+            reader.kill()
+
+
 def test_one_that_dies_says_why_and_what_to_do(app: App) -> None:
     entry = made(app.book, "ctrl", "https://127.0.0.1:1")  # its authority is none
     one = started(app, entry)

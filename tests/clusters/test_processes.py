@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,7 +83,39 @@ def test_one_that_leads_a_group_goes_with_its_helpers(tmp_path: Path, started: l
     leader.stdout.read()  # ends when nobody has it open any more
     leader.stdout.close()
     assert leader.wait(timeout=60) == -9
-    assert helper not in processes.called_with("sleep", "1000")
+    assert processes.gone(helper)
+
+
+def test_what_only_mentions_a_module_and_its_file_is_not_it(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    folder = tmp_path / "with blanks"
+    (folder / "place").mkdir(parents=True)
+    (folder / "place" / "sleepy.py").write_text("import sys; print(flush=True); sys.stdin.read()")
+    log, python = folder / "a.log", [sys.executable, "-I"]
+    hidden = "import sys; print(flush=True); sys.stdin.read()"
+    words = ["-m", "sleepy", str(log)]
+
+    def begun(*command: str) -> int:
+        process = subprocess.Popen(
+            command, cwd=folder / "place", stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"PATH": os.defpath}
+        )
+        started.append(process)
+        assert process.stdout
+        process.stdout.readline()
+        return process.pid
+
+    real = begun(sys.executable, *words, "run")
+    begun(*python, "-c", hidden, *words, "run")
+    begun("/bin/sh", "-c", "echo; read line", *words)
+    begun(sys.executable, "-m", "sleepy", f"{log}.1")
+    begun(sys.executable, "-m", "sleepy", f"--log={log}")
+    assert processes.of_module("sleepy", log) == (real,)
+    assert processes.of_module("leepy", log) == processes.of_module("sleepy", tmp_path / "with") == ()
+    assert set(processes.of_module("sleepy", folder, below=True)) == {real, started[3].pid}
+    assert processes.of_module("sleepy", tmp_path / "with", below=True) == ()
+    for process in started:
+        process.communicate()
 
 
 def test_what_is_let_end_ends_by_itself(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
