@@ -25,7 +25,7 @@ from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.options import Run
 from kubectl_ctrl.runtime.verdict import leaves
 from kubectl_ctrl.runtime.watching import Watching
-from kubectl_ctrl.workqueue.limits import Backoff
+from kubectl_ctrl.workqueue.limits import default_limiter
 from kubectl_ctrl.workqueue.queue import Queue
 from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, Counts, Entry, Retry, Stage, Work
 
@@ -69,7 +69,7 @@ class Controller:
         self._queue: Queue[Request, Cause] = Queue(
             name=spec.name,
             clock=run.clock,
-            limiter=Backoff(rng=run.rng),
+            limiter=default_limiter(clock=run.clock, rng=run.rng),
             lane=lambda request: request.namespace,
             # Requests that hang may not hold the last worker; with a single one there is no other way.
             doubtful_slots=run.options.workers - 1 or None,

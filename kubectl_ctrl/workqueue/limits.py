@@ -76,29 +76,6 @@ class Backoff(Limiter[K]):
         return f"<Backoff: {len(self._streaks)} failing>"
 
 
-class FastSlow(Limiter[K]):
-    """Per key: a short delay for the first few failures, then a long one."""
-
-    def __init__(self, *, fast: float, slow: float, fast_attempts: int) -> None:
-        self._fast = fast
-        self._slow = slow
-        self._fast_attempts = fast_attempts
-        self._failures: dict[K, int] = {}
-
-    def when(self, key: K) -> float:
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        return self._fast if failures <= self._fast_attempts else self._slow
-
-    def forget(self, key: K) -> None:
-        self._failures.pop(key, None)
-
-    def failures(self, key: K) -> int:
-        return self._failures.get(key, 0)
-
-    def __repr__(self) -> str:
-        return f"<FastSlow: {len(self._failures)} failing>"
-
-
 class TokenBucket(Limiter[object]):
     """For all keys together: `burst` at once, then `rate` per second; a token is taken when asked for, not when due."""
 
@@ -151,21 +128,10 @@ class MaxOf(Limiter[K]):
         return f"<MaxOf {' '.join(map(repr, self._limiters))}>"
 
 
-class MaxWait(Limiter[K]):
-    """Another limiter, but never longer than `longest`."""
+def default_limiter(*, clock: Clock, rng: random.Random) -> Limiter[K]:
+    """As client-go pairs them: each key has its backoff, and all keys together a burst of 100 and then ten a second.
 
-    def __init__(self, limiter: Limiter[K], longest: float) -> None:
-        self._limiter = limiter
-        self._longest = longest
-
-    def when(self, key: K) -> float:
-        return min(self._longest, self._limiter.when(key))
-
-    def forget(self, key: K) -> None:
-        self._limiter.forget(key)
-
-    def failures(self, key: K) -> int:
-        return self._limiter.failures(key)
-
-    def __repr__(self) -> str:
-        return f"<MaxWait {self._longest} of {self._limiter!r}>"
+    Without the second, keys that fail together, as behind a webhook that is down, would each be retried within
+    milliseconds at first.
+    """
+    return MaxOf(Backoff(rng=rng), TokenBucket(clock=clock))

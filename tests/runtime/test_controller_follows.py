@@ -374,3 +374,22 @@ def test_somebody_can_ask_for_a_run() -> None:
         assert (why.kind, why.detail) == (CauseKind.MANUAL, "by hand")
 
     virtually(main)
+
+
+def test_objects_that_fail_together_are_retried_at_a_limited_rate() -> None:
+    """As in client-go: a burst of 100, then ten each second, for all objects of a controller together."""
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        raise ValueError("The webhook is down.")
+
+    async def main() -> None:
+        world = World()
+        for number in range(300):
+            world.server.create(toy(f"toy-{number}"))
+        async with world.running(spec_of(body)):
+            await world.rest(10)
+            retried = [attempt for attempt in world.attempts if attempt.start.try_no > 1]
+            assert len(world.attempts) - len(retried) == 300
+            assert 190 <= len(retried) <= 201
+
+    virtually(main)

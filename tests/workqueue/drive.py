@@ -7,9 +7,9 @@ from typing import Any
 
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual
-from kubectl_ctrl.workqueue.limits import FastSlow
 from kubectl_ctrl.workqueue.queue import Queue
 from kubectl_ctrl.workqueue.values import Retry, Stage, Work
+from tests.workqueue.fastslow import FastSlow
 
 Q = Queue[str, str]
 

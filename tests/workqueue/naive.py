@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kubectl_ctrl.workqueue.limits import FastSlow
+from tests.workqueue.fastslow import FastSlow
 
 Key = tuple[str, str]  # lane, name
 

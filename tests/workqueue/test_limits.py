@@ -11,7 +11,8 @@ from hypothesis import given
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.testing.clock import FakeClock
-from kubectl_ctrl.workqueue.limits import Backoff, FastSlow, Limiter, MaxOf, MaxWait, TokenBucket
+from kubectl_ctrl.workqueue.limits import Backoff, Limiter, MaxOf, TokenBucket, default_limiter
+from tests.workqueue.fastslow import FastSlow
 
 
 def backoff(*, seed: int = 1, base: float = 0.005, cap: float = 1000.0, jitter: float = 0.5) -> Backoff[str]:
@@ -100,14 +101,12 @@ def test_rl4_max_of_asks_every_limiter_each_time() -> None:
     assert (first.failures("k"), second.failures("k")) == (0, 0)
 
 
-def test_fast_slow_and_max_wait() -> None:
-    limiter = FastSlow[str](fast=0.1, slow=10, fast_attempts=2)
-    assert delays(limiter, 4) == [0.1, 0.1, 10, 10]
-    capped = MaxWait(limiter, 3.0)
-    assert delays(capped, 1) == [3.0]
-    assert (capped.failures("k"), repr(capped)) == (5, "<MaxWait 3.0 of <FastSlow: 1 failing>>")
-    capped.forget("k")
-    assert limiter.failures("k") == 0
+def test_the_default_limiter_is_a_backoff_for_each_key_and_a_rate_for_all() -> None:
+    limiter: Limiter[str] = default_limiter(clock=FakeClock(), rng=random.Random(1))
+    first = [limiter.when(str(key)) for key in range(101)]
+    assert all(0.0025 <= delay <= 0.005 for delay in first[:100])
+    assert first[100] == pytest.approx(0.1)
+    assert delays(limiter, 17, key="0")[-1] > 100
 
 
 @pytest.mark.parametrize("failures", [1, 8, 19, 40])

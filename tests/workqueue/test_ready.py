@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual, settle
-from kubectl_ctrl.workqueue.limits import FastSlow
 from kubectl_ctrl.workqueue.queue import Queue
 from kubectl_ctrl.workqueue.values import Work
 from tests.workqueue.drive import Q, states, take, taken
+from tests.workqueue.fastslow import FastSlow
 
 KEYS = "abcdefg"
 STEPS = st.lists(st.tuples(st.sampled_from(["add", "take", "done", "doubt", "trust"]), st.sampled_from(KEYS)))
