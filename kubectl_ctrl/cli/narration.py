@@ -13,6 +13,7 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.render.text import verbatim
+from kubectl_ctrl.runtime.runs import current_attempt
 
 Hide = Callable[[str], str]
 
@@ -102,6 +103,7 @@ def logging_to(
     handler = _Handler(tell)
     handler.setFormatter(_Json(hide) if form == "json" else _Text(hide, style))
     handler.addFilter(_Tracebacks(verbosity))
+    handler.addFilter(_attempt)
     ours, root = logging.getLogger("kubectl_ctrl"), logging.getLogger()
     ours.setLevel(logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO)
     root.addHandler(handler)
@@ -121,6 +123,13 @@ class _Handler(logging.Handler):
             self._tell(self.format(record))
         except Exception:  # noqa: BLE001  # as every handler: a record that cannot be formatted ends nothing
             self.handleError(record)
+
+
+def _attempt(record: logging.LogRecord) -> bool:
+    """Puts the attempt beside the lines of libraries too; a handler runs in the context of who writes the line."""
+    if attempt := current_attempt():
+        record.__dict__.setdefault("attempt", attempt)
+    return True
 
 
 class _Tracebacks(logging.Filter):

@@ -7,7 +7,7 @@ numbers an attempt's calls, `r7f3-12.3`. The same text stands in logs, Audit-IDs
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
@@ -57,17 +57,6 @@ def attempt_context(attempt: str) -> Iterator[None]:
         yield
     finally:
         _ATTEMPT.reset(token)
-
-
-def stamp_records(factory: Callable[..., logging.LogRecord]) -> Callable[..., logging.LogRecord]:
-    """A log record factory that adds the attempt id to whatever `factory` makes, for `logging.setLogRecordFactory`."""
-
-    def make(*args: object, **kwargs: object) -> logging.LogRecord:
-        record = factory(*args, **kwargs)
-        record.__dict__.setdefault("attempt", _ATTEMPT.get())
-        return record
-
-    return make
 
 
 def attempt_log(controller: str, attempt: str, request: object) -> LoggerAdapter[Logger]:

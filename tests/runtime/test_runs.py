@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import logging
 import re
 from random import Random
 
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.runtime.runs import AttemptIds, attempt_context, attempt_log, current_attempt, new_run, stamp_records
+from kubectl_ctrl.runtime.runs import AttemptIds, attempt_context, attempt_log, current_attempt, new_run
 
 
 class _NoChoice(Random):
@@ -38,14 +37,6 @@ def test_the_attempt_is_known_inside_its_context_alone() -> None:
     with attempt_context("r7f3-12"):
         assert current_attempt() == "r7f3-12"
     assert current_attempt() == ""
-
-
-def test_every_log_record_made_inside_carries_the_attempt() -> None:
-    make = stamp_records(logging.LogRecord)
-    with attempt_context("r7f3-12"):
-        inside = make("any", logging.INFO, "", 1, "text", (), None)
-    outside = make("any", logging.INFO, "", 1, "text", (), None)
-    assert (inside.__dict__["attempt"], outside.__dict__["attempt"]) == ("r7f3-12", "")
 
 
 def test_the_reconcilers_log_names_controller_attempt_and_request() -> None:
