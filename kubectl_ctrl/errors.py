@@ -36,6 +36,7 @@ CtrlError                   exit  1  CTRL-ERROR
 |-- NotInstalled            exit  8  CTRL-NOT-INSTALLED      the controller's CRD is not in the cluster
 |-- TimedOut                exit 124 CTRL-TIMEOUT            a wait ended before its condition held
 |-- ControllerError         exit  1  CTRL-CONTROLLER         a controller is declared or used wrongly
+|   `-- ReadOnlyObject      exit  1  CTRL-CONTROLLER         its code tried to change an object of the cache in place
 |-- QueueClosed             exit  1  CTRL-ERROR              told to workers that wait for work: there will be none
 `-- TerminalError           exit  1  CTRL-TERMINAL           raised by reconcilers: no retry until something changes
 
@@ -188,6 +189,12 @@ class ControllerError(CtrlError):
     """A controller is declared or used wrongly; found before anything ran."""
 
     id = "CTRL-CONTROLLER"
+
+
+class ReadOnlyObject(ControllerError, TypeError):
+    """Code of a controller tried to change an object of the cache in place."""
+
+    usual_step = "change a copy: copy.deepcopy(obj)"
 
 
 class QueueClosed(CtrlError):

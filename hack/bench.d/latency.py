@@ -56,9 +56,8 @@ async def _delays() -> tuple[list[float], list[float]]:
 
     client = Client(server, clock=clock, rng=random.Random(1), user_agent="bench")
     spec = controller("bench", _reconcile).for_(PODS)
-    manager = Manager(
-        [spec], client=client, clock=clock, rng=random.Random(2), observers=[hear], options=RunOptions(workers=8)
-    )
+    options = RunOptions(workers=8, read_only_objects=False)
+    manager = Manager([spec], client=client, clock=clock, rng=random.Random(2), observers=[hear], options=options)
     stop = Stop()
     running = asyncio.create_task(manager.run(stop))
     while initial < _OBJECTS:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from random import Random
 
 from kubectl_ctrl.cache.fanout import Handler, Subscription
-from kubectl_ctrl.cache.mutations import Mutations
 from kubectl_ctrl.cache.projection import Texts
 from kubectl_ctrl.cache.recovery import State
 from kubectl_ctrl.cache.reflector import Counts, Reflector
@@ -46,11 +45,13 @@ class Informer:
         texts: Texts,
         clock: Clock,
         rng: Random,
-        mutations: Mutations | None = None,
+        read_only_objects: bool = False,
     ) -> None:
         self.selection = selection
         self._clock = clock
-        self._replica = Replica(selection, managers=managers, texts=texts, clock=clock, rng=rng, mutations=mutations)
+        self._replica = Replica(
+            selection, managers=managers, texts=texts, clock=clock, rng=rng, read_only_objects=read_only_objects
+        )
         self._reflector = Reflector(client, self._replica, clock=clock, rng=rng, on_state=self._note_state)
         self._health = Health(state=State.STARTING, since=clock.now())
         self._synced = asyncio.Event()

@@ -6,7 +6,6 @@ import asyncio
 from random import Random
 
 from kubectl_ctrl.cache.informer import Informer
-from kubectl_ctrl.cache.mutations import Mutations
 from kubectl_ctrl.cache.projection import Texts
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
@@ -16,7 +15,10 @@ from kubectl_ctrl.model.resources import Resource
 
 
 class Informers:
-    """The informers of one client. `managers` are the field managers whose owned fields are kept whole."""
+    """The informers of one client. `managers` are the field managers whose owned fields are kept whole.
+
+    With `read_only_objects` code that changes a cached object in place raises at that line; it costs CPU time.
+    """
 
     def __init__(
         self,
@@ -25,13 +27,13 @@ class Informers:
         clock: Clock,
         rng: Random,
         managers: frozenset[str],
-        mutations: Mutations | None = None,
+        read_only_objects: bool = False,
     ) -> None:
         self._client = client
         self._clock = clock
         self._rng = rng
         self._managers = managers
-        self._mutations = mutations
+        self._read_only_objects = read_only_objects
         self._texts = Texts()
         self._informers: dict[Selection, Informer] = {}
         self._tasks: dict[Selection, asyncio.Task[None]] = {}
@@ -48,7 +50,7 @@ class Informers:
                 texts=self._texts,
                 clock=self._clock,
                 rng=self._rng,
-                mutations=self._mutations,
+                read_only_objects=self._read_only_objects,
             )
             self._informers[selection] = informer
             self._start(informer)
@@ -93,8 +95,6 @@ class Informers:
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                if self._mutations is not None:
-                    group.create_task(self._mutations.run(), name="mutations")
                 for informer in self._informers.values():
                     self._start(informer)
                 await asyncio.Event().wait()

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from kubectl_ctrl.cache.readonly import read_only
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.fields import reduce
 from kubectl_ctrl.model.objects import Obj
@@ -43,10 +44,13 @@ class Texts(dict[str, str]):
 class Projection:
     """From a decoded object to the cached one, alike for lists, watches and the answers of own writes."""
 
-    def __init__(self, selection: Selection, *, managers: frozenset[str], texts: Texts) -> None:
+    def __init__(
+        self, selection: Selection, *, managers: frozenset[str], texts: Texts, read_only_objects: bool = False
+    ) -> None:
         self._metadata_only = selection.metadata_only
         self._managers = managers
         self._texts = texts
+        self._finish = read_only if read_only_objects else _as_it_is
         self._same: _Same = operator.eq if _typed(selection.resource) else _identical
 
     def of(self, fresh: Obj, like: Obj | None) -> Obj:
@@ -59,10 +63,10 @@ class Projection:
                 "metadata": fresh["metadata"],
             }
         if like is None:
-            return _built(fresh, self._texts)
+            return self._finish(_built(fresh, self._texts))
         if like == fresh and self._same(like, fresh):
             return like
-        return _rebuilt(fresh, like, self._texts, self._same)
+        return self._finish(_rebuilt(fresh, like, self._texts, self._same))
 
     def of_shared(self, obj: Obj, like: Obj | None) -> Obj:
         """The cached form of an object that somebody else holds and may change later: everything in it is copied."""
@@ -83,15 +87,17 @@ def _typed(resource: Resource) -> bool:
 
 def _identical(a: Any, b: Any) -> bool:
     """Of two values that are equal in Python: whether they are the same text in JSON."""
-    if type(a) is not type(b):
-        return False
     if isinstance(a, dict):
         return all(_identical(item, b[key]) for key, item in a.items())
-    return all(map(_identical, a, b)) if isinstance(a, list) else True
+    return all(map(_identical, a, b)) if isinstance(a, list) else type(a) is type(b)
 
 
-# The three functions below run for every part of every object that arrives. They test exact types, which is what a JSON
-# decoder makes, and repeat themselves a little, because a function call costs as much as the work of one.
+def _as_it_is(obj: Obj) -> Obj:
+    return obj
+
+
+# The functions below run for every part of every object that arrives. Of what arrives they test exact types, which is
+# what a JSON decoder makes, and repeat themselves a little, because a function call costs as much as the work of one.
 
 
 def _built(value: Obj, texts: Texts) -> Obj:
@@ -135,7 +141,9 @@ def _rebuilt(value: Obj, like: Obj, texts: Texts, same_: _Same) -> Obj:
             if item == other and same_(item, other):
                 out[texts[key]] = other
             else:
-                out[texts[key]] = _rebuilt(item, other, texts, same_) if type(other) is dict else _built(item, texts)
+                out[texts[key]] = (
+                    _rebuilt(item, other, texts, same_) if isinstance(other, dict) else _built(item, texts)
+                )
         elif kind is list:
             out[texts[key]] = _rebuilt_items(item, other, texts, same_)
         else:
@@ -144,7 +152,7 @@ def _rebuilt(value: Obj, like: Obj, texts: Texts, same_: _Same) -> Obj:
 
 
 def _rebuilt_items(items: list[Any], like: Any, texts: Texts, same_: _Same) -> list[Any]:
-    if type(like) is not list:
+    if not isinstance(like, list):
         return _built_items(items, texts)
     if items == like and same_(items, like):
         return like
@@ -156,5 +164,5 @@ def _rebuilt_items(items: list[Any], like: Any, texts: Texts, same_: _Same) -> l
         elif item == other and same_(item, other):
             out.append(other)
         else:
-            out.append(_rebuilt(item, other, texts, same_) if type(other) is dict else _built(item, texts))
+            out.append(_rebuilt(item, other, texts, same_) if isinstance(other, dict) else _built(item, texts))
     return out

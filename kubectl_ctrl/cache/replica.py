@@ -12,7 +12,6 @@ from dataclasses import replace
 from random import Random
 
 from kubectl_ctrl.cache.fanout import Fanout, Handler, Subscription
-from kubectl_ctrl.cache.mutations import Mutations
 from kubectl_ctrl.cache.overlay import Overlay
 from kubectl_ctrl.cache.projection import Projection, Texts
 from kubectl_ctrl.cache.selection import Scope, Selection
@@ -47,7 +46,7 @@ class Replica:
         texts: Texts,
         clock: Clock,
         rng: Random,
-        mutations: Mutations | None,
+        read_only_objects: bool,
     ) -> None:
         self.selection = selection
         self.store = Store(selection.resource)
@@ -55,8 +54,7 @@ class Replica:
         self.fanout = Fanout(selection.resource, clock=clock, rng=rng, view=lambda: list(self.store.objects.values()))
         self.epoch = 0  # completed lists
         self._scope = Scope(selection)
-        self._projection = Projection(selection, managers=managers, texts=texts)
-        self._mutations = mutations
+        self._projection = Projection(selection, managers=managers, texts=texts, read_only_objects=read_only_objects)
         self._missed = False  # something came since the list was asked for that could not be taken in, of any object
         self._families: dict[str, Key] = {}  # the last object of each family, as a pattern for the next
 
@@ -115,7 +113,7 @@ class Replica:
     def add(self, staging: Staging, fresh: Obj) -> None:
         """One object of a list; raises what the projection raises for an object that is none."""
         key = key_of(fresh)
-        staging.objects[key] = self._kept(fresh, self._like(key, fresh, staging))
+        staging.objects[key] = self._projection.of(fresh, self._like(key, fresh, staging))
 
     def keep(self, staging: Staging, broken: Obj) -> None:
         """The list has this object in a form that cannot be used: the last good one stays."""
@@ -141,7 +139,7 @@ class Replica:
 
     def put(self, fresh: Obj) -> None:
         """The watch says that this was added or modified."""
-        obj = self._kept(fresh, self._like(key_of(fresh), fresh, None))
+        obj = self._projection.of(fresh, self._like(key_of(fresh), fresh, None))
         changes = self.store.put(obj)
         if self._missed:
             changes = tuple(replace(change, relisted=True) for change in changes)
@@ -150,7 +148,7 @@ class Replica:
     def remove(self, fresh: Obj) -> None:
         """The watch says that this was deleted, or left the selection."""
         key = key_of(fresh)
-        last = self._kept(fresh, self._like(key, fresh, None))
+        last = self._projection.of(fresh, self._like(key, fresh, None))
         self._deliver(last, self.store.remove(last), deleted=True)
 
     def bookmark(self, version: str) -> bool:
@@ -184,12 +182,6 @@ class Replica:
         self.store.version = version_of(obj) or self.store.version
         self.overlay.saw(obj, deleted=deleted)
         self.fanout.tell(changes)
-
-    def _kept(self, fresh: Obj, like: Obj | None) -> Obj:
-        obj = self._projection.of(fresh, like)
-        if self._mutations is not None and obj is not like:
-            self._mutations.keep(obj)
-        return obj
 
     def _like(self, key: Key, fresh: Obj, staging: Staging | None) -> Obj | None:
         """What shares most with the object: what readers see of it, else the last object of its family that came by."""

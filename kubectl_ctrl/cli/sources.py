@@ -74,6 +74,11 @@ class Sourced:
         """What the controller was given of the settings."""
         return self.source.takes(self.source.code.load(self.source.main))
 
+    @property
+    def bundled(self) -> bool:
+        """Whether it is part of this program."""
+        return self.source.code.bundled
+
     def parts(self) -> Parts:
         from kubectl_ctrl.install.parts import read_parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,7 @@ def run(app: App, given: Given) -> int:
 
 def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable[[], Resolved]) -> int:
     """Run these controllers as the flags of `run` say; `where` is asked only once nothing is wrong with them."""
-    options = options_of(given)
+    options = options_of(given, sourced)
     resolved = where()
     # As for kubectl wait it is the context's namespace, also with -A.
     options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
@@ -74,7 +74,7 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
         controllers=sourced,
         resolved=resolved,
         all_namespaces=given["all_namespaces"],
-        options=replace(options, words={one.spec.name: one.word for one in sourced}),
+        options=options,
         log=given["log"],
         elect=given.one_of("leader_elect", ("auto", "true", "false", "required")),
         local=guard.is_local(resolved),
@@ -102,8 +102,8 @@ def _shelves(given: Given, sourced: tuple[Sourced, ...]) -> tuple[Shelf, ...]:
     return shelves(sourced)
 
 
-def options_of(given: Given) -> RunOptions:
-    """What the flags of `run` say about it; the namespace comes with the context."""
+def options_of(given: Given, sourced: Sequence[Sourced] = ()) -> RunOptions:
+    """The run's options by the flags of `run` and its controllers; the namespace comes with the context."""
     endings = [flag for flag in ("--once", "--until", "--until-idle") if given[flag.strip("-").replace("-", "_")]]
     if len(endings) > 1:
         raise UsageError(
@@ -132,6 +132,9 @@ def options_of(given: Given) -> RunOptions:
         timeout=timeout,
         attempt_timeout=given["attempt_timeout"],
         drain=given["drain"],
+        # The bundled controllers are tested with it, and save the CPU time.
+        read_only_objects=given["reload"] or not all(one.bundled for one in sourced),
+        words={one.spec.name: one.word for one in sourced},
     )
 
 

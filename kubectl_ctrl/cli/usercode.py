@@ -55,6 +55,11 @@ class Code:
         self._mains: dict[Path, Main] = {}
         self._counted = 0  # modules of the whole process, when ours were last picked out of them
 
+    @property
+    def bundled(self) -> bool:
+        """Whether it is a bundled controller's."""
+        return bool(self._package)
+
     def load(self, main: Main) -> ModuleType:
         """The module, imported when it was not yet; a ControllerError says what is wrong with it, and where."""
         self._mains[main.file] = main

@@ -88,7 +88,9 @@ class Ensured:
 class Reader(Protocol):
     """The door to what is. All but `live` answer from the cache, own writes included.
 
-    What comes back is shared with everyone else: never change it.
+    What comes back is shared with everyone else, so change a copy: `copy.deepcopy(obj)`. An object of the cache raises
+    ReadOnlyObject at the line that changes it in place, and the attempt ends as terminal; only runs of bundled
+    controllers alone go without that check. What `live` returns, and what a write was answered, is the caller's own.
     `namespace` left out means the request's own; "" means all namespaces, or none for a cluster-scoped resource. Only
     resources that the controller declared (for_, owns, watches, reads) are cached.
     """

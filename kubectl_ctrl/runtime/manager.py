@@ -70,14 +70,17 @@ class Manager:
             ids=self._ids, observers=self._observers, clock=clock, rng=rng, options=options, on_fatal=self._give_up
         )
         managers = frozenset(spec.field_manager for spec in controllers)
-        self.informers = Informers(client, clock=clock, rng=rng, managers=managers)
+        read_only = options.read_only_objects
+        self.informers = Informers(client, clock=clock, rng=rng, managers=managers, read_only_objects=read_only)
         self._informers = {client: self.informers}
 
         def member(spec: ControllerSpec) -> Member:
             own = services.clients.get(spec.name, client)
             if own not in self._informers:
                 # What one of them may see, another may not: only controllers of one client share caches.
-                self._informers[own] = Informers(own, clock=clock, rng=rng, managers=managers)
+                self._informers[own] = Informers(
+                    own, clock=clock, rng=rng, managers=managers, read_only_objects=read_only
+                )
             return Member(
                 spec, own.as_agent(f"kubectl-ctrl/{VERSION} ({spec.name})"), self._informers[own], services, run
             )

@@ -30,6 +30,7 @@ class RunOptions:
     timeout: float | None = None  # of the whole run
     attempt_timeout: float = 60.0
     drain: float = 30.0  # how long attempts under way may take after the first stop
+    read_only_objects: bool = True  # code that changes an object of the cache in place raises; costs CPU time
     run_id: str = ""  # `r7f3`; "" draws one
     words: Mapping[str, str] = field(default_factory=dict)  # name of a controller -> what is typed for it, if not that
 

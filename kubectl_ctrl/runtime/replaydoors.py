@@ -9,6 +9,7 @@ from pathlib import PurePath
 from types import CodeType
 from typing import Any
 
+from kubectl_ctrl.cache.readonly import read_only
 from kubectl_ctrl.model.attempt import Intent, Read, Told
 from kubectl_ctrl.model.masking import MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, key_of
@@ -79,7 +80,8 @@ class ReplayReader:
             self._notes.refused(verb, resource, query, error)
             raise
         self._notes.read(verb, resource, query, read.objects)
-        return [_unmarked(obj) for obj in read.objects]
+        found = [_unmarked(obj) for obj in read.objects]
+        return found if verb == "live" else [read_only(obj) for obj in found]
 
     def _place(self, resource: Resource, namespace: str | None) -> str:
         return asking.place(resource, namespace, self._notes.start.request.namespace)

@@ -1,17 +1,10 @@
 from __future__ import annotations
 
-import asyncio
-import random
-from contextlib import suppress
-
 import pytest
 
-from kubectl_ctrl.cache.informers import Informers
-from kubectl_ctrl.cache.mutations import Mutations
 from kubectl_ctrl.cache.recovery import State
 from kubectl_ctrl.cache.selection import Selection
-from kubectl_ctrl.model.diffs import Difference
-from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of
+from kubectl_ctrl.model.objects import name_of, namespace_of
 from kubectl_ctrl.testing.loop import run_virtual, settle
 from tests.cache.site import MAPS, config, running
 
@@ -162,33 +155,5 @@ def test_watches_that_open_and_end_at_once_are_no_recovery() -> None:
                 site.server.drop_watches()
                 await site.clock.sleep(0.1)
             assert seen == [State.RETRYING]
-
-    run_virtual(main)
-
-
-def test_in_place_changes_of_cached_objects_are_found() -> None:
-    async def main() -> None:
-        found: list[tuple[str, list[str]]] = []
-
-        def report(obj: Obj, differences: tuple[Difference, ...]) -> None:
-            found.append((name_of(obj), [one.path for one in differences]))
-
-        async with running(objects=2) as site:
-            mutations = Mutations(site.clock, report)
-            how = {"clock": site.clock, "managers": frozenset({"x"}), "mutations": mutations}
-            informers = Informers(site.client, rng=random.Random(1), **how)  # type: ignore[arg-type]
-            task = asyncio.create_task(informers.run())
-            informer = informers.informer(Selection(MAPS))
-            await informer.wait_synced()
-            await site.clock.sleep(5)
-            assert found == []
-            obj = informer.get(Key("default", "map-1"))
-            assert obj is not None
-            obj["data"]["value"] = "broken"
-            await site.clock.sleep(2)
-            assert ("map-1", ["data.value"]) in found
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     run_virtual(main)

@@ -10,6 +10,7 @@ from hypothesis import example, given
 
 from kubectl_ctrl.cache.projection import Projection, Texts
 from kubectl_ctrl.cache.selection import Selection
+from kubectl_ctrl.errors import ReadOnlyObject
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import PODS, Resource
 from tests.cache.history import THINGS
@@ -22,9 +23,11 @@ JSON = st.recursive(
 )
 
 
-def projection(resource: Resource = THINGS, *, metadata_only: bool = False, manager: str = "ours") -> Projection:
+def projection(
+    resource: Resource = THINGS, *, metadata_only: bool = False, manager: str = "ours", read_only: bool = False
+) -> Projection:
     selection = Selection(resource, metadata_only=metadata_only)
-    return Projection(selection, managers=frozenset({manager}), texts=Texts())
+    return Projection(selection, managers=frozenset({manager}), texts=Texts(), read_only_objects=read_only)
 
 
 def made(spec: Any) -> Obj:
@@ -42,10 +45,21 @@ def test_what_is_kept_says_exactly_what_came_in(new: Any, like: Any) -> None:
     assert json.dumps(pattern) == before
 
 
-@given(spec=JSON)
-def test_equal_object_is_the_one_that_is_there(spec: Any) -> None:
-    first = projection().of(made(copy.deepcopy(spec)), None)
-    assert projection().of(made(copy.deepcopy(spec)), first) is first
+@given(spec=JSON, read_only=st.booleans())
+def test_equal_object_is_the_one_that_is_there(spec: Any, read_only: bool) -> None:
+    first = projection(read_only=read_only).of(made(copy.deepcopy(spec)), None)
+    assert projection(read_only=read_only).of(made(copy.deepcopy(spec)), first) is first
+
+
+@given(new=JSON, like=JSON)
+def test_read_only_objects_say_the_same_and_share_their_parts_with_the_next(new: Any, like: Any) -> None:
+    first = projection(read_only=True).of(made(copy.deepcopy([like, new])), None)
+    plain = projection().of(made(copy.deepcopy([new, new])), made([like, new]))
+    kept = projection(read_only=True).of(made(copy.deepcopy([new, new])), first)
+    assert json.dumps(kept) == json.dumps(plain)
+    assert kept["metadata"] is first["metadata"]
+    with pytest.raises(ReadOnlyObject):
+        kept["spec"].append(1)
 
 
 @given(spec=JSON, like=st.none() | JSON)

@@ -90,7 +90,7 @@ class Interleaving(RuleBasedStateMachine):
             texts=Texts(),
             clock=self.clock,
             rng=Random(1),
-            mutations=None,
+            read_only_objects=False,
         )
         self.replica.add_index("values", values_of)
         self.server = History()  # as it is

@@ -69,6 +69,7 @@ FATES: dict[type[errors.CtrlError], tuple[Outcome, float]] = {
     errors.RecordingError: (Outcome.RETRY, 0),
     errors.QueueClosed: (Outcome.RETRY, 0),
     errors.ControllerError: (Outcome.TERMINAL, 0),
+    errors.ReadOnlyObject: (Outcome.TERMINAL, 0),
     errors.TerminalError: (Outcome.TERMINAL, 0),
     errors.CallError: (Outcome.RETRY, 0),
     errors.Unreachable: (Outcome.RETRY, 0),

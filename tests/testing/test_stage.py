@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,46 @@ def test_a_play_from_installing_to_looking(tmp_path: Path) -> None:
         summary = await running.stopped()
         assert summary.reason is Reason.STOPPED
         assert repr(stage).startswith(f"Stage(attempts={len(stage.attempts)}, ScriptedServer(up, ")
+
+    run_virtual(play)
+
+
+def test_a_reconciler_that_changes_a_cached_object_in_place_fails_at_that_line() -> None:
+    async def careless(ctx: Context, request: Request) -> Result | None:
+        found = await ctx.read.get(CONFIGMAPS, request.name)
+        assert found is not None
+        found["metadata"].setdefault("labels", {})["seen"] = "yes"
+        await ctx.write.patch(found, CONFIGMAPS, {"metadata": {"labels": found["metadata"]["labels"]}})
+        return None
+
+    async def play() -> None:
+        stage = Stage()
+        stage.install({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bowler"}})
+        async with stage.running(controller("careless", careless).for_(CONFIGMAPS)):
+            await stage.rest(3600)
+        verdicts = [attempt.verdict for attempt in stage.attempts]
+        line = careless.__code__.co_firstlineno + 3
+        assert [(one.outcome, one.error_id) for one in verdicts] == [(Outcome.TERMINAL, "CTRL-CONTROLLER")]
+        assert verdicts[0].where == f"testing/test_stage.py:{line}"
+        assert verdicts[0].message.startswith(f"testing/test_stage.py:{line} changes an object of the cache in place.")
+
+    run_virtual(play)
+
+
+def test_a_reconciler_that_changes_a_copy_writes_it() -> None:
+    async def careful(ctx: Context, request: Request) -> Result | None:
+        found = copy.deepcopy(await ctx.read.get(CONFIGMAPS, request.name))
+        assert found is not None
+        found["metadata"].setdefault("labels", {})["seen"] = "yes"
+        await ctx.write.patch(found, CONFIGMAPS, {"metadata": {"labels": {"seen": "yes"}}})
+        return None
+
+    async def play() -> None:
+        stage = Stage()
+        stage.install({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bowler"}})
+        async with stage.running(controller("careful", careful).for_(CONFIGMAPS)):
+            await stage.rest(3600)
+        assert stage.attempts[0].verdict.outcome is Outcome.DONE
 
     run_virtual(play)
 

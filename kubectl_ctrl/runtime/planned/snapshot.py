@@ -57,7 +57,7 @@ async def taken(
     texts, managers = Texts(), frozenset({manager})
     replicas = {}
     for resource, selection in selections.items():
-        replica = Replica(selection, managers=managers, texts=texts, clock=clock, rng=rng, mutations=None)
+        replica = Replica(selection, managers=managers, texts=texts, clock=clock, rng=rng, read_only_objects=True)
         try:
             await _fill(replica, client)
         except NotServed as error:
