@@ -206,7 +206,7 @@ def test_every_image_that_a_controller_names_is_made(parts: dict[str, ModuleType
     assert named <= made
 
 
-@pytest.mark.parametrize(("has_apt", "why"), [(True, "that takes root"), (False, "is no Debian")])
+@pytest.mark.parametrize(("has_apt", "why"), [(True, "that requires root"), (False, "is not a Debian")])
 def test_machine_that_cannot_make_nodes_is_told_why(
     has_apt: bool, why: str, parts: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

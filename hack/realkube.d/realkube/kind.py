@@ -177,7 +177,7 @@ class _Making:
         environ = {**self.environ, "GOFLAGS": f"{self.environ.get('GOFLAGS', '')} -tags={nodeimage.TAGS}".strip()}
         compiled(nodeimage.STEPS, programs, environ, self.lock)
         say("Unpacking a Debian for the nodes; about a minute.")
-        rootfs.make(debian, staging / "debootstrap.log", self.lock)
+        rootfs.make(debian, nodeimage.SUITE, nodeimage.PACKAGES, staging / "debootstrap.log", self.lock)
         say("Making images of both.")
         parts = nodeimage.Parts(programs=programs, kubernetes=self.kubernetes, debian=debian, kind=self._kind_source())
         appimages.memcached(debian, staging / "work" / "memcached", staging / "memcached.tar", self._digest())

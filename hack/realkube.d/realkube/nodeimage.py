@@ -17,6 +17,15 @@ from realkube import Failed, archive, rootfs
 from realkube.archive import Image
 from realkube.build import KUBERNETES, Step, answer
 
+# Its systemd 252 boots where there is cgroup v1 alone; 256 and later ones refuse to.
+SUITE = "bookworm"
+# What kind's own base image has, from the same distribution; the last three are for the images of the examples.
+PACKAGES = (
+    "bash,ca-certificates,conntrack,curl,dbus,e2fsprogs,ethtool,fuse-overlayfs,iproute2,iptables,iputils-ping,jq,kmod,"
+    "libseccomp2,mount,nftables,pigz,procps,runc,socat,systemd,systemd-sysv,util-linux,"
+    "busybox,memcached,nginx"
+)
+
 CONTAINERD = "v2.3.4"
 _VERSION = f"-s -w -X github.com/containerd/containerd/v2/version.Version={CONTAINERD}"
 TAGS = "no_btrfs,no_devmapper,no_zfs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import sys
@@ -11,17 +12,6 @@ from pathlib import Path
 
 from realkube import CannotHere, Failed
 from realkube.build import answer, followed, say
-
-# Its systemd 252 boots where there is cgroup v1 alone; 256 and later ones refuse to.
-SUITE = "bookworm"
-
-# What kind's own base image has, from the same distribution.
-FOR_NODES = (
-    "bash,ca-certificates,conntrack,curl,dbus,e2fsprogs,ethtool,fuse-overlayfs,iproute2,iptables,iputils-ping,jq,kmod,"
-    "libseccomp2,mount,nftables,pigz,procps,runc,socat,systemd,systemd-sysv,util-linux"
-)
-# Nodes have no use for these; images of their own are cut out of the same file system.
-FOR_IMAGES = "busybox,memcached,nginx"
 
 # Program -> the package that brings it to this machine.
 DAEMON_NEEDS = {"dockerd": "docker.io", "docker": "docker.io", "runc": "runc", "iptables": "iptables"}
@@ -33,8 +23,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def provide(needs: Mapping[str, str], log: Path, lock: int) -> None:
     """Have these programs on this machine, from its package manager where they are missing."""
     missing = sorted({package for program, package in needs.items() if not shutil.which(program, path=SYSTEM_PATH)})
-    why = f"{', '.join(missing)} must be installed" if missing else "nodes are made as root"
-    _check_machine(why)
+    _check_machine(f"{', '.join(missing)} must be installed" if missing else "they are unpacked")
     if not missing:
         return
     say(f"Installing {', '.join(missing)} with apt.")
@@ -49,15 +38,16 @@ def provide(needs: Mapping[str, str], log: Path, lock: int) -> None:
 
 def _check_machine(why: str) -> None:
     if sys.platform != "linux" or not shutil.which("apt-get", path=SYSTEM_PATH):
-        raise CannotHere(f"kind's nodes are made of Debian's packages here, and {why}: this machine is no Debian.")
+        raise CannotHere(f"Debian packages are needed, and {why}: this machine is not a Debian.")
     if os.geteuid() != 0:
-        raise CannotHere(f"kind's nodes are made of Debian's packages here, and {why}: that takes root.")
+        raise CannotHere(f"Debian packages are needed, and {why}: that requires root.")
 
 
-def make(folder: Path, log: Path, lock: int) -> None:
-    """A Debian in the folder."""
+def make(folder: Path, suite: str, packages: str, log: Path, lock: int) -> None:
+    """Unpack a minimal Debian with these packages (comma-separated) into the folder."""
+    # One script serves every suite of today; an older debootstrap does not know the newest names.
+    bootstrap = ["debootstrap", "--variant=minbase", f"--include={packages}", suite, str(folder), _mirror(), "sid"]
     # What debootstrap mounts lies in a mount namespace of its own and goes with it, however it ends.
-    bootstrap = ["debootstrap", "--variant=minbase", f"--include={FOR_NODES},{FOR_IMAGES}", SUITE, str(folder)]
     command = ["unshare", "--mount", "--propagation", "private", *bootstrap]
     try:
         followed(command, Path("/"), log, {**os.environ, "PATH": SYSTEM_PATH}, lock)
@@ -66,6 +56,16 @@ def make(folder: Path, log: Path, lock: int) -> None:
     for waste in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/lib/apt/lists"):
         emptied(folder / waste)
     emptied(folder / "var/cache/apt/archives")
+
+
+def _mirror() -> str:
+    """The archive that this machine's apt uses; empty, which is debootstrap's own choice, on another distribution."""
+    codename = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    fields = "$(ORIGIN)|$(RELEASE)|$(REPO_URI)"
+    listed = answer("apt-get", "indextargets", "--format", fields, "Identifier: Packages", env={"PATH": SYSTEM_PATH})
+    # Security updates come from another archive, as "bookworm-security".
+    uris = [line.split("|")[2] for line in listed.splitlines() if line.split("|")[:2] == ["Debian", codename]]
+    return uris[0] if uris else ""
 
 
 def emptied(folder: Path) -> Path:
