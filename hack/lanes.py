@@ -133,6 +133,16 @@ def tests(run: Run) -> Lane:
     return replace(run, pytest_words=words).pytest("tests", "tests")
 
 
+def fresh(run: Run) -> Lane:
+    """What a newcomer types, on Debians with Python and git alone; takes root on Debian."""
+    code, _, reason = prepared(run, [str(ROOT / "hack/fresh"), "prepare"])
+    if code == CANNOT:
+        return Lane(name="fresh", ran=False, failed=int(run.must_all_run), note=reason)
+    if code:
+        return Lane(name="fresh", ran=False, failed=1, note=reason or f"exit code {code}")
+    return run.follow("fresh", [str(ROOT / "hack/fresh")])
+
+
 def browser(run: Run) -> Lane:
     """The pages that the program makes, in a browser that clicks them."""
     code, program, reason = prepared(run, [str(ROOT / "hack/browser")])
@@ -196,6 +206,7 @@ def prepared(run: Run, command: Sequence[str]) -> tuple[int, str, str]:
 LANES: Mapping[str, Callable[[Run], Lane]] = {
     "check": check,
     "tests": tests,
+    "fresh": fresh,
     "browser": browser,
     "kwok": kwok,
     "kind": kind,

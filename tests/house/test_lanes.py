@@ -90,6 +90,16 @@ def test_machine_without_go_skips_the_kwok_lane_except_in_ci(
 
 
 @pytest.mark.parametrize(("environ", "failed"), [({}, 0), ({"CI": "true"}, 1)])
+def test_machine_without_root_skips_the_fresh_lane_except_in_ci(
+    without_go: Path, environ: Mapping[str, str], failed: int
+) -> None:
+    script = without_go / "hack/fresh"
+    script.write_text("#!/bin/sh\necho 'That requires root.' >&2\nexit 3\n")
+    script.chmod(0o755)
+    assert lanes.fresh(Run(environ)) == Lane(name="fresh", ran=False, failed=failed, note="That requires root.")
+
+
+@pytest.mark.parametrize(("environ", "failed"), [({}, 0), ({"CI": "true"}, 1)])
 def test_machine_without_a_browser_skips_its_lane_except_in_ci(
     without_go: Path, environ: Mapping[str, str], failed: int
 ) -> None:

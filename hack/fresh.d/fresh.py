@@ -1,0 +1,147 @@
+"""Runs the README's commands as a newcomer does, on Debians that have Python, git and nothing else; see hack/fresh."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "hack/realkube.d"))
+
+import debian  # noqa: E402 - after the path is set
+import machine  # noqa: E402
+from debian import HOME  # noqa: E402
+from machine import Ended, Machine  # noqa: E402
+from readme import Readme  # noqa: E402
+from realkube import Failed, build  # noqa: E402
+from realkube.build import locked, say  # noqa: E402
+
+CHECKOUT = f"{HOME}/kubectl-ctrl"
+ACTIVATE = ". ~/venv/bin/activate"
+# What a developer's machine has and this one must not have; the first one that it has is named.
+ABSENT = "cc gcc make go docker podman kubectl kind kwok pip pipx uv curl"
+TESTED = re.compile(r"^(?:=+ )?(?:\d+ \w+, )*\d+ (?:passed|failed)\b.*", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """A suite, and the tests that run there."""
+
+    suite: str
+    tests: str
+
+
+# By the Python that they give.
+ROOTS = {
+    "default": Root(suite="trixie", tests="hack/test"),
+    "oldest": Root(suite="bookworm", tests="hack/test tests"),
+    "newest": Root(suite="forky", tests="hack/test tests"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A command of the newcomer, and how it must end."""
+
+    command: str
+    folder: str = CHECKOUT
+    code: int = 0
+    says: str = ""
+    index: bool = True  # without it: loopback only
+
+
+def steps(readme: Readme, tests: str) -> Iterator[Step]:
+    """All that a newcomer types, in order."""
+    yield Step(command=f"for name in {ABSENT}; do ! command -v $name || exit 1; done", folder=HOME)
+    yield Step(command="git clone --quiet kubectl-ctrl.bundle kubectl-ctrl", folder=HOME)
+    for command in readme.first():
+        if command.startswith("bin/kubectl-ctrl run "):
+            # No cluster is configured, and nothing is here to make one.
+            yield Step(command=command, code=3, says="error[CTRL-KUBECONFIG]")
+        elif command == "hack/test":
+            # The environment of the tests comes from the index; after that they need none.
+            yield Step(command="hack/check shell")
+            yield Step(command=tests, index=False)
+        else:
+            yield Step(command=command)
+    yield Step(command="python3 -m venv ~/venv")
+    tools = "mkdir -p ~/.local/bin && ln -s ~/tools/bin/pipx ~/tools/bin/uv ~/.local/bin"
+    yield Step(command=f"python3 -m venv ~/tools && ~/tools/bin/pip install --quiet pipx uv && {tools}")
+    use = "cd && kubectl-ctrl version && kubectl-ctrl list && command -v kubectl_complete-ctrl"
+    for install in readme.installs():
+        tool = install.removesuffix(" install .")
+        if tool == "pip":
+            yield Step(command=f"{ACTIVATE} && {install} && {use}")
+        else:
+            yield Step(command=f"{install} && {use} && {tool} uninstall kubectl-ctrl")
+    new = readme.new()
+    test = f"{new} && cd {new.split()[-1]} && pytest"
+    yield Step(command=f"{ACTIVATE} && pip install --quiet pytest && {test}", folder=HOME)
+
+
+def run(name: str, where: Root, checkout: Path, lock: int) -> list[bool]:
+    """Every step on a new machine, whatever came of those before it."""
+    unpacked = debian.provided(where.suite, os.environ, lock)
+    with machine.started(unpacked, os.environ) as new:
+        bundle = new.home / "kubectl-ctrl.bundle"
+        subprocess.run(["git", "-C", str(checkout), "bundle", "create", "--quiet", str(bundle), "HEAD"], check=True)
+        python = new.run("python3 --version && id --user --name", HOME, index=False).output.split()
+        print(f"\n--- {name}: Debian {where.suite}, {' '.join(python[:2])}, as {python[2]}", flush=True)
+        return [taken(step, new) for step in steps(Readme(checkout / "README.md"), where.tests)]
+
+
+def taken(step: Step, new: Machine) -> bool:
+    began = time.monotonic()
+    ended = new.run(step.command, step.folder, index=step.index)
+    problem = wrong(step, ended)
+    counts = TESTED.findall(ended.output)
+    note = f"  [{counts[-1].strip('= ')}]" if counts else ""
+    print(f"{'FAIL' if problem else 'ok':<4} {time.monotonic() - began:6.1f} s  {step.command}{note}", flush=True)
+    if problem:
+        print(f"{ended.output.rstrip()}\n-> {problem}\n", flush=True)
+    return not problem
+
+
+def wrong(step: Step, ended: Ended) -> str:
+    """The difference between how a step ended and how it must end; empty when there is none."""
+    if ended.code == step.code and step.says in ended.output:
+        return ""
+    words = f" and {step.says!r}" if step.says else ""
+    return f"exit code {ended.code}; expected exit code {step.code}{words}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="hack/fresh")
+    parser.add_argument("words", nargs="*", choices=[*ROOTS, "prepare", []], metavar="ROOT | prepare")
+    words = parser.parse_args().words
+    chosen = [name for name in ROOTS if name in words] or list(ROOTS)
+    passed: list[bool] = []
+    try:
+        with locked(build.root(os.environ) / "fresh.lock", "Waiting for another hack/fresh to end.") as lock:
+            if "prepare" in words:
+                for name in chosen:
+                    print(debian.provided(ROOTS[name].suite, os.environ, lock))
+                return 0
+            for name in chosen:
+                passed += run(name, ROOTS[name], ROOT, lock)
+    except Failed as error:
+        say(str(error))
+        return error.code
+    print(f"\n{sum(passed)} passed, {len(passed) - sum(passed)} failed", flush=True)
+    return int(not all(passed))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
