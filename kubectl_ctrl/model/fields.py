@@ -77,11 +77,6 @@ def owns_exactly(entry: Obj | None, desired: Obj) -> bool:
     return _owns(entry["fieldsV1"] or _NOTHING, stripped)
 
 
-def owned_values(obj: Obj, entry: Obj) -> Any:
-    """The part of `obj` that lies at the entry's fields: two equal results mean that nobody changed what is owned."""
-    return _picked(entry.get("fieldsV1") or _NOTHING, obj)
-
-
 def reduce(obj: Obj, managers: frozenset[str]) -> Obj:
     """Cut a fresh object's managedFields in place: our entries stay whole, of others only who and when."""
     meta = obj["metadata"]
@@ -278,21 +273,3 @@ def _item(name: str, items: list[Any]) -> Obj | None:
 
 def _has_keys(item: Obj, keys: Obj) -> bool:
     return all(same(item.get(key, _KEY_DEFAULTS.get(key)), value) for key, value in keys.items())
-
-
-def _picked(fields: Obj, value: Any) -> Any:
-    children = [name for name in fields if name != "."]
-    if not children:
-        return value if "." not in fields else None
-    if isinstance(value, dict):
-        return {name: _picked(fields[name], value[name[2:]]) for name in children if name[2:] in value}
-    if not isinstance(value, list):
-        return value
-    return {name: _picked_item(name, fields[name], value) for name in children}
-
-
-def _picked_item(name: str, fields: Obj, items: list[Any]) -> Any:
-    if name.startswith("v:"):
-        return any(same(json.loads(name[2:]), item) for item in items)
-    item = _item(name, items)
-    return None if item is None else _picked(fields, item)

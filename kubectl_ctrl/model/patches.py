@@ -1,4 +1,4 @@
-"""JSON merge patches (RFC 7386) and JSON patches (RFC 6902), made and applied.
+"""JSON merge patches (RFC 7386) and JSON patches (RFC 6902), applied.
 
 Nothing here changes its input. Results share the parts that did not change with it, so treat them as read-only too.
 """
@@ -11,24 +11,6 @@ from typing import Any
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
-
-
-def merge_patch(old: Obj, new: Obj) -> Obj:
-    """The smallest merge patch that turns `old` into `new`; empty when they are the same.
-
-    A merge patch cannot say null, so a null in `new` counts as absent.
-    """
-    patch: Obj = {key: None for key in old if new.get(key) is None and old[key] is not None}
-    for key, value in new.items():
-        before = old.get(key)
-        if value is None:
-            continue
-        if isinstance(value, dict) and isinstance(before, dict):
-            if inner := merge_patch(before, value):
-                patch[key] = inner
-        elif not same(before, value):
-            patch[key] = value
-    return patch
 
 
 def apply_merge(obj: Any, patch: Any) -> Any:

@@ -44,7 +44,7 @@ class Queue(Generic[K, C]):
 
     Keys are handed out by priority, by turns over lanes within one, and first come, first served within a lane. A key
     that waited for `aging` seconds gets help; `levels.Levels` states the bound. Of keys in doubt at most
-    `doubtful_slots` run at a time; `ready` says why. Only `get` and `drained` ever wait.
+    `doubtful_slots` run at a time; `ready` says why. Only `get` ever waits.
     """
 
     def __init__(
@@ -68,7 +68,6 @@ class Queue(Generic[K, C]):
         self._ready: Ready[K, C] = Ready(aging, doubtful_slots)
         self._timers: Timers[K, C] = Timers()
         self._getters: deque[asyncio.Future[None]] = deque()  # pending ones wait in get; one is woken per ready key
-        self._drainers: deque[asyncio.Future[bool]] = deque()
         self._alarm: asyncio.TimerHandle | None = None  # set only while somebody waits in get and a timer is set
         self._alarm_at = 0.0
         self._closed = False
@@ -94,14 +93,6 @@ class Queue(Generic[K, C]):
             self.add(key, cause, priority=priority)
         elif not self._closed:
             self._carry_out(self._item(key), _Plan(delay, cause, priority))
-
-    def retry(self, key: K, cause_of: Callable[[int, float], C], *, priority: int = LIVE) -> float:
-        """The key failed outside of a run; it must run when the limiter says. Returns the delay."""
-        if self._closed:
-            return 0.0
-        plan = self._plan(key, Retry(cause_of), priority)
-        self._carry_out(self._item(key), plan)
-        return plan.delay
 
     async def get(self) -> Work[K, C]:
         """The next key, once there is one; raises QueueClosed when it is closed and none is left.
@@ -169,7 +160,6 @@ class Queue(Generic[K, C]):
             self._carry_out(item, plan)
         self._schedule(item, work, plan if isinstance(then, After) else None, failed)
         self._release(item)
-        self._tell_drainers()
         return Settled(dropped=dropped, delay=plan.delay if plan is not None else None, ready=item.queued is not None)
 
     def forget(self, key: K) -> None:
@@ -197,31 +187,16 @@ class Queue(Generic[K, C]):
         for getter in self._getters:
             if not getter.done():
                 getter.set_result(None)
-        self._tell_drainers()
 
     def abandon(self) -> list[Entry[K]]:
-        """Close and give nothing more out, and stop waiting for what runs; returns what is left undone."""
+        """Close and give nothing more out; returns what is left undone."""
         left = self.snapshot()
         self.close()
         self._ready.clear()
         for item in self._items.values():
             item.pile.clear()
         self._items = dict(self._running)
-        while self._drainers:
-            _settle(self._drainers.popleft(), True)
         return left
-
-    async def drained(self) -> bool:
-        """Wait until nothing is ready and nothing runs; timers that are not due do not count.
-
-        False when the queue was abandoned while something still ran.
-        """
-        while self._busy():
-            drainer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-            self._drainers.append(drainer)
-            if await drainer:
-                return not self._running
-        return True
 
     def snapshot(self, most: int | None = None) -> list[Entry[K]]:
         """The keys as they will come: those that run, then those that are ready, by level, then timers.
@@ -391,15 +366,6 @@ class Queue(Generic[K, C]):
         self._alarm = None
         self._catch_up()
         self._set_alarm()
-
-    def _busy(self) -> bool:
-        self._catch_up()
-        return bool(self._running) or len(self._ready) > 0
-
-    def _tell_drainers(self) -> None:
-        if self._drainers and not self._busy():
-            while self._drainers:
-                _settle(self._drainers.popleft(), False)
 
     def _entry(self, item: Item[K, C]) -> Entry[K]:
         running = item.work is not None

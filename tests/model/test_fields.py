@@ -13,7 +13,6 @@ from kubectl_ctrl.model.fields import (
     fields_set,
     made_by,
     own_entry,
-    owned_values,
     owns_exactly,
     reduce,
     writer,
@@ -447,40 +446,5 @@ def test_without_an_entry_nothing_is_owned() -> None:
 
 def test_two_items_that_one_key_could_mean_are_not_told_apart() -> None:
     it = entry("me", fields={"f:ports": {'k:{"port":80}': {".": {}, "f:port": {}}}})
-    assert owned_values({"ports": [{"port": 80}]}, it) == {"f:ports": {'k:{"port":80}': {"f:port": 80}}}
-    assert owned_values({"ports": [{"port": 80}, {"port": 80}]}, it) == {"f:ports": {'k:{"port":80}': None}}
+    assert owns_exactly(it, {"ports": [{"port": 80}]})
     assert not owns_exactly(it, {"ports": [{"port": 80}, {"port": 80}]})
-
-
-def test_owned_values_change_with_what_is_owned_and_with_nothing_else() -> None:
-    live = copy.deepcopy(DEPLOYMENT)
-    live["status"] = {"replicas": 2}
-    before = owned_values(live, APPLIED)
-    same: list[tuple[str, Any]] = [
-        (f"{POD}.containers.0.workingDir", "/"),
-        ("metadata.labels.other", "x"),
-        ("spec.paused", True),
-    ]
-    for path, value in same:
-        assert owned_values(changed(path, value), APPLIED) == before
-    differs: list[tuple[str, Any]] = [
-        ("spec.replicas", 3),
-        ("spec.selector", {"matchLabels": {"app": "other"}}),
-        ("metadata.finalizers", []),
-        (f"{POD}.containers.0.env.1.value", "3"),
-        (f"{POD}.containers.0.env.1", None),
-        (f"{POD}.containers.0.resources.requests.cpu", "2"),
-        (f"{POD}.containers", {}),
-        ("spec", None),
-    ]
-    for path, value in differs:
-        assert owned_values(changed(path, value), APPLIED) != before
-    assert owned_values(live, entry("me")) is owned_values(live, entry("me", fields={})) is None
-
-
-def test_owned_values_do_not_depend_on_the_order_of_items() -> None:
-    live = copy.deepcopy(DEPLOYMENT)
-    before = owned_values(live, APPLIED)
-    env = live["spec"]["template"]["spec"]["containers"][0]["env"]
-    env.insert(0, {"name": "THEIRS", "value": "x"})
-    assert owned_values(live, APPLIED) == before

@@ -5,42 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import hypothesis.strategies as st
 import pytest
-from hypothesis import given
 
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.patches import apply_json, apply_merge, json_pointer, merge_patch, same
-
-names = st.sampled_from(["a", "b", "c/d", "e~f", ""])
-scalars = st.one_of(st.booleans(), st.integers(-2, 2), st.sampled_from(["", "x"]), st.just(1.5))
-values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3), max_leaves=8
-)
-objects = st.dictionaries(names, values, max_size=4)
-
-
-@given(objects, objects)
-def test_a_merge_patch_leads_from_old_to_new(old: dict[str, Any], new: dict[str, Any]) -> None:
-    kept = copy.deepcopy((old, new))
-    patch = merge_patch(old, new)
-    assert same(apply_merge(old, patch), new)
-    assert (old, new) == kept
-
-
-@given(objects)
-def test_a_merge_patch_between_equals_is_empty(obj: dict[str, Any]) -> None:
-    assert merge_patch(obj, copy.deepcopy(obj)) == {}
-
-
-def test_a_merge_patch_says_no_more_than_it_must() -> None:
-    old = {"a": {"x": 1, "y": 2}, "b": [1, 2], "gone": {"deep": 1}, "same": {"z": 1}}
-    new = {"a": {"x": 1, "y": 3}, "b": [1], "same": {"z": 1}, "new": {}}
-    assert merge_patch(old, new) == {"gone": None, "a": {"y": 3}, "b": [1], "new": {}}
-
-
-def test_a_merge_patch_cannot_say_null() -> None:
-    assert merge_patch({"a": 1, "b": None}, {"a": None, "c": None}) == {"a": None}
+from kubectl_ctrl.model.patches import apply_json, apply_merge, json_pointer, same
 
 
 # RFC 7386, appendix A.

@@ -146,11 +146,9 @@ class NaiveQueue:
         timer.backoff = timer.backoff or backoff
         timer.pile.add(cause, priority)
 
-    def retry(self, key: Key, cause: str, priority: int) -> float:
-        delay = self.limiter.when(key)
+    def retry(self, key: Key, cause: str, priority: int) -> None:
         self.retries += 1
-        self.add_after(key, cause, delay, priority, backoff=True)
-        return delay
+        self.add_after(key, cause, self.limiter.when(key), priority, backoff=True)
 
     def keep_schedule(self, key: Key, asked: tuple[float, str, int] | None, *, failed: bool, taken_at: float) -> None:
         """After a run: what it asked for replaces what was asked for before, which a failure leaves as it was."""

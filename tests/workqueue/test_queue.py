@@ -127,7 +127,6 @@ async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q, cloc
     queue.add("late", "x")
     queue.add_after("late", "x", 0)
     queue.add_after("late", "x", 1)
-    assert queue.retry("late", lambda failures, delay: "x") == 0.0
     assert queue.done(ready, then=Again("ignored")) == Settled()
     assert queue.done(running, then=After(1, "ignored")) == Settled(ready=True)
     assert queue.closed
@@ -148,54 +147,17 @@ async def test_wq8_close_releases_all_who_wait(queue: Q, clock: FakeClock) -> No
 
 
 @virtual
-async def test_wq9_drained_does_not_return_between_done_and_the_next_get(queue: Q, clock: FakeClock) -> None:
-    queue.add("k", "one")
-    queue.add("other", "x")
-    work = await queue.get()
-    queue.add("k", "two")
-    queue.close()
-    drained = asyncio.create_task(queue.drained())
-    await settle()
-    queue.done(work)
-    await settle()
-    assert not drained.done(), "nothing runs at this moment, but two keys are ready"
-    last = [await queue.get(), await queue.get()]
-    await settle()
-    queue.done(last[0])
-    await settle()
-    assert not drained.done()
-    queue.done(last[1])
-    assert await drained is True
-
-
-@virtual
-async def test_wq9_shutdown_after_drain_releases_the_drainer(queue: Q, clock: FakeClock) -> None:
+async def test_wq9_an_abandoned_queue_lists_what_is_left_and_gives_nothing_out(queue: Q, clock: FakeClock) -> None:
     queue.add("stuck", "x")
     queue.add("never taken", "x")
     work = await queue.get()
     queue.close()
-    drained = asyncio.create_task(queue.drained())
-    await settle()
     left = queue.abandon()
     assert [(entry.key, entry.state) for entry in left] == [("stuck", Stage.RUNNING), ("never taken", Stage.READY)]
-    assert await drained is False
     with pytest.raises(QueueClosed):
         await queue.get()
     queue.done(work)
-    assert await queue.drained() is True
     assert not queue._items
-
-
-@virtual
-async def test_wq9_drained_of_an_idle_queue_returns_at_once(queue: Q, clock: FakeClock) -> None:
-    queue.add_after("k", "later", 60)
-    assert await queue.drained() is True
-    queue.add("k", "now")
-    drained = asyncio.create_task(queue.drained())
-    await settle()
-    drained.cancel()
-    await settle()
-    queue.done(await queue.get())  # somebody who no longer waits is no trouble
 
 
 @virtual
@@ -311,18 +273,6 @@ async def test_dq5_timers_are_dropped_when_it_closes_but_not_those_that_are_due(
     assert states(queue) == {"due": Stage.READY}
     clock.suspend(3600)
     assert taken(queue) == ["due"]
-
-
-@virtual
-async def test_dq6_drained_returns_with_the_last_done_whatever_is_delayed(queue: Q, clock: FakeClock) -> None:
-    queue.add("k", "x")
-    work = await queue.get()
-    drained = asyncio.create_task(queue.drained())
-    await settle()
-    began = clock.elapsed()
-    queue.done(work, then=After(3600, "next day's work"))
-    assert await drained is True
-    assert clock.elapsed() == began
 
 
 # Priorities; aging and lanes are in test_levels.

@@ -58,14 +58,6 @@ class Machine(RuleBasedStateMachine):
         self.queue.add_after(key, cause, delay, priority=priority)
         self.naive.add_after(key, cause, delay, priority)
 
-    @precondition(lambda self: not self.naive.closed)
-    @rule(key=keys, priority=priorities)
-    def retry(self, key: Key, priority: int) -> None:
-        cause = self.cause("retry")
-        assert self.queue.retry(key, lambda failures, delay: cause, priority=priority) == self.naive.retry(
-            key, cause, priority
-        )
-
     @rule()
     def take(self) -> None:
         work = self.queue.take()

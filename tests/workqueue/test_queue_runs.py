@@ -34,13 +34,6 @@ async def test_retry_waits_as_the_limiter_says_and_tells_why(queue: Q, clock: Fa
 
 
 @virtual
-async def test_a_retry_from_outside_waits_too(queue: Q, clock: FakeClock) -> None:
-    assert queue.retry("k", lambda failures, delay: f"{failures} {delay}") == 1.0
-    assert (await queue.get()).causes == ("1 1.0",)
-    assert queue.counts.retries == 1
-
-
-@virtual
 async def test_an_event_during_a_failed_run_does_not_wait_for_its_backoff(queue: Q, clock: FakeClock) -> None:
     queue.add("k", "one")
     work = await queue.get()
