@@ -25,7 +25,7 @@ class Overlays(Protocol):
 
     def wrote(self, resource: Resource, obj: Obj) -> None: ...
 
-    def removed(self, resource: Resource, key: Key, uid: str) -> None: ...
+    def removed(self, resource: Resource, key: Key, uid: str, version: str) -> None: ...
 
 
 class Writes:
@@ -71,28 +71,29 @@ class Writes:
 
     async def delete(self, ref: ObjectRef, options: DeleteOptions) -> None:
         """One that is gone already is deleted."""
+        known = version_of(options.before) if options.before is not None else options.version
         try:
             answer = await self.client.delete(ref, options)
         except NotFound:  # also Replaced: the object that was meant is gone
-            self.gone(ref, options.uid)
+            self.gone(ref, options.uid, known)
             return
         if uid_of(answer) == options.uid and _stays(answer):
             self._landed(ref.resource, answer, known=options.version, tied=False)
         else:
-            self.gone(ref, options.uid)
+            self.gone(ref, options.uid, known)
 
     def saw(self, resource: Resource, obj: Obj) -> None:
         """A live read found something newer than the cache: later reads must not fall behind it."""
         self._overlays.wrote(resource, obj)
 
-    def gone(self, ref: ObjectRef, uid: str) -> None:
-        """The server knows no object of that UID any more."""
-        self._overlays.removed(ref.resource, ref.key, uid)
+    def gone(self, ref: ObjectRef, uid: str, version: str = "") -> None:
+        """The server knows no object of that UID any more; `version` is the last one that is known of it, if any."""
+        self._overlays.removed(ref.resource, ref.key, uid, version)
 
     def _landed(self, resource: Resource, answer: Obj, *, known: str, tied: bool, sent: Obj | None = None) -> None:
         version, uid = version_of(answer), uid_of(answer)
         if is_deleting(answer) and not _stays(answer):
-            self._overlays.removed(resource, key_of(answer), uid)
+            self._overlays.removed(resource, key_of(answer), uid, version)
         else:
             self._overlays.wrote(resource, answer)
         if version == known:

@@ -217,6 +217,23 @@ def test_a_delete_hides_the_object_from_reads_at_once() -> None:
     in_world(test)
 
 
+@pytest.mark.parametrize("any_version", [False, True])
+def test_a_delete_of_what_only_a_live_read_knows_hides_what_had_the_name_before(any_version: bool) -> None:
+    async def test(world: World, its: Doors) -> None:
+        world.server.create(settings())
+        await world.rest()
+        world.server.hang_watches()
+        world.server.delete(CONFIGMAPS, "settings")
+        world.server.create(settings())
+        attempt = its.next()
+        successor = await attempt.read.live(CONFIGMAPS, "settings")
+        assert successor is not None
+        await attempt.write.delete(successor, CONFIGMAPS, any_version=any_version)
+        assert await attempt.read.get(CONFIGMAPS, "settings") is None
+
+    in_world(test)
+
+
 def test_a_delete_of_what_stays_for_its_finalizers_shows_it_as_deleting() -> None:
     async def test(world: World, its: Doors) -> None:
         old = settings()

@@ -29,9 +29,9 @@ class Snapshot:
         if (replica := self.replicas.get(resource)) is not None:
             replica.wrote(obj)
 
-    def removed(self, resource: Resource, key: Key, uid: str) -> None:
+    def removed(self, resource: Resource, key: Key, uid: str, version: str = "") -> None:
         if (replica := self.replicas.get(resource)) is not None:
-            replica.removed(key, uid, "")
+            replica.removed(key, uid, version)
 
     def planned(self, resource: Resource, state: Obj, gone: bool) -> None:
         """The plan made this of an object."""
