@@ -160,7 +160,7 @@ class Informer:
         """Show the answer of a write of ours to readers until the watch has got as far."""
         self._replica.wrote(answer)
 
-    def removed(self, key: Key, uid: str, version: str = "") -> None:
+    def removed(self, key: Key, uid: str, version: str) -> None:
         """Hide an object of which the server said that it is gone; `version` is the last one that the deleter knew."""
         self._replica.removed(key, uid, version)
 

@@ -56,13 +56,6 @@ class Informers:
             self._start(informer)
         return informer
 
-    def find(self, resource: Resource, namespace: str = "") -> Informer | None:
-        """One that has every object of that resource in that namespace, whole; "" asks for all namespaces."""
-        for place in dict.fromkeys(("", namespace)):
-            if (informer := self._informers.get(Selection(resource, place))) is not None:
-                return informer
-        return None
-
     def all(self) -> tuple[Informer, ...]:
         """In the order in which they were asked for."""
         return tuple(self._informers.values())
@@ -72,23 +65,13 @@ class Informers:
         for informer in self._of(resource):
             informer.wrote(answer)
 
-    def removed(self, resource: Resource, key: Key, uid: str, version: str = "") -> None:
+    def removed(self, resource: Resource, key: Key, uid: str, version: str) -> None:
         """A deletion was answered, and nothing is left of that object: no later read shows it, nor what it replaced.
 
         `version` is the last one that the deleter knew of it.
         """
         for informer in self._of(resource):
             informer.removed(key, uid, version)
-
-    def poke(self) -> None:
-        """Whoever waits for its next try tries now: something was installed, allowed or repaired."""
-        for informer in self._informers.values():
-            informer.poke()
-
-    async def wait_synced(self) -> None:
-        """Return when every informer of this moment and its subscriptions are synced."""
-        for informer in self.all():
-            await informer.wait_synced()
 
     async def run(self) -> None:
         """Run all informers, also those that are asked for later, until cancelled."""

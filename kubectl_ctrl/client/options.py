@@ -33,7 +33,6 @@ class ListQuery:
     fields: str = ""
     limit: int = 500  # per page; 0 asks for everything at once
     version: str = ""  # "" is the newest there is, "0" whatever the server has at hand
-    version_match: str = ""  # NotOlderThan or Exact, for a version that is neither "" nor "0"
     metadata_only: bool = False
 
 
@@ -68,7 +67,6 @@ class WriteOptions:
     manager: str = ""  # the field manager; an apply must name one
     force: bool = False  # apply only: take fields from other managers
     dry_run: bool = False
-    validation: str = ""  # Strict, Warn or Ignore, for unknown and duplicate fields
     old_version: str = ""  # for the record: the version that the writer knew; taken from the body when it holds one
     before: Obj | None = field(default=None, repr=False)  # for the record: the object that the writer knew
 
@@ -80,7 +78,6 @@ class DeleteOptions:
     propagation: str = ""  # Background, Foreground or Orphan
     uid: str = ""
     version: str = ""
-    grace: int | None = None
     dry_run: bool = False
     before: Obj | None = field(default=None, repr=False)  # for the record: the object that the writer knew
 

@@ -120,8 +120,6 @@ def delete(ref: ObjectRef, options: DeleteOptions) -> Order:
     body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
     if options.propagation:
         body["propagationPolicy"] = options.propagation
-    if options.grace is not None:
-        body["gracePeriodSeconds"] = options.grace
     if preconditions := {key: value for key, value in conditions.items() if value}:
         body["preconditions"] = preconditions
     if options.dry_run:
@@ -205,7 +203,6 @@ def _typed(resource: Resource, obj: Obj) -> Obj:
 def _written(options: WriteOptions) -> Query:
     params = (
         ("fieldManager", options.manager),
-        ("fieldValidation", options.validation),
         ("dryRun", "All" if options.dry_run else ""),
     )
     return tuple((key, value) for key, value in params if value)
@@ -243,7 +240,6 @@ def _first_page(query: ListQuery) -> Query:
     params = (
         ("limit", str(limit) if limit else ""),
         ("resourceVersion", query.version),
-        ("resourceVersionMatch", query.version_match),
     )
     return tuple((key, value) for key, value in params if value)
 

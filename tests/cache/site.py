@@ -79,6 +79,10 @@ class Site:
             assert change.new is not None
             self.mirror[change.key] = change.new
 
+    async def synced(self) -> None:
+        for informer in self.informers.all():
+            await informer.wait_synced()
+
     def truth(self) -> dict[str, str]:
         return {obj["metadata"]["name"]: obj["data"]["value"] for obj in self.server.objects(self.selection.resource)}
 
@@ -112,7 +116,7 @@ async def running(selection: Selection | None = None, *, objects: int = 3, **how
     task = asyncio.create_task(site.informers.run())
     try:
         if how.get("synced", True):
-            await site.informers.wait_synced()
+            await site.synced()
             await settle()
         yield site
         assert not task.done(), "the informers run until they are cancelled"

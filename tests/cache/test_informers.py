@@ -14,25 +14,10 @@ def test_equal_selections_share_one_watch() -> None:
         async with running() as site:
             assert site.informers.informer(Selection(MAPS)) is site.informer
             other = site.informers.informer(Selection(MAPS, labels="app=web"))
-            await site.informers.wait_synced()
+            await site.synced()
             assert other is not site.informer
             assert len(site.wire.sent) == 2
             assert site.informers.all() == (site.informer, other)
-
-    run_virtual(main)
-
-
-def test_find_gives_what_holds_the_whole_resource() -> None:
-    async def main() -> None:
-        async with running(Selection(MAPS, "a"), objects=0) as site:
-            site.informers.informer(Selection(MAPS, labels="app=web"))
-            site.informers.informer(Selection(MAPS, metadata_only=True))
-            assert site.informers.find(MAPS, "a") is site.informer
-            assert site.informers.find(MAPS, "b") is None
-            assert site.informers.find(MAPS) is None
-            whole = site.informers.informer(Selection(MAPS))
-            assert site.informers.find(MAPS, "b") is whole
-            assert site.informers.find(MAPS) is whole
 
     run_virtual(main)
 

@@ -219,7 +219,7 @@ def test_refusals_are_shown_and_recovered_from(code: int, state: State) -> None:
             assert "not you" in site.informer.health.message
             assert not site.informer.synced
             fault.stop()
-            site.informers.poke()
+            site.informer.poke()
             await settle()
             await site.agree(within=1)
             assert site.informer.health.state is State.SYNCED
@@ -269,7 +269,7 @@ def test_who_is_poked_begins_its_pace_anew() -> None:
             gone.stop()
             # What a server says of a type that came back a moment ago.
             site.server.faults.fail(Match(plural="configmaps"), 429, message="storage is (re)initializing")
-            site.informers.poke()
+            site.informer.poke()
             await site.clock.sleep(2)
             assert site.informer.health.state is State.SYNCED
 
@@ -425,7 +425,7 @@ def test_watches_ask_for_bookmarks_and_end_at_different_times() -> None:
 def test_metadata_only_informer_keeps_metadata_only() -> None:
     async def main() -> None:
         async with running(Selection(MAPS, metadata_only=True), synced=False) as site:
-            await site.informers.wait_synced()
+            await site.synced()
             site.server.create(config("new"))
             await settle()
             found = site.informer.list()

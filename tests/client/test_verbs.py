@@ -18,7 +18,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, NAMESPACES, PODS
 from tests.client.rig import CONFIGMAPS, configmap
 
 REF = CONFIGMAPS.ref("one", "default")
-ALL = WriteOptions(manager="me", dry_run=True, validation="Strict")
+ALL = WriteOptions(manager="me", dry_run=True)
 
 
 def sent(order: Order) -> tuple[str, str, dict[str, str]]:
@@ -36,11 +36,7 @@ def test_get() -> None:
         (ListQuery(limit=0), "", {}),
         (ListQuery(version="0"), "", {"limit": "500", "resourceVersion": "0"}),
         # A limit beside a version would mean that exact version.
-        (
-            ListQuery(version="7", version_match="NotOlderThan"),
-            "",
-            {"resourceVersion": "7", "resourceVersionMatch": "NotOlderThan"},
-        ),
+        (ListQuery(version="7"), "", {"resourceVersion": "7"}),
         (ListQuery(labels="a=b", fields="c=d"), "", {"labelSelector": "a=b", "fieldSelector": "c=d", "limit": "500"}),
         # The token holds the version; naming one beside it is refused.
         (
@@ -102,7 +98,7 @@ def test_watch_of_metadata() -> None:
 
 def test_create() -> None:
     order = verbs.create(CONFIGMAPS, configmap(), ALL)
-    query = {"fieldManager": "me", "fieldValidation": "Strict", "dryRun": "All"}
+    query = {"fieldManager": "me", "dryRun": "All"}
     assert sent(order) == ("POST", "/api/v1/namespaces/default/configmaps", query)
     assert order.target == "configmaps default/one"
     assert order.body == configmap()
@@ -162,12 +158,11 @@ def test_apply() -> None:
 
 def test_delete() -> None:
     assert verbs.delete(REF, PLAIN_DELETE).body == {"kind": "DeleteOptions", "apiVersion": "v1"}
-    options = DeleteOptions(propagation="Foreground", uid="u", version="7", grace=0, dry_run=True)
+    options = DeleteOptions(propagation="Foreground", uid="u", version="7", dry_run=True)
     assert verbs.delete(REF, options).body == {
         "kind": "DeleteOptions",
         "apiVersion": "v1",
         "propagationPolicy": "Foreground",
-        "gracePeriodSeconds": 0,
         "preconditions": {"uid": "u", "resourceVersion": "7"},
         "dryRun": ["All"],
     }

@@ -139,7 +139,8 @@ async def doors(world: World, spec: ControllerSpec) -> AsyncIterator[Doors]:
     """With caches that are synced when the block begins."""
     made = Doors(world, spec)
     task = asyncio.create_task(made.informers.run())
-    await made.informers.wait_synced()
+    for informer in made.informers.all():
+        await informer.wait_synced()
     await settle()
     try:
         yield made
