@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.copying import Places
 from kubectl_ctrl.cli.generations import counted
-from kubectl_ctrl.cli.lives import Lives
+from kubectl_ctrl.cli.liveness import Lives
 from kubectl_ctrl.cli.mishaps import shown
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.history.findings.case import Body, Case, Place, Version
@@ -79,8 +79,7 @@ class Cases:
             now=self._now,
             controller=_here(played) if played is not None else None,
             run=run,
-            alive=self.lives.alive(run, controller),
-            stopped=self.lives.stopped(run, controller),
+            life=self.lives.life(run, controller),
             moment=self.lives.moment(run, controller),
             attempts=tuple(attempts),
             cut=cut,
@@ -114,7 +113,7 @@ class Cases:
                 last=last,
             )
         ]
-        alive, stopped = self.lives.alive(run, played.name), self.lives.stopped(run, played.name)
+        life = self.lives.life(run, played.name)
         case = Case(
             resource=played.primaries[0],
             key=Key("", ""),
@@ -124,13 +123,12 @@ class Cases:
             now=self._now,
             controller=_here(played),
             run=run,
-            alive=alive,
-            stopped=stopped,
+            life=life,
             moment=moment,
             deleted=self._meant.cluster.ended is not None,
         )
         worked = max((attempt.started for attempt in attempts), default=0.0)
-        qualifier = standing(run, moment, self._now, alive=alive, stopped=stopped, worked=worked)
+        qualifier = standing(run, moment, self._now, life=life, worked=worked)
         unique = list({one.id: one for one in attempts}.values())
         known = counted(self._recording, self._cluster, unique)
         return Work(
@@ -164,7 +162,7 @@ class Cases:
         """The run that the object is to be judged by: one that works and covers it, else the last that had it."""
         runs = [run for run in self._runs if _played(run, controller) is not None]
         covering = [run for run in runs if run.namespace in ("", asked.key.namespace) or not asked.key.namespace]
-        working = [run for run in covering if self.lives.alive(run, controller)]
+        working = [run for run in covering if self.lives.life(run, controller).here]
         having = [run for run in covering if attempts and run.id == attempts[-1].run]
         later = covering if attempts else runs
         run = next(iter([*working, *having, *later]), None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kubectl_ctrl.cli import recordings
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.generations import counted
-from kubectl_ctrl.cli.lives import Lives
+from kubectl_ctrl.cli.liveness import Lives, is_over
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history.findings.case import Case
@@ -241,7 +241,7 @@ class Chronicle:
                 found[run.id] = ("ended", f" {self._clock(run.ended)}")
             elif any(one.life is Life.STOPPED for one in lives):
                 found[run.id] = ("stopped by a signal", "")
-            elif any(one.life is Life.GONE for one in lives) or recordings.is_over(run, self._now):
+            elif any(one.life is Life.GONE for one in lives) or is_over(run, self._now):
                 found[run.id] = ("gone without a word", f", last heard of {self._clock(run.seen)}")
         return found
 
@@ -271,7 +271,7 @@ class Chronicle:
         if run is None or played is None or story.resource is None or story.key is None:
             return ()
         moment = self._lives.moment(run, played.name)
-        alive, stopped = self._lives.alive(run, played.name), self._lives.stopped(run, played.name)
+        life = self._lives.life(run, played.name)
         case = Case(
             resource=story.resource,
             key=story.key,
@@ -280,12 +280,11 @@ class Chronicle:
             now=self._now,
             controller=played,
             run=run,
-            alive=alive,
-            stopped=stopped,
+            life=life,
             moment=moment,
             attempts=tuple(attempts),
         )
-        found = coming(case, standing(run, moment, self._now, alive=alive, stopped=stopped))
+        found = coming(case, standing(run, moment, self._now, life=life))
         return tuple(one.text + _in(one.at, self._now) for one in found)
 
     # Objects of a type.

@@ -203,7 +203,7 @@ class _Explaining:
         runs = self._cases.runs_of(word)
         if not runs:
             raise self._unknown(word)
-        run = next((one for one in runs if self._cases.lives.alive(one, word)), runs[0])
+        run = next((one for one in runs if self._cases.lives.life(one, word).here), runs[0])
         told = health(self._cases.work(run, word))
         told = replace(told, tries=self._cases.places.pinned(told.tries))
         if self._form == "text":

@@ -11,10 +11,10 @@ from kubectl_ctrl.cli import guard, recordings, runlock
 from kubectl_ctrl.cli.answers import document, style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
+from kubectl_ctrl.cli.liveness import Traces, sightings
 from kubectl_ctrl.cli.pointed import pointed
 from kubectl_ctrl.cli.recordings import Meant
 from kubectl_ctrl.cli.redraw import Screen
-from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
 from kubectl_ctrl.model.attempt import State

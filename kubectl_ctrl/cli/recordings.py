@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kubectl_ctrl.cli import holder
 from kubectl_ctrl.cli.answers import style_of
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
+from kubectl_ctrl.cli.liveness import is_over
 from kubectl_ctrl.cli.pointed import gone_cluster, pointed
 from kubectl_ctrl.client.kubeconfig import ca_fingerprint
 from kubectl_ctrl.clock import SystemClock
@@ -23,12 +23,10 @@ from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, RecordingError, UsageError
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Cluster, Known, Recorded, Run
+from kubectl_ctrl.model.record import Cluster, Known, Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.style import Style, moment_text
 
-# A run tells every few seconds that it lives; of one on another machine nothing else can be known.
-_SILENT = 120.0
 # As `runtime/runs` makes them.
 _ATTEMPT = re.compile(r"#?(?:(r[0-9a-z]+)-)?([0-9]+)")
 _KEY_CUT, _SHORTEST_KEY = 8, 4
@@ -43,13 +41,6 @@ def path(app: App) -> Path:
 def opened(file: Path, now: float) -> Recording:
     """The recording in that file; what dead processes did not finish reads as interrupted."""
     return Recording.open(file, dead=lambda run: is_over(run, now))
-
-
-def is_over(run: Run, now: float) -> bool:
-    """Whether the run ended, or its process did."""
-    if run.ended is not None:
-        return True
-    return holder.is_dead(run.holder) if holder.is_here(run.holder) else now - run.seen > _SILENT
 
 
 # Which cluster.

@@ -7,9 +7,14 @@ from enum import StrEnum
 
 from kubectl_ctrl.model.attempt import State
 
+# A run reports every two seconds; one that has been silent for longer may work, and only cannot record it.
+SILENT_AFTER = 10.0
+# On another machine nothing but its reports shows that a run goes on: without any for so long it counts as gone.
+LOST_AFTER = 120.0
+
 
 class Life(StrEnum):
-    """Whether its process still is there."""
+    """Whether the process of a run is there: the one vocabulary for it."""
 
     RUNNING = "running"  # it is, and was heard of lately
     SILENT = "silent"  # it is, and has said nothing for a while
@@ -17,6 +22,11 @@ class Life(StrEnum):
     GONE = "gone"  # it ended without a word
     ENDED = "ended"  # it came to its end
     ELSEWHERE = "elsewhere"  # it is of another machine, and cannot be looked for from here
+
+    @property
+    def here(self) -> bool:
+        """Whether its process is there for sure."""
+        return self in (Life.RUNNING, Life.SILENT, Life.STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Waiting
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.model.sighting import Life
 from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.accountjson import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
@@ -158,7 +159,7 @@ def converged() -> Case:
 
 
 def dead() -> Case:
-    return replace(converged(), run=replace(RUN, seen=NOON + 14), alive=False, moment=moment(14))
+    return replace(converged(), run=replace(RUN, seen=NOON + 14), life=Life.GONE, moment=moment(14))
 
 
 def unseen() -> Case:

@@ -11,6 +11,7 @@ from kubectl_ctrl.model.attempt import Held, Outcome, Waiting
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Moment, Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.sighting import Life
 
 Place = tuple[Resource, Key]
 Version = tuple[str, str]  # UID and resourceVersion
@@ -42,8 +43,7 @@ class Case:
     now: float
     controller: Played | None = None
     run: Run | None = None
-    alive: bool | None = None  # the run's process is there; None where that cannot be told
-    stopped: bool = False  # it is there and is stopped, by SIGSTOP or a debugger
+    life: Life = Life.ELSEWHERE  # of the run's process
     moment: Moment | None = None
     attempts: tuple[Recorded, ...] = ()  # oldest first
     cut: bool = False  # there are more before these
@@ -117,9 +117,9 @@ class Case:
     def revived(self) -> Try:
         """What makes the controller work again: a second one beside it would be refused."""
         assert self.controller is not None
-        if self.stopped and self.run is not None:
+        if self.life is Life.STOPPED and self.run is not None:
             return Try(risk=Risk.WRITE, command=f"kill -CONT {self.run.pid}")
-        return self.ctrl(Risk.READ, "queue", self.controller.name) if self.alive else self.rerun()
+        return self.ctrl(Risk.READ, "queue", self.controller.name) if self.life.here else self.rerun()
 
     def rerun(self) -> Try:
         """Start the controller where it ran."""

@@ -40,7 +40,7 @@ FINDERS: tuple[Finder, ...] = (
 def judge(case: Case) -> Account:
     """How the object stands, and why."""
     worked = case.last.started if case.last is not None else 0.0
-    qualifier = standing(case.run, case.moment, case.now, alive=case.alive, stopped=case.stopped, worked=worked)
+    qualifier = standing(case.run, case.moment, case.now, life=case.life, worked=worked)
     found = next((one for finder in FINDERS if (one := finder(case, qualifier))), None) or converged(case, qualifier)
     steps = found.chain or chain(case, found.about)
     return Account(

@@ -7,6 +7,7 @@ from kubectl_ctrl.model.account import Coming, Qualifier, Standing
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Played, Recorded
+from kubectl_ctrl.model.sighting import Life
 
 
 def coming(case: Case, qualifier: Qualifier | None) -> tuple[Coming, ...]:
@@ -19,7 +20,7 @@ def coming(case: Case, qualifier: Qualifier | None) -> tuple[Coming, ...]:
 
 
 def _stalled(case: Case, name: str, qualifier: Qualifier) -> str:
-    if case.stopped:
+    if case.life is Life.STOPPED:
         return f"nothing while {name} does not work; then it goes on where it was"
     if qualifier.standing is Standing.UNHEARD:
         return f"unknown: {name} has told nothing since; what it does may be missing here"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from kubectl_ctrl.model.account import Qualifier, Standing
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Moment, Run
-
-# A run tells how it stands every 2 s; of one that was not heard of for so long, nobody knows what it does.
-_SILENCE = 10.0
+from kubectl_ctrl.model.sighting import SILENT_AFTER, Life
 
 
 def standing(
@@ -15,8 +13,7 @@ def standing(
     moment: Moment | None,
     now: float,
     *,
-    alive: bool | None,
-    stopped: bool = False,
+    life: Life,
     worked: float = 0.0,
 ) -> Qualifier | None:
     """None: it works, as far as anybody can tell. `worked` is when its last attempt began."""
@@ -26,14 +23,14 @@ def standing(
     who = f"process {run.pid} on {run.host}"
     if run.ended is not None:
         return Qualifier(standing=Standing.ENDED, since=run.ended, text=f"{who} was stopped")
-    if alive is False:
+    if life is Life.GONE:
         return Qualifier(standing=Standing.DEAD, since=heard, text=f"{who} is gone without a word")
-    if stopped:
+    if life is Life.STOPPED:
         return Qualifier(standing=Standing.PAUSED, since=heard, text=f"{who} is stopped by a signal")
-    if now - heard > _SILENCE:
+    if now - heard > SILENT_AFTER:
         silent = format_duration(now - heard)
         # A process that is there may work all the same, and only cannot record it.
-        there = "is there and " if alive else ""
+        there = "is there and " if life.here else ""
         text = f"{who} {there}has not been heard of for {silent}"
         return Qualifier(standing=Standing.UNHEARD, since=heard, text=text)
     # What it told of itself before it worked is what it was then.

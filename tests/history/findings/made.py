@@ -14,6 +14,7 @@ from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Changes, Made, Moment, Recorded, Run, Source, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
+from kubectl_ctrl.model.sighting import Life
 from tests.history.made import FOO, FOOS, NOON, RUN
 
 WEB = Key("default", "web")
@@ -147,7 +148,7 @@ def case(*attempts: Recorded, now: float = 60.0, run: Run | None = None, **said:
     known: dict[str, Any] = {
         "controller": FOO,
         "run": run or replace(RUN, seen=heard),
-        "alive": True,
+        "life": Life.RUNNING,
         "moment": moment(now),
         "word": "foo",
     }

@@ -10,12 +10,13 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
+from kubectl_ctrl.model.sighting import Life
 from tests.history.findings.made import WEB, attempt, body, case, moment, retry, step, why, wish, wrote
 from tests.history.made import FOO, FOOS, NOON, RUN
 
 
 def of(*attempts: Recorded, qualifier: Qualifier | None = None) -> Health:
-    shown = case(moment=moment(60), alive=qualifier is None)
+    shown = case(moment=moment(60), life=Life.RUNNING if qualifier is None else Life.GONE)
     counted = {FOOS, DEPLOYMENTS}
     return health(Work(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier, counted=counted))
 

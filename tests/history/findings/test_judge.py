@@ -13,6 +13,7 @@ from kubectl_ctrl.model.diffs import ABSENT
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded, Source
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
+from kubectl_ctrl.model.sighting import Life
 from tests.history.findings.made import (
     OURS,
     WEB,
@@ -116,7 +117,8 @@ def test_a_foreign_finalizer_blocks_deletion_and_its_holder_is_named() -> None:
 def test_an_own_finalizer_of_a_dead_controller_blocks_deletion() -> None:
     added = attempt(1, wishes=(wish("add_finalizer", {"finalizer": "example.com/hold"}, resource=FOOS),))
     run = replace(RUN, seen=NOON + 20)
-    account = judge(case(added, bodies={(FOOS, WEB): body(at=31, **DELETING)}, run=run, alive=False, moment=moment(20)))
+    gone = case(added, bodies={(FOOS, WEB): body(at=31, **DELETING)}, run=run, life=Life.GONE, moment=moment(20))
+    account = judge(gone)
     assert account.finding is Finding.BLOCKED_DELETION
     assert "held by foo, this controller: dead since then" in said(account)
     assert "kubectl ctrl run foo --namespace=default" in commands(account)
@@ -419,7 +421,7 @@ def test_a_wait_is_compared_with_waits_for_the_same_and_says_who_refused() -> No
 
 
 def test_what_waits_for_a_dead_controller_is_told_how_to_start_it() -> None:
-    account = judge(case(attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), alive=False))
+    account = judge(case(attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), life=Life.GONE))
     assert "kubectl ctrl run foo --namespace=default" in commands(account)
 
 
@@ -443,19 +445,17 @@ def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it()
 
 
 @pytest.mark.parametrize(
-    ("alive", "ended", "seen", "expected"),
+    ("life", "seen", "expected"),
     [
-        (False, None, 20.0, Standing.DEAD),
-        (True, None, 20.0, Standing.UNHEARD),
-        (None, None, 20.0, Standing.UNHEARD),
-        (False, 30.0, 30.0, Standing.ENDED),
+        (Life.GONE, 20.0, Standing.DEAD),
+        (Life.SILENT, 20.0, Standing.UNHEARD),
+        (Life.ELSEWHERE, 20.0, Standing.UNHEARD),
+        (Life.ENDED, 30.0, Standing.ENDED),
     ],
 )
-def test_converged_is_not_good_when_nobody_keeps_it_so(
-    alive: bool | None, ended: float | None, seen: float, expected: Standing
-) -> None:
-    run = replace(RUN, seen=NOON + seen, ended=None if ended is None else NOON + ended)
-    account = judge(case(attempt(1), run=run, alive=alive, moment=moment(seen)))
+def test_converged_is_not_good_when_nobody_keeps_it_so(life: Life, seen: float, expected: Standing) -> None:
+    run = replace(RUN, seen=NOON + seen, ended=NOON + seen if life is Life.ENDED else None)
+    account = judge(case(attempt(1), run=run, life=life, moment=moment(seen)))
     assert account.qualifier is not None
     assert (account.finding, account.good) == (Finding.CONVERGED, False)
     assert (account.qualifier.standing, account.qualifier.since) == (expected, NOON + seen)
@@ -466,7 +466,7 @@ def test_converged_is_not_good_when_nobody_keeps_it_so(
 
 
 def test_one_that_was_stopped_by_a_signal_is_let_go_on_and_not_started_twice() -> None:
-    account = judge(case(attempt(1), alive=True, stopped=True))
+    account = judge(case(attempt(1), life=Life.STOPPED))
     assert account.next[0].text == "nothing while foo does not work; then it goes on where it was"
     assert f"kill -CONT {RUN.pid}" in commands(account)
     assert not [line for line in commands(account) if "ctrl run" in line]

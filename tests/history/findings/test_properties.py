@@ -16,6 +16,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT
 from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.model.sighting import Life
 from kubectl_ctrl.render.account import account_lines
 from kubectl_ctrl.render.style import Style
 from tests.history.findings.made import OURS, WEB, attempt, body, case, held, looked, moment, step, why, wish, wrote
@@ -104,7 +105,7 @@ def cases(draw: st.DrawFn) -> Case:
         run=draw(
             st.sampled_from([None, RUN, replace(RUN, seen=NOON + now), replace(RUN, ended=NOON, labels="app=web")])
         ),
-        alive=draw(st.sampled_from([True, False, None])),
+        life=draw(st.sampled_from(Life)),
         moment=draw(st.sampled_from([None, moment(now, *holds, entries=entries), moment(now, leading=False)])),
         bodies=bodies,
         writers=draw(st.sampled_from([{}, writers])),

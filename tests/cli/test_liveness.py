@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kubectl_ctrl.cli.holder import identity, is_stopped
+from kubectl_ctrl.cli.liveness import Traces, sightings
 from kubectl_ctrl.cli.runlock import Runner
-from kubectl_ctrl.cli.sightings import Traces, sightings
 from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.record import Moment, Played, Run
 from kubectl_ctrl.model.resources import DEPLOYMENTS

@@ -1,19 +1,26 @@
-"""Which controllers run here, or did until they were killed: processes by their locks, queues from what they record."""
+"""Whether runs and their controllers are alive: the one place that decides it.
+
+A run of this machine is alive while it holds its lock. Where only its recording is at hand, its process is looked for.
+Of a run on another machine nothing but its recorded reports is known.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kubectl_ctrl.cli import holder
+from kubectl_ctrl.cli import holder, runlock
 from kubectl_ctrl.cli.runlock import Runner
 from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.record import Moment, Played, Run
-from kubectl_ctrl.model.sighting import Life, Sighting
+from kubectl_ctrl.model.sighting import LOST_AFTER, SILENT_AFTER, Life, Sighting
 
-# A run tells how it stands every two seconds; so long none of it came through.
-_SILENT_AFTER = 6.0
+if TYPE_CHECKING:
+    from kubectl_ctrl.cli.app import App
+    from kubectl_ctrl.cli.recordings import Meant
+
 _PROC = Path("/proc")
 
 
@@ -24,6 +31,45 @@ class Traces:
     runs: Sequence[Run] = ()  # recorded, newest first
     moments: Sequence[Moment] = ()
     runners: Sequence[Runner] = ()  # processes of this machine that hold a lock
+
+
+class Lives:
+    """One look at the processes behind a cluster's runs."""
+
+    def __init__(self, app: App, meant: Meant, runs: Sequence[Run], now: float) -> None:
+        cluster = meant.cluster.key
+        self.moments = meant.recording.moments(cluster=cluster)
+        self._now = now
+        traces = Traces(runs=runs, moments=self.moments, runners=runlock.runners(app.state_dir, cluster=cluster))
+        self._seen = {(one.run, one.controller): one for one in sightings(traces, now)}
+
+    def of(self, run: Run) -> list[Sighting]:
+        """Those of its controllers that no later run took up."""
+        return [one for one in self._seen.values() if one.run == run.id]
+
+    def life(self, run: Run | None, controller: str) -> Life:
+        """Of one controller of that run; ELSEWHERE where it cannot be told."""
+        if run is None:
+            return Life.ELSEWHERE
+        if run.ended is not None:
+            return Life.ENDED
+        if (seen := self._seen.get((run.id, controller))) is not None:
+            return seen.life
+        return Life.GONE if is_over(run, self._now) else Life.ELSEWHERE
+
+    def moment(self, run: Run | None, controller: str) -> Moment | None:
+        place = (run.id if run is not None else "", controller)
+        return next((one for one in self.moments if (one.run, one.state.controller) == place), None)
+
+    def __repr__(self) -> str:
+        return f"Lives({len(self._seen)})"
+
+
+def is_over(run: Run, now: float) -> bool:
+    """Whether the run ended, or its process did; told without its lock, for recordings from anywhere."""
+    if run.ended is not None:
+        return True
+    return holder.is_dead(run.holder) if holder.is_here(run.holder) else now - run.seen > LOST_AFTER
 
 
 def sightings(traces: Traces, now: float, *, controller: str = "", proc: Path = _PROC) -> list[Sighting]:
@@ -67,7 +113,7 @@ def _life(run: Run, held: bool, state: State | None, now: float, proc: Path) -> 
         if holder.is_stopped(run.pid, proc):
             return Life.STOPPED
         heard = max(run.seen, state.at if state else run.began)
-        return Life.SILENT if now - heard > _SILENT_AFTER else Life.RUNNING
+        return Life.SILENT if now - heard > SILENT_AFTER else Life.RUNNING
     return Life.GONE if holder.is_here(run.holder, proc) else Life.ELSEWHERE
 
 
