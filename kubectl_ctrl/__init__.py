@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         Untrusted,
         UsageError,
     )
-    from kubectl_ctrl.model.autoscalers import scale_target
+    from kubectl_ctrl.model.autoscalers import by_scale_target, scale_target
     from kubectl_ctrl.model.cause import Cause, CauseKind, Request
     from kubectl_ctrl.model.change import Change, ChangeKind
     from kubectl_ctrl.model.conditions import Condition
@@ -115,6 +115,7 @@ if TYPE_CHECKING:
         labels_changed,
         named,
         not_,
+        owner_changed,
     )
 
 # module -> the names that come from it; `public = own` where they differ.
@@ -125,7 +126,7 @@ _HOMES = {
         "NotServed OutcomeUnknown Refused Replaced ServerError TerminalError TooManyRequests Unauthorized "
         "Unreachable Untrusted UsageError"
     ),
-    "model.autoscalers": "scale_target",
+    "model.autoscalers": "by_scale_target scale_target",
     "model.cause": "Cause CauseKind Request",
     "model.change": "Change ChangeKind",
     "model.conditions": "Condition find_condition=find condition_is_true=is_true merge_conditions=merged",
@@ -140,7 +141,9 @@ _HOMES = {
     "model.selectors": "Selector",
     "runtime.builder": "ControllerSpec controller",
     "runtime.contract": "Cached Context Ensured How Reader Result Writer",
-    "runtime.predicates": ("Predicate all_of annotations_changed any_of generation_changed labels_changed named not_"),
+    "runtime.predicates": (
+        "Predicate all_of annotations_changed any_of generation_changed labels_changed named not_ owner_changed"
+    ),
 }
 
 
@@ -220,6 +223,7 @@ __all__ = [
     "annotations_changed",
     "annotations_of",
     "any_of",
+    "by_scale_target",
     "condition_is_true",
     "controlled_by",
     "controller",
@@ -236,6 +240,7 @@ __all__ = [
     "named",
     "namespace_of",
     "not_",
+    "owner_changed",
     "owner_reference",
     "scale_target",
     "uid_of",

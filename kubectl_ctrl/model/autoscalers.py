@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kubectl_ctrl.model.objects import Obj
+from collections.abc import Callable
+
+from kubectl_ctrl.model.objects import Obj, namespace_of
 from kubectl_ctrl.model.resources import Resource
 
 
@@ -15,3 +17,13 @@ def scale_target(hpa: Obj, resource: Resource) -> str | None:
     group, slash, _ = str(target.get("apiVersion") or resource.api_version).partition("/")
     same = target.get("kind") == resource.kind and (group if slash else "") == resource.group
     return str(target["name"]) if same else None
+
+
+def by_scale_target(resource: Resource) -> Callable[[Obj], tuple[str, ...]]:
+    """For `.index(HPAS, name, by_scale_target(resource))`: autoscalers by `namespace/name` of what they scale."""
+
+    def values(hpa: Obj) -> tuple[str, ...]:
+        name = scale_target(hpa, resource)
+        return (f"{namespace_of(hpa)}/{name}",) if name else ()
+
+    return values

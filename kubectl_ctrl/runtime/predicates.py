@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.change import Change, ChangeKind
 from kubectl_ctrl.model.objects import Obj, annotations_of, generation_of, is_deleting, labels_of, uid_of
+from kubectl_ctrl.model.owners import controller_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +64,5 @@ def _generations_differ(old: Obj, new: Obj) -> bool:
 generation_changed = _when_modified("generation changed", _generations_differ)
 labels_changed = _when_modified("labels changed", lambda old, new: labels_of(old) != labels_of(new))
 annotations_changed = _when_modified("annotations changed", lambda old, new: annotations_of(old) != annotations_of(new))
+# For those that are counted or listed: what matters is that they are there and whose they are, not how they do.
+owner_changed = _when_modified("owner changed", lambda old, new: controller_of(old) != controller_of(new))

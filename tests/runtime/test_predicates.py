@@ -4,6 +4,7 @@ import pytest
 
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.change import Change
+from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.runtime.predicates import (
     Predicate,
     all_of,
@@ -13,6 +14,7 @@ from kubectl_ctrl.runtime.predicates import (
     labels_changed,
     named,
     not_,
+    owner_changed,
 )
 from tests.runtime.toy import CONFIGMAPS, TOYS, added, at, deleted, made, modified, resynced
 
@@ -21,19 +23,27 @@ STATUS = modified(TOYS, BEAR, at(BEAR, "2", status={"ready": True}))
 SPEC = modified(TOYS, BEAR, at(BEAR, "2", metadata={"generation": 2}))
 LABELS = modified(TOYS, BEAR, at(BEAR, "2", metadata={"labels": {}}))
 ANNOTATIONS = modified(TOYS, BEAR, at(BEAR, "2", metadata={"annotations": {"b": "2"}}))
+OWNER = {"ownerReferences": [owner_reference(made(TOYS, "owner"))]}
+ADOPTED = modified(TOYS, BEAR, at(BEAR, "2", metadata=OWNER))
 DELETING = modified(TOYS, BEAR, at(BEAR, "2", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
 REPLACED = modified(TOYS, BEAR, at(BEAR, "2", metadata={"uid": "another"}))
 
 
 @pytest.mark.parametrize(
-    ("predicate", "passed"), [(generation_changed, SPEC), (labels_changed, LABELS), (annotations_changed, ANNOTATIONS)]
+    ("predicate", "passed"),
+    [
+        (generation_changed, SPEC),
+        (labels_changed, LABELS),
+        (annotations_changed, ANNOTATIONS),
+        (owner_changed, ADOPTED),
+    ],
 )
 def test_a_modification_passes_only_when_it_touches_what_is_asked(predicate: Predicate, passed: Change) -> None:
-    changes = (STATUS, SPEC, LABELS, ANNOTATIONS)
+    changes = (STATUS, SPEC, LABELS, ANNOTATIONS, ADOPTED)
     assert [change for change in changes if predicate.passes(change)] == [passed]
 
 
-@pytest.mark.parametrize("predicate", [generation_changed, labels_changed, annotations_changed])
+@pytest.mark.parametrize("predicate", [generation_changed, labels_changed, annotations_changed, owner_changed])
 @pytest.mark.parametrize(
     "change",
     [added(TOYS, BEAR), added(TOYS, BEAR, initial=True), deleted(TOYS, BEAR), resynced(TOYS, BEAR), DELETING, REPLACED],

@@ -21,6 +21,7 @@ from kubectl_ctrl import (
     Resource,
     Result,
     UsageError,
+    by_scale_target,
     controlled_by,
     controller,
     controller_of,
@@ -42,6 +43,7 @@ _LABEL_LIMIT = 63
 # The names of its ReplicaSets add a dash and a hash of ten characters.
 _NAME_LIMIT = 253 - 11
 _BY_DEPLOYMENT = "deploymentName"
+_BY_TARGET = "target"
 # As the original's, but for the policy: of a `latest` it is Always unless it is said, and an image that was loaded into
 # the nodes of a local cluster would be asked of a registry all the same.
 _CONTAINER = {"name": "nginx", "image": "nginx:latest", "imagePullPolicy": "IfNotPresent"}
@@ -248,10 +250,8 @@ async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], cou
 
 
 async def _hpa_of(ctx: Context, namespace: str, deployment: str) -> Obj | None:
-    for hpa in await ctx.read.list(HPAS, namespace=namespace):
-        if scale_target(hpa, DEPLOYMENTS) == deployment:
-            return hpa
-    return None
+    found = await ctx.read.indexed(HPAS, _BY_TARGET, f"{namespace}/{deployment}")
+    return found[0] if found else None
 
 
 def _names(foo: Obj) -> Iterable[str]:
@@ -282,4 +282,5 @@ CONTROLLER = (
     .watches(DEPLOYMENTS, to=foos_naming_deployment)
     .watches(HPAS, to=foos_of_hpa)
     .index(FOOS, _BY_DEPLOYMENT, _names)
+    .index(HPAS, _BY_TARGET, by_scale_target(DEPLOYMENTS))
 )

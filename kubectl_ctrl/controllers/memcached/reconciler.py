@@ -12,7 +12,6 @@ from kubectl_ctrl import (
     ApiError,
     BadRequest,
     Cached,
-    Change,
     Condition,
     Context,
     Forbidden,
@@ -22,6 +21,7 @@ from kubectl_ctrl import (
     Request,
     Resource,
     Result,
+    by_scale_target,
     condition_is_true,
     controller,
     controller_of,
@@ -30,8 +30,8 @@ from kubectl_ctrl import (
     is_deleting,
     merge_conditions,
     name_of,
-    named,
     namespace_of,
+    owner_changed,
     scale_target,
     version_of,
 )
@@ -229,11 +229,6 @@ async def _hpa_of(ctx: Context, request: Request) -> Obj | None:
     return found[0] if found else None
 
 
-def _targets(hpa: Obj) -> Iterable[str]:
-    target = scale_target(hpa, DEPLOYMENTS)
-    return (f"{namespace_of(hpa)}/{target}",) if target else ()
-
-
 def memcached_of_that_name(deployment: Obj, cached: Cached) -> Iterable[Request]:
     """The Memcached that wants this Deployment's name, whoever owns it."""
     found = cached.get(MEMCACHEDS, name_of(deployment), namespace_of(deployment))
@@ -247,25 +242,15 @@ def memcached_of_hpa(hpa: Obj, cached: Cached) -> Iterable[Request]:
         yield Request(namespace, target)
 
 
-def _comes_or_goes(change: Change) -> bool:
-    """Pods and ReplicaSets matter by being there and by whose they are, not by how they do."""
-    old, new = change.old, change.new
-    if old is None or new is None:
-        return True
-    return is_deleting(old) != is_deleting(new) or controller_of(old) != controller_of(new)
-
-
-_MEMBERS = named("comes, goes or changes owners", _comes_or_goes)
-
 CONTROLLER = (
     controller("memcached", reconcile)
     .for_(MEMCACHEDS)
     .owns(DEPLOYMENTS)
-    .owns(REPLICASETS, through=(DEPLOYMENTS,), when=_MEMBERS)
-    .owns(PODS, through=(REPLICASETS, DEPLOYMENTS), when=_MEMBERS)
+    .owns(REPLICASETS, through=(DEPLOYMENTS,), when=owner_changed)
+    .owns(PODS, through=(REPLICASETS, DEPLOYMENTS), when=owner_changed)
     .watches(DEPLOYMENTS, to=memcached_of_that_name)
     .watches(HPAS, to=memcached_of_hpa)
-    .index(HPAS, _BY_TARGET, _targets)
+    .index(HPAS, _BY_TARGET, by_scale_target(DEPLOYMENTS))
     .caching(REPLICASETS, labels=CR_LABEL, metadata_only=True)
     .caching(PODS, labels=CR_LABEL, fields="status.phase!=Succeeded,status.phase!=Failed", metadata_only=True)
 )

@@ -7,18 +7,15 @@ from datetime import datetime
 from kubectl_ctrl import (
     PODS,
     REPLICASETS,
-    Change,
-    ChangeKind,
     Context,
     Obj,
     Request,
     Result,
     controller,
-    controller_of,
     is_deleting,
     labels_changed,
     labels_of,
-    named,
+    owner_changed,
 )
 
 LABEL = "pod-count"
@@ -80,18 +77,10 @@ def _written_at(replicaset: Obj) -> float | None:
     return datetime.fromisoformat(max(times)).timestamp() if times else None
 
 
-def _counts_otherwise(change: Change) -> bool:
-    """Whether a pod may have begun or ceased to count; all else about a pod that stays is its own business."""
-    old, new = change.old, change.new
-    if change.kind is not ChangeKind.MODIFIED or old is None or new is None:
-        return True
-    return is_deleting(old) != is_deleting(new) or controller_of(old) != controller_of(new)
-
-
 CONTROLLER = (
     controller("podcount", reconcile)
     .for_(REPLICASETS, when=labels_changed)
-    .owns(PODS, when=named("pod begins or ceases to count", _counts_otherwise))
+    .owns(PODS, when=owner_changed)
     .caching(REPLICASETS, metadata_only=True)
     .caching(PODS, fields=_COUNTED, metadata_only=True)
     .cleanup(undo)

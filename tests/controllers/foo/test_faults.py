@@ -111,6 +111,8 @@ def test_f32_an_autoscaler_keeps_the_say_over_the_replicas() -> None:
             obj = world.server.get(FOOS, "test")
             assert obj is not None
             assert "'auto'" in (find(obj, "Ready") or {})["message"]
+            asked = {read.query for attempt in world.attempts for read in attempt.reads if read.resource == HPAS}
+            assert asked == {"index target=default/test-deployment"}, "not every autoscaler of the namespace is read"
             world.server.delete(HPAS, "auto")
             await world.rest(5)
             found = world.deployment()

@@ -154,7 +154,7 @@ def test_what_cannot_matter_wakes_nobody() -> None:
             await stage.rest(60)
             assert len(stage.attempts) == attempts
             (member,) = running.manager.members
-            assert dict(member.controller.held_back) == {"labels changed": 2, "pod begins or ceases to count": 2}
+            assert dict(member.controller.held_back) == {"labels changed": 2, "owner changed": 2}
 
     scenario(body)
 
