@@ -16,12 +16,11 @@ from kubectl_ctrl.cli import background, ending, holder, ours, recordings, runlo
 from kubectl_ctrl.cli.checks import Bench, Reached, info, ok, warn
 from kubectl_ctrl.cli.ending import Live
 from kubectl_ctrl.cli.filelock import remove_left
-from kubectl_ctrl.cli.places import leases_of, look
+from kubectl_ctrl.cli.places import LONG_PAST, leases_of, look, overdue
 from kubectl_ctrl.cli.pointed import kubectl_at
 from kubectl_ctrl.cli.progress import Progress
 from kubectl_ctrl.cli.takeover import Repair, by_hand, repair_of, repairs
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
-from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.clusters.book import Book, Entry, Phase, locked_file
 from kubectl_ctrl.clusters.processes import of_module
 from kubectl_ctrl.clusters.provider import Life
@@ -38,8 +37,6 @@ _WEBHOOKS = tuple(
     Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
     for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 )
-# A Lease that stood still for so much longer than it lasts is over, however wrong our clock is.
-_LONG_PAST = 600.0
 # Seconds for a controller to finish what is under way, on a cluster that is gone.
 _DRAIN = 5.0
 # Seconds for a container runtime to say how a cluster stands; less than a check has.
@@ -299,13 +296,10 @@ def _over(lease: Obj, now: float) -> str:
         return ""
     if holder.is_dead(who):
         return f"process {holder.pid_of(who)} on this machine, which is gone"
-    try:
-        silent = now - parse_rfc3339(str(spec.get("renewTime")))
-    except ValueError:
+    late = overdue(lease, now)
+    if late is None or late < LONG_PAST:
         return ""
-    if silent < float(spec.get("leaseDurationSeconds") or 0) + _LONG_PAST:
-        return ""
-    return f"{who}, which has not renewed it for {format_duration(round(silent))}"
+    return f"{who}, which should have renewed it {format_duration(round(late))} ago"
 
 
 def _lease(there: Reached, lease: Obj, why: str) -> Leftover:

@@ -28,6 +28,8 @@ _COMPONENT = "app.kubernetes.io/component=controller"
 
 # Where Leases are while a controller has no namespace of its own.
 _COMMON = "default"
+# A Lease that is overdue for so long is over, however wrong our clock is.
+LONG_PAST = 600.0
 
 
 class Kind(StrEnum):
@@ -219,11 +221,20 @@ def _lease(name: str, found: Obj, now: float) -> Place:
 
 
 def _is_held(lease: Obj, now: float) -> bool:
+    late = overdue(lease, now)
+    return late is not None and late < 0
+
+
+def overdue(lease: Obj, now: float) -> float | None:
+    """Seconds since the time of a held Lease ran out, below 0 while it runs; None where no living process holds it.
+
+    By our wall clock, which may be wrong: see LONG_PAST.
+    """
     spec = lease.get("spec") or {}
     renewed = _renewed(lease)
     if not spec.get("holderIdentity") or renewed is None or holder.is_dead(str(spec["holderIdentity"])):
-        return False
-    return now < renewed + float(spec.get("leaseDurationSeconds") or 0)
+        return None
+    return now - renewed - float(spec.get("leaseDurationSeconds") or 0)
 
 
 def _renewed(lease: Obj) -> float | None:

@@ -10,13 +10,11 @@ import logging
 from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 
-from kubectl_ctrl.cli import holder
-from kubectl_ctrl.cli.places import deployments_of, lease_name, lease_scope, leases_of, replicas_of
+from kubectl_ctrl.cli.places import LONG_PAST, deployments_of, lease_name, lease_scope, leases_of, overdue, replicas_of
 from kubectl_ctrl.cli.pointed import kubectl_at
 from kubectl_ctrl.cli.runplan import RunPlan
 from kubectl_ctrl.cli.takeover import Repair, Takeover, ref_of, repair_of
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.errors import CallError, NotFound, Refused
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of
 from kubectl_ctrl.model.resources import LEASES
@@ -25,8 +23,6 @@ from kubectl_ctrl.render.text import counted
 _log = logging.getLogger(__name__)
 
 _LOOK_AGAIN = 1.0
-# A Lease that stood still for so much longer than it lasts is over, however wrong our clock is.
-_LONG_PAST = 600.0
 
 
 @asynccontextmanager
@@ -111,14 +107,8 @@ async def _pass_leases(client: Client, plan: RunPlan, name: str) -> None:
 
 
 def _may_live(lease: Obj, now: float) -> bool:
-    spec = lease.get("spec") or {}
-    if not spec.get("holderIdentity") or holder.is_dead(str(spec["holderIdentity"])):
-        return False
-    try:
-        renewed = parse_rfc3339(str(spec.get("renewTime")))
-    except ValueError:
-        return False
-    return now < renewed + _lasts(lease) + _LONG_PAST
+    late = overdue(lease, now)
+    return late is not None and late < LONG_PAST
 
 
 async def _renewed(client: Client, plan: RunPlan, lease: Obj) -> bool:
