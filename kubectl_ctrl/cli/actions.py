@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 
 
 def chosen(
@@ -23,7 +24,5 @@ def chosen(
     for flag in given.typed:
         name = flag.partition("=")[0].removeprefix("--")
         if action not in own.get(name, names):
-            raise UsageError(
-                f"--{name} is for {verb} {' and '.join(own[name])}.", next_step=f"kubectl ctrl {verb} --help"
-            )
+            raise UsageError(f"--{name} is for {verb} {' and '.join(own[name])}.", next_step=str(ctrl(verb, "--help")))
     return action, tuple(words)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -20,6 +19,7 @@ from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import NotRecorded, RecordingError, UsageError
+from kubectl_ctrl.model.suggestions import Command, command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,13 @@ class Where:
         return runner.context == self.context and runner.cluster not in self.others
 
     @property
-    def flag(self) -> str:
+    def flag(self) -> Command:
         """What names it to a verb."""
         return _flag(self.entry.name if self.entry else "", self.context)
 
 
-def _flag(name: str, context: str) -> str:
-    return f"--name {name}" if name else f"--context {shlex.quote(context)}"
+def _flag(name: str, context: str) -> Command:
+    return command("--name", name) if name else command("--context", context)
 
 
 class State(StrEnum):
@@ -87,7 +87,7 @@ class Attendance:
         return f"cluster {self.cluster}" if self.cluster else f"context {self.context}"
 
     @property
-    def flag(self) -> str:
+    def flag(self) -> Command:
         """What names its cluster to a verb."""
         return _flag(self.cluster, self.context)
 

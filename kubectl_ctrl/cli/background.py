@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.processes import of_module
 from kubectl_ctrl.errors import CtrlError, NotRecorded, ProgramFailed, RecordingError, TimedOut
 from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.suggestions import ctrl
 
 _MODULE = "kubectl_ctrl.cli.unattended"
 _PACE = 0.1
@@ -195,7 +195,7 @@ def _died(one: Background, code: int) -> CtrlError:
         code=code,
         stderr="\n".join(lines),
     )
-    look = f"all that it said: kubectl ctrl logs {shlex.join(_named(one.entry, one.controller))}"
+    look = f"all that it said: {ctrl('logs', *_named(one.entry, one.controller))}"
     error.next_step = f"{advice}; {look}" if advice else look
     return error
 
@@ -213,11 +213,11 @@ def _last_lines(one: Background) -> list[str]:
 
 
 def _slow(one: Background, waits: str, patience: float) -> CtrlError:
-    words = shlex.join(_named(one.entry, one.controller))
+    words = _named(one.entry, one.controller)
     return TimedOut(
         f"{one.controller} does not work within {format_duration(patience)}: {waits}. Process {one.pid} goes on.",
         tried=_complaint(_last_lines(one)),
-        next_step=f"kubectl ctrl logs {words} shows what it says, kubectl ctrl stop {words} ends it",
+        next_step=f"{ctrl('logs', *words)} shows what it says, {ctrl('stop', *words)} ends it",
     )
 
 
@@ -257,8 +257,7 @@ async def drained(
     try:
         await _ended(find, patience, clock, note, kill=False)
     except TimedOut as error:
-        words = shlex.join(_named(entry, *controllers))
-        error.next_step = f"kubectl ctrl stop {words} --force kills it after a while"
+        error.next_step = f"{ctrl('stop', *_named(entry, *controllers), '--force')} kills it after a while"
         raise
 
 

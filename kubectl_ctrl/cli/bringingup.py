@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import SystemRandom
@@ -30,6 +29,7 @@ from kubectl_ctrl.clusters.choosing import chosen, providers
 from kubectl_ctrl.clusters.making import held, raised
 from kubectl_ctrl.clusters.provider import Life, Provider, Wish
 from kubectl_ctrl.errors import ConfigError, CtrlError, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.text import counted
 
 _SIMULATED = "its pods are simulated: they become ready, and nothing runs in them"
@@ -119,7 +119,7 @@ def _check_together(given: Given) -> None:
     if given["detach"] and "--timeout" in typed:
         raise UsageError("--timeout is for controllers in the foreground.", next_step="leave it out, or --detach")
     if typed and not given.arguments:
-        raise UsageError(f"{typed[0]} needs a controller.", next_step=f"for instance: kubectl ctrl up foo {typed[0]}")
+        raise UsageError(f"{typed[0]} needs a controller.", next_step=f"for instance: {ctrl('up', 'foo', typed[0])}")
 
 
 def _run_words(given: Given) -> tuple[str, ...]:
@@ -270,7 +270,7 @@ class _Work:
         """After something went wrong, or somebody pressed Ctrl-C."""
         for one in self._begun:
             if holder.runs(one.pid):
-                self._progress.say(f"{one}; to end it: kubectl ctrl stop {one.controller} --name {self._asked.name}")
+                self._progress.say(f"{one}; to end it: {ctrl('stop', one.controller, '--name', self._asked.name)}")
         self._progress.say(ours.left(self._app.book, self._asked.name))
 
 
@@ -319,14 +319,13 @@ def _foreground(app: App, asked: Asked, entry: Entry, progress: Progress) -> int
 
 def pointers(app: App, asked: Asked, entry: Entry) -> list[str]:
     """How to get at the cluster and what runs on it, and what became of the user's own context."""
-    name = "" if entry.name == ours.DEFAULT else f" {entry.name}"
+    name = () if entry.name == ours.DEFAULT else (entry.name,)
     lines = [_SIMULATED] if entry.provider == "kwok" and asked.wish.nodes != 0 else []
     lines += ["it has no nodes, so pods stay pending"] if asked.wish.nodes == 0 else []
     if asked.detach and (behind := _in_the_background(app, asked, entry)):
-        where = "" if _is_current(app, entry) else f" --name {entry.name}"
-        logs, stop = f"logs {shlex.quote(behind[0])} -f{where}", f"stop {shlex.join(behind)}{where}"
-        lines.append(f"in the background: kubectl ctrl {logs}; kubectl ctrl {stop}")
-    return [*lines, *_whose(app, entry, f'for this shell: eval "$(kubectl ctrl cluster env{name})"')]
+        where = () if _is_current(app, entry) else ("--name", entry.name)
+        lines.append(f"in the background: {ctrl('logs', behind[0], '-f', *where)}; {ctrl('stop', *behind, *where)}")
+    return [*lines, *_whose(app, entry, f'for this shell: eval "$({ctrl("cluster", "env", *name)})"')]
 
 
 def _in_the_background(app: App, asked: Asked, entry: Entry) -> list[str]:

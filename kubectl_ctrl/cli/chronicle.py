@@ -22,6 +22,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Lived, Played, Recorded, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.trace import Scene, totals
 
 # Of an object with more attempts than this the last are looked at, unless more are asked for.
@@ -381,7 +382,7 @@ def _hint(attempts: Sequence[Recorded], types: AbstractSet[Resource]) -> str:
         if found:
             most = max(found, key=lambda one: one.noops)
             saved = f"when={most.predicate} on {most.resource.kind} would have spared {most.noops} of {len(own):,}"
-            return f"{saved} reconciles, which changed nothing: kubectl ctrl explain {controller}"
+            return f"{saved} reconciles, which changed nothing: {ctrl('explain', controller)}"
     return ""
 
 

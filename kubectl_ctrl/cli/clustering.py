@@ -6,7 +6,6 @@ A shell that begins may ask for `env`: what makes clusters is imported by those 
 from __future__ import annotations
 
 import re
-import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ClusterError, ConfigError, CtrlError, NoCluster, UsageError
+from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.render.text import counted, verbatim
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ _LINES = {
 def _env(asked: _Asked) -> int:
     shell = asked.given.one_of("shell", tuple(_LINES))
     path = str(_meaning_it(asked).kubeconfig)
-    quoted = shlex.quote(path) if shell == "sh" else _single(path, shell)
+    quoted = str(command(path)) if shell == "sh" else _single(path, shell)
     asked.app.answer(_LINES[shell].format(quoted))
     return 0
 
@@ -224,11 +224,11 @@ def _meaning_it(asked: _Asked) -> Entry:
     found = re.search(r"^current-context: *(\S.*?) *$", text, re.MULTILINE)
     current = found[1].strip("'\"") if found else ""
     if current not in ("", entry.context) and current not in ours.contexts_of(asked.app, entry)[0]:
-        command = ["kubectl", "--kubeconfig", str(entry.kubeconfig), "config", "use-context", entry.context]
+        repair = command("kubectl", "--kubeconfig", entry.kubeconfig, "config", "use-context", entry.context)
         raise ConfigError(
             f"The kubeconfig of cluster {entry.name!r} means another context by now: {current}.",
             tried=str(entry.kubeconfig),
-            next_step=f"to have it mean the cluster again: {shlex.join(command)}",
+            next_step=f"to have it mean the cluster again: {repair}",
         )
     return entry
 
@@ -251,8 +251,7 @@ def _kubeconfig(asked: _Asked) -> int:
         raise ClusterError(
             f"The kubeconfig of cluster {entry.name!r} cannot be read: {error.strerror}.",
             tried=str(entry.kubeconfig),
-            next_step="make it readable, or give the cluster up: "
-            f"kubectl ctrl {ours.down(entry.name)}, then kubectl ctrl {ours.up(entry.name)}",
+            next_step=f"make it readable, or give the cluster up: {ours.down(entry.name)}, then {ours.up(entry.name)}",
         ) from error
     return 0
 

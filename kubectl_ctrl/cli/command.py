@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
 from kubectl_ctrl.cli.grammar import Flag, split, variable
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 
 _SECRET = ("--token", "--password")
 
@@ -65,8 +65,8 @@ class Given:
         named = {flag.partition("=")[0] for flag in more}
         kept = [_shown(flag) for flag in self.typed if flag.partition("=")[0] not in named]
         if any(word.startswith("-") for word in self.arguments):
-            return shlex.join(["kubectl", "ctrl", verb, *kept, *more, "--", *self.arguments])
-        return shlex.join(["kubectl", "ctrl", verb, *self.arguments, *kept, *more])
+            return str(ctrl(verb, *kept, *more, "--", *self.arguments))
+        return str(ctrl(verb, *self.arguments, *kept, *more))
 
 
 def _source(long: str, typed: Sequence[str]) -> str:
@@ -147,7 +147,7 @@ class Verb:
 
     @property
     def hint(self) -> str:
-        return f"kubectl ctrl {self.name} --help"
+        return str(ctrl(self.name, "--help"))
 
     def flags_behind(self, arguments: Sequence[str]) -> list[Flag]:
         """Its own flags; where an action is among the arguments, those that this one takes."""

@@ -16,6 +16,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.completion import ACTIONS
 from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing, Refused, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.text import verbatim
 
 PROGRAM, HELPER = "kubectl-ctrl", "kubectl_complete-ctrl"
@@ -119,7 +120,7 @@ def _chosen(app: App) -> Path:
     raise PrerequisiteMissing(
         "There is no folder in PATH that could be written to.",
         tried=", ".join(map(str, dict.fromkeys((*beside, *below)))),
-        next_step=f"kubectl ctrl completion install --dir {own}, with that folder in PATH",
+        next_step=f"{ctrl('completion', 'install', '--dir', own)}, with that folder in PATH",
     )
 
 

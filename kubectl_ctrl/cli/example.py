@@ -7,12 +7,13 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given, Verb
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.text import verbatim
 
 
 def _example(app: App, given: Given) -> int:
     if len(given.arguments) != 1:
-        raise UsageError("example takes one controller.", next_step=f"for instance: kubectl ctrl example {BUNDLED[0]}")
+        raise UsageError("example takes one controller.", next_step=f"for instance: {ctrl('example', BUNDLED[0])}")
     from kubectl_ctrl.cli import sources
 
     (sourced,) = sources.resolve(given.arguments)

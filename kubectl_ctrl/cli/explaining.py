@@ -22,6 +22,7 @@ from kubectl_ctrl.history.findings.single import single
 from kubectl_ctrl.model.account import Account, Finding
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.accountjson import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
@@ -218,7 +219,7 @@ class _Explaining:
         types = {one.resource.plural for one in self._meant.known} | {one.singular for one in self._meant.known}
         if word.lower() in types:
             return UsageError(
-                f"{word!r} is a type; which object is missing.", next_step=f"kubectl ctrl explain {word}/NAME"
+                f"{word!r} is a type; which object is missing.", next_step=str(ctrl("explain", f"{word}/NAME"))
             )
         hint = nearest(word, names) or f"recorded controllers: {', '.join(names)}"
         return UsageError(f"No controller {word!r} is recorded.", next_step=hint)

@@ -7,7 +7,6 @@ what they get against their own signatures and digests.
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.tools import search_path
 from kubectl_ctrl.errors import PrerequisiteMissing, Refused
+from kubectl_ctrl.model.suggestions import command
 
 # A compiler at work, and a package manager that looks for news first.
 _PATIENCE = 1800.0
@@ -55,7 +55,7 @@ async def fetched(app: App, given: Given, name: str) -> int:
         app.answer(f"{name} is there already: {', '.join(filter(None, there))}")
         return 0
     argv = _line(name, recipe, path)
-    app.answer(shlex.join(argv))
+    app.answer(str(command(*argv)))
     if not given["yes"]:
         raise Refused(f"This would get {name}.", next_step=given.again("doctor", "--fix", "--yes"))
     await programs.run(argv, timeout=_PATIENCE, env=app.environ, heard=app.narrate)
@@ -100,7 +100,7 @@ async def _tell(app: App, recipe: Recipe, way: str) -> None:
             f"It ended well, and {' and '.join(missing)} is still not there.",
             next_step=f"see what it said, or get it by hand: {recipe.page}",
         )
-    app.answer(f"export PATH={shlex.quote(str(folder))}:$PATH")
+    app.answer(f"export PATH={command(folder)}:$PATH")
     app.narrate(f"Go's folder {folder} is not in PATH: the line above adds it.")
 
 

@@ -7,7 +7,6 @@ whose it is and has the kernel's lock on it as well, so that what we left, and o
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +16,7 @@ from kubectl_ctrl import files, locks
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.suggestions import command
 
 _OURS = b"kubectl-ctrl "
 _NEW = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -57,7 +57,7 @@ def held_by_another(file: Path, now: float) -> KubeconfigLocked:
     return KubeconfigLocked(
         f"The kubeconfig {str(file)!r} has been locked{since}.",
         tried=f"{lock}, which kubectl, kind and others make while they write",
-        next_step=f"if none of them runs: rm -f {shlex.quote(str(lock))}",
+        next_step=f"if none of them runs: {command('rm', '-f', lock)}",
     )
 
 

@@ -22,6 +22,7 @@ from kubectl_ctrl.install.parts import Parts, read_parts
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Played, Run
 from kubectl_ctrl.model.rights import Account, CallOf, rights_in, roles
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
 from kubectl_ctrl.render.style import moment_text
 from kubectl_ctrl.render.text import counted, verbatim
@@ -52,9 +53,7 @@ def run(app: App, given: Given) -> int:
     """The body of the verb."""
     form = given.one_of("output", _FORMS)
     if len(given.arguments) != 1:
-        raise UsageError(
-            "rbac takes one controller.", next_step=f"for instance: kubectl ctrl rbac {next(iter(BUNDLED))}"
-        )
+        raise UsageError("rbac takes one controller.", next_step=f"for instance: {ctrl('rbac', next(iter(BUNDLED)))}")
     asked = [name for name in _QUESTIONS if given[name]]
     if len(asked) > 1:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in asked)
@@ -94,7 +93,7 @@ def _about(recording: Recording, cluster: str, word: str) -> _About:
     ]
     if not plays:
         raise NotRecorded(
-            f"No run of {word!r} is recorded on this cluster.", next_step=f"kubectl ctrl run {word} records one"
+            f"No run of {word!r} is recorded on this cluster.", next_step=f"{ctrl('run', word)} records one"
         )
     newest = plays[0][1]
     same = tuple((run, played) for run, played in plays if played.name == newest.name)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint, read_ca
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
+from kubectl_ctrl.model.suggestions import command
 
 IN_CLUSTER = "in-cluster"
 _FIELDS = {"context", "server"}
@@ -158,12 +158,12 @@ def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[All
             f"--allow-context {allow!r} is not the {'server' if resolved.server_overridden else 'context'} "
             "that was resolved.",
             tried=meant,
-            next_step=f"--allow-context {shlex.quote(name)}",
+            next_step=str(command("--allow-context", name)),
         )
     raise Refused(
         "This is not a local cluster, and it was not named as one to be changed.",
         tried=meant,
-        next_step=f"repeat with --allow-context {shlex.quote(name)} if that is the cluster you mean",
+        next_step=f"repeat with {command('--allow-context', name)} if that is the cluster you mean",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from kubectl_ctrl.clock import pause
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError, NotRecorded, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.text import verbatim
 
 _FEW = 10
@@ -64,7 +64,7 @@ def _nothing(app: App, place: Where, words: Sequence[str]) -> CtrlError:
     never = " never" if word else " ever"
     entries = [entry for entry in app.book.entries() if place.entry is None or entry.name != place.entry.name]
     having = [entry.name for entry in entries if (_logged(entry, word) if word else pages.logged(entry))]
-    ways = [shlex.join(["kubectl", "ctrl", "logs", *words, "--name", name]) for name in having]
+    ways = [str(ctrl("logs", *words, "--name", name)) for name in having]
     there = pages.logged(place.entry) if place.entry else []
     return NotRecorded(
         f"{what}{never} in the background on {place.text}.",
@@ -83,7 +83,7 @@ def _instead(word: str, there: Sequence[str], app: App) -> str:
         return nearest(word, there) or f"there is: {', '.join(there)}"
     if attendance.attending(app):
         return "kubectl ctrl status -A shows what runs where"
-    return f"kubectl ctrl up {word if word in BUNDLED else 'CONTROLLER'} --detach starts one"
+    return f"{ctrl('up', word if word in BUNDLED else 'CONTROLLER', '--detach')} starts one"
 
 
 class _Hearing:

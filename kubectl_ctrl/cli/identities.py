@@ -15,6 +15,7 @@ from kubectl_ctrl.errors import Forbidden, NotFound, NotInstalled
 from kubectl_ctrl.install.kinds import SERVICEACCOUNTS
 from kubectl_ctrl.install.needs import account, system_namespace
 from kubectl_ctrl.model.resources import ObjectRef
+from kubectl_ctrl.model.suggestions import ctrl
 
 
 def account_ref(name: str) -> ObjectRef:
@@ -36,7 +37,7 @@ async def installed(app: App, plan: RunPlan, client: Client, name: str) -> Clien
     except NotFound:
         raise NotInstalled(
             f"{name} is not installed: there is no {ref}.",
-            next_step=f"kubectl ctrl install {plan.options.words.get(name, name)}",
+            next_step=str(ctrl("install", plan.options.words.get(name, name))),
         ) from None
     except Forbidden:
         pass  # whether it is there is told by what it may do

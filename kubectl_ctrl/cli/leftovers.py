@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ from kubectl_ctrl.model.diagnosis import Line
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, labels_of, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, Resource
+from kubectl_ctrl.model.suggestions import command
 
 _OURS = f"{MANAGED_BY}={US}"
 _WEBHOOKS = tuple(
@@ -111,7 +111,7 @@ async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
         used = f"; {entry.used['file']} still has it, by --use" if entry.used.get("file") else ""
         return _cluster(bench, entry.name, f"{head} {state}{used}")
     if life is Life.STOPPED:
-        command = f"kubectl ctrl {ours.up(entry.name)}"
+        command = str(ours.up(entry.name))
         return Leftover(check="clusters", text=f"{head} is stopped; this starts it again", command=command)
     return None
 
@@ -142,7 +142,7 @@ def _cluster(bench: Bench, name: str, text: str) -> Leftover:
         await takingdown.taken_down(bench.app, name, progress, bench.clock)
         return f"cluster {name} is taken away"
 
-    command = f"kubectl ctrl {ours.down(name)}"
+    command = str(ours.down(name))
     return Leftover(check="clusters", text=text, command=command, mend=taken_down, destroys=True)
 
 
@@ -155,7 +155,7 @@ def _pages(bench: Bench) -> Iterable[Leftover]:
         try:
             bench.app.book.check(path.name)
         except UsageError:
-            yield Leftover(check="clusters", text=text, command=shlex.join(["rm", "-r", str(path)]))
+            yield Leftover(check="clusters", text=text, command=str(command("rm", "-r", path)))
         except ClusterError as error:
             yield _cluster(bench, path.name, error.message.rstrip("."))
         else:
@@ -172,8 +172,8 @@ def _locks(book: Book) -> Iterable[Leftover]:
             with locked_file(path):  # which takes the file away
                 return "it is removed"
 
-        command = shlex.join(["rm", str(path)])
-        yield Leftover(check="locks", text=f"nobody holds the lock file {path}", command=command, mend=removed)
+        remedy = str(command("rm", str(path)))
+        yield Leftover(check="locks", text=f"nobody holds the lock file {path}", command=remedy, mend=removed)
 
 
 def _changing(book: Book, name: str) -> bool:
@@ -225,8 +225,8 @@ def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
             return "it is left alone, as another program has taken or removed it since"
 
         text = f"{lock.path} keeps everybody from changing the kubeconfig, for {format_duration(round(lock.age))} now"
-        command = shlex.join(["rm", str(lock.path)])
-        yield Leftover(check="kubeconfig", text=text, command=command, mend=removed, destroys=True)
+        remedy = str(command("rm", str(lock.path)))
+        yield Leftover(check="kubeconfig", text=text, command=remedy, mend=removed, destroys=True)
 
 
 # On the cluster.
@@ -310,9 +310,9 @@ def _lease(there: Reached, lease: Obj, why: str) -> Leftover:
         await there.client.delete(LEASES.ref(name, space), options)
         return f"Lease {space}/{name} is deleted"
 
-    command = shlex.join([*kubectl_at(there.resolved), "delete", "lease", name, "--namespace", space])
+    remedy = str(command(*kubectl_at(there.resolved), "delete", "lease", name, "--namespace", space))
     text = f"Lease {space}/{name} is held by {why}"
-    return Leftover(check="leases", text=text, command=command, mend=deleted, remote=True)
+    return Leftover(check="leases", text=text, command=remedy, mend=deleted, remote=True)
 
 
 async def _webhooks(bench: Bench, there: Reached) -> Found:
@@ -342,6 +342,6 @@ def _webhook(there: Reached, resource: Resource, obj: Obj, controller: str) -> L
         await there.client.delete(resource.ref(name), DeleteOptions(uid=uid_of(obj), version=version_of(obj)))
         return f"{resource.kind} {name} is deleted"
 
-    command = shlex.join([*kubectl_at(there.resolved), "delete", resource.full_name, name])
+    remedy = str(command(*kubectl_at(there.resolved), "delete", resource.full_name, name))
     text = f"{resource.kind} {name} is there, and nobody runs {controller or 'what answers it'}"
-    return Leftover(check="webhooks", text=text, command=command, mend=deleted, destroys=True, remote=True)
+    return Leftover(check="webhooks", text=text, command=remedy, mend=deleted, destroys=True, remote=True)

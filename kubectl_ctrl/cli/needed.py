@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +24,7 @@ from kubectl_ctrl.model.diagnosis import Line
 from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES, Resource
 from kubectl_ctrl.model.rights import Right, allows, rights_in
+from kubectl_ctrl.model.suggestions import command, ctrl
 
 _REVIEWS = "/apis/authorization.k8s.io/v1"
 _SHOWN = 4
@@ -94,7 +94,7 @@ def _incomplete(name: str, parts: Iterable[_Part]) -> list[Line]:
     missing = [shown(ref_of(part.desired)) for part in parts if part.missing]
     if not missing:
         return []
-    command = f"kubectl ctrl install {name}"
+    command = str(ctrl("install", name))
     if all(part.missing != (part.desired["kind"] == CRDS.kind) for part in parts):
         # As `uninstall` and `install --crds-only` leave it.
         return [info(name, f"of {name} only the CRD is there, so it runs with your rights alone", command=command)]
@@ -110,7 +110,7 @@ def _account_lacks(name: str, parts: Iterable[_Part]) -> list[Line]:
         return []
     text = f"the ServiceAccount of {name} lacks rights: {_listed(map(str, lacking))}"
     advice = "somebody changed its roles; this takes them back:"
-    return [fail(name, text, code=7, advice=advice, command=f"kubectl ctrl install {name} --force-conflicts")]
+    return [fail(name, text, code=7, advice=advice, command=str(ctrl("install", name, "--force-conflicts")))]
 
 
 def _lacking(wanted: Iterable[Right], granted: Iterable[Right]) -> list[Right]:
@@ -153,7 +153,7 @@ async def _user_lacks(there: Reached, name: str, granted: _Granted) -> list[Line
     where = f"in namespace {there.resolved.namespace}"
     text = f"{name} run by {who} lacks rights {where}: {_listed(map(str, lacking))}"
     advice = "have them granted, or act as its ServiceAccount with run --as-installed; what it needs:"
-    return [fail(name, text, code=7, advice=advice, command=f"kubectl ctrl rbac {name}")]
+    return [fail(name, text, code=7, advice=advice, command=str(ctrl("rbac", name)))]
 
 
 async def _allowed(there: Reached, right: Right) -> bool:
@@ -194,7 +194,7 @@ async def _stored(there: Reached, crd: Obj) -> list[Line]:
     name, spec = name_of(crd), crd["spec"]
     if not is_true(crd, "Established"):
         text = f"the CRD {name} is not Established, so what it defines cannot be used"
-        return [fail("crds", text, code=8, command=shlex.join([*kubectl_at(there.resolved), "describe", "crd", name]))]
+        return [fail("crds", text, code=8, command=str(command(*kubectl_at(there.resolved), "describe", "crd", name)))]
     kept = next(str(one["name"]) for one in spec["versions"] if one.get("storage"))
     used = {str(one["name"]) for one in spec["versions"] if one.get("served")}
     old = [version for version in (crd.get("status") or {}).get("storedVersions") or () if version != kept]
@@ -211,15 +211,15 @@ async def _migrated(there: Reached, crd: Obj, kept: str) -> str:
     name, spec = name_of(crd), crd["spec"]
     kubectl = kubectl_at(there.resolved)
     patch = json.dumps({"status": {"storedVersions": [kept]}}, separators=(",", ":"))
-    told = shlex.join([*kubectl, "patch", "crd", name, "--subresource=status", "--type=merge", "--patch", patch])
+    told = command(*kubectl, "patch", "crd", name, "--subresource=status", "--type=merge", "--patch", patch)
     resource = Resource(spec["group"], kept, spec["names"]["plural"], spec["names"]["kind"])
     try:
         if not (await there.client.list(resource, ListQuery(limit=1, metadata_only=True))).items:
-            return told
+            return str(told)
     except CallError:
         pass  # nobody knows: as if there were some
-    got = shlex.join([*kubectl, "get", name, "--all-namespaces", "--output=json"])
-    return f"{got} | {shlex.join([*kubectl, 'replace', '--filename=-'])} && {told}"
+    got = command(*kubectl, "get", name, "--all-namespaces", "--output=json")
+    return f"{got} | {command(*kubectl, 'replace', '--filename=-')} && {told}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.command import Given, Verb
 from kubectl_ctrl.cli.grammar import Flag
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 
 
 def _new(app: App, given: Given) -> int:
@@ -22,7 +23,7 @@ def _new(app: App, given: Given) -> int:
     for file in scaffold.FILES:
         app.answer(str(folder / file))
     word = str(folder) if folder.is_absolute() else f"./{folder}"
-    app.narrate(f"next: kubectl ctrl install {word} && kubectl ctrl run {word} --reload")
+    app.narrate(f"next: {ctrl('install', word)} && {ctrl('run', word, '--reload')}")
     return 0
 
 

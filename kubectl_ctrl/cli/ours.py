@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Book, Entry, Phase, is_name
 from kubectl_ctrl.clusters.provider import Machine, Note, Wish
 from kubectl_ctrl.errors import ClusterError, ConfigError, NoCluster, Refused, UsageError
+from kubectl_ctrl.model.suggestions import Command, command, ctrl
 
 DEFAULT = "ctrl"
 _MOST_NODES = 1000
@@ -93,7 +93,7 @@ def ready(book: Book, name: str) -> Entry:
             )
         raise ClusterError(
             f"Cluster {name!r} was not {state} to the end.",
-            next_step=f"kubectl ctrl {down(name)} removes what is left of it, kubectl ctrl {up(name)} makes it anew",
+            next_step=f"{down(name)} removes what is left of it, {up(name)} makes it anew",
         )
     return entry
 
@@ -139,8 +139,8 @@ def left(book: Book, name: str) -> str:
     if not book.place(name).is_dir():
         return f"nothing is left of cluster {name}"
     if entry is not None and entry.phase is Phase.READY:
-        return f"cluster {name} stays; to take it away: kubectl ctrl {down(name)}"
-    return f"cluster {name} is not complete; to take away what is left: kubectl ctrl {down(name)}"
+        return f"cluster {name} stays; to take it away: {down(name)}"
+    return f"cluster {name} is not complete; to take away what is left: {down(name)}"
 
 
 def stopping(progress: Progress) -> Callable[[str], None]:
@@ -174,19 +174,19 @@ def _changing(book: Book, name: str) -> int | None:
         return None if free else holder
 
 
-def up(name: str) -> str:
-    """The words that make it."""
-    return "up" if name == DEFAULT else f"up --name {name}"
+def up(name: str) -> Command:
+    """The command that makes it."""
+    return ctrl("up") if name == DEFAULT else ctrl("up", "--name", name)
 
 
-def down(name: str) -> str:
-    """The words that take it away."""
-    return "down" if name == DEFAULT else f"down {name}"
+def down(name: str) -> Command:
+    """The command that takes it away."""
+    return ctrl("down") if name == DEFAULT else ctrl("down", name)
 
 
 def _none(book: Book, message: str, name: str) -> NoCluster:
     found = names(book)
-    others = f"there are: {', '.join(found)}" if found else f"kubectl ctrl {up(name)} makes it"
+    others = f"there are: {', '.join(found)}" if found else f"{up(name)} makes it"
     return NoCluster(message, next_step=nearest(name, found) or others)
 
 
@@ -199,12 +199,12 @@ def check_kubeconfig(app: App, entry: Entry | None) -> None:
         return
     _, theirs = contexts_of(app, entry)
     if theirs:
-        command = ["kubectl", "--kubeconfig", str(entry.kubeconfig), "config", "delete-context", theirs[0]]
+        removal = command("kubectl", "--kubeconfig", entry.kubeconfig, "config", "delete-context", theirs[0])
         raise Refused(
             f"The kubeconfig of cluster {entry.name!r} holds contexts of others, which would go with it: "
             f"{', '.join(map(repr, theirs))}.",
             tried=str(entry.kubeconfig),
-            next_step=f"copy that file if you need them; then, for each: {shlex.join(command)}",
+            next_step=f"copy that file if you need them; then, for each: {removal}",
         )
 
 

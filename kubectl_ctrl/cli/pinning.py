@@ -7,10 +7,11 @@ be another: the flags that led there have to be in the line.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from kubectl_ctrl.model.suggestions import command
 
 _POINTERS = ("--context", "--kubeconfig", "--cluster", "--server", "--user")
 _OURS = "doctor(?! --fix k)|explain|install|list|plan|queue|rbac|replay|run|simulate|trace|uninstall"
@@ -45,7 +46,7 @@ def as_typed(typed: Sequence[str]) -> Pin:
 
 def joined(flags: Sequence[str]) -> Pin:
     """Flags that mean the same to our verbs and to kubectl."""
-    said = shlex.join(flags)
+    said = str(command(*flags))
     return Pin(said, said)
 
 
@@ -54,5 +55,5 @@ def by_file(kubeconfig: Path, context: str, *, known: bool = False) -> Pin:
 
     With its context also where there is a file: others may have written another current-context into it.
     """
-    both = shlex.join([f"--kubeconfig={kubeconfig}", f"--context={context}"])
-    return Pin(shlex.join([f"--context={context}"]) if known else both, both)
+    both = str(command(f"--kubeconfig={kubeconfig}", f"--context={context}"))
+    return Pin(str(command(f"--context={context}")) if known else both, both)

@@ -29,6 +29,7 @@ from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.plan import Effect as Becomes
 from kubectl_ctrl.model.plan import Plan
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.attempts import call_text
 from kubectl_ctrl.render.plan import plan_json, plan_lines
 from kubectl_ctrl.render.sides import secrecy_of, sides_of
@@ -204,7 +205,7 @@ async def _served(client: Client, wanted: _Wanted, found: manifests.Manifest) ->
 
 def _not_installed(primary: Resource, sourced: Sourced) -> NotInstalled:
     return NotInstalled(
-        f"{primary} ({primary.api_version}) is not installed.", next_step=f"kubectl ctrl install {sourced.word}"
+        f"{primary} ({primary.api_version}) is not installed.", next_step=str(ctrl("install", sourced.word))
     )
 
 

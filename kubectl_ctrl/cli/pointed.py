@@ -13,6 +13,7 @@ from kubectl_ctrl.client import kubefiles
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, load
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ConfigError
+from kubectl_ctrl.model.suggestions import ctrl
 
 # Of these each alone says which cluster is meant.
 _POINTERS = ("context", "cluster", "server", "user")
@@ -36,7 +37,7 @@ def pointed(app: App, given: Given) -> Resolved:
         raise ConfigError(
             f"Cluster {gone!r} is not there any more, and the kubeconfig that is asked for was its own.",
             tried=error.message,
-            next_step=f"kubectl ctrl up --name {gone} makes a new one; unset KUBECONFIG goes back to your own contexts",
+            next_step=f"{ctrl('up', '--name', gone)} makes a new one; unset KUBECONFIG goes back to your own contexts",
         ) from error
     app.pin = pin_apart(flags, resolved) or app.pin
     return resolved
@@ -61,7 +62,7 @@ def pointed_at(app: App, entry: Entry) -> Resolved:
         raise ConfigError(
             f"Cluster {entry.name!r} has no kubeconfig yet: its making did not end.",
             tried=str(entry.kubeconfig),
-            next_step=f"kubectl ctrl up --name {entry.name} makes it anew, kubectl ctrl down {entry.name} removes it",
+            next_step=f"{ctrl('up', '--name', entry.name)} makes it anew, {ctrl('down', entry.name)} removes it",
         )
     if entry.kubeconfig not in _named(app):
         app.pin = by_file(entry.kubeconfig, entry.context)

@@ -25,6 +25,7 @@ from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Cluster, Known, Recorded
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.render.style import Style, moment_text
 
 # As `runtime/runs` makes them.
@@ -235,7 +236,7 @@ def _unclear(clusters: Sequence[Cluster], context: _Context) -> Unclear:
     return Unclear(
         f"Which recorded cluster is meant is not clear: {context.why.rstrip('.')}.",
         tried=_listed(clusters),
-        next_step=f"add --recorded-cluster {name_of(clusters[0])}",
+        next_step=f"add {command('--recorded-cluster', name_of(clusters[0]))}",
     )
 
 
@@ -371,9 +372,9 @@ def not_recorded(meant: Meant, resource: Resource, key: Key) -> CtrlError:
     same = [one.key for one in subjects if one.key.name == key.name]
     near = nearest(key.name, [one.key.name for one in subjects if one.key.namespace == key.namespace])
     if same:
-        next_step = f"it is recorded in namespace {same[0].namespace}: add -n {same[0].namespace}"
+        next_step = f"it is recorded in namespace {same[0].namespace}: add {command('-n', same[0].namespace)}"
     elif others:
-        next_step = f"add --recorded-cluster {name_of(next(iter(others.values())))}, which knows it"
+        next_step = f"add {command('--recorded-cluster', name_of(next(iter(others.values()))))}, which knows it"
     else:
         next_step = near or "kubectl ctrl run CONTROLLER records what its controller does with it"
     shown = [str(one.key) for one in subjects[:_MOST_TYPES]]

@@ -20,6 +20,7 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, NotRecorded, RecordingError, UsageError
 from kubectl_ctrl.model.casefile import Case, case_of, dumps, loads
 from kubectl_ctrl.model.replayed import Replayed
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.runtime.replay import blessed, replay, why_not
@@ -39,7 +40,7 @@ def run(app: App, given: Given) -> int:
     if recorded and given["bless"]:
         raise UsageError(
             "--bless rewrites what a file expects, and what was recorded stays as it was.",
-            next_step=f"kubectl ctrl record export {word} > case.json, then replay case.json --code CONTROLLER --bless",
+            next_step=f"{ctrl('record', 'export', word)} > case.json, then replay case.json --code CONTROLLER --bless",
         )
     case = _from_recording(app, given, word) if recorded else _from_file(Path(word))
     own = recorded and not given["from"]
@@ -67,7 +68,7 @@ def _next(given: Given, replayed: Replayed, recorded: bool) -> str:
     if replayed.unknown:
         return "let today's code run where it can read that, and replay what is recorded then"
     if recorded:
-        return f"kubectl ctrl record export {given.arguments[0]} > case.json keeps it as a test"
+        return f"{ctrl('record', 'export', given.arguments[0])} > case.json keeps it as a test"
     return f"{given.again('replay', '--bless')}, if it is as it should be"
 
 
@@ -77,7 +78,9 @@ _FOREVER = 10.0 * 365 * 86400
 def _instead(case: Case, recorded: bool) -> str:
     request = case.attempt.request
     kind = case.primaries[0].kind.lower() if case.primaries else "TYPE"
-    return f"kubectl ctrl trace {kind}/{request.name} --id {case.attempt.id}" if recorded else "export another attempt"
+    return (
+        str(ctrl("trace", f"{kind}/{request.name}", "--id", case.attempt.id)) if recorded else "export another attempt"
+    )
 
 
 # What is replayed.

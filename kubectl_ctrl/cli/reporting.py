@@ -13,6 +13,7 @@ from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.pointed import gone_cluster, means_nothing
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.errors import ConfigError, UsageError
+from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.render.text import counted
@@ -60,8 +61,8 @@ def _others(elsewhere: Sequence[Attendance], here: Where | None) -> str:
         return ""
     ways = {one.flag: one.place for one in elsewhere}
     told = len(ways) == 1 and (here is None or here.flag not in ways)
-    flag, place = next(iter(ways.items())) if told else ("-A", "other clusters")
-    return f"{counted(len(elsewhere), 'controller')} on {place}: kubectl ctrl status {flag}"
+    flag, place = next(iter(ways.items())) if told else (command("-A"), "other clusters")
+    return f"{counted(len(elsewhere), 'controller')} on {place}: {ctrl('status', flag)}"
 
 
 def _table(app: App, given: Given, form: Printer, rows: Sequence[Attendance]) -> str:
@@ -90,7 +91,7 @@ def _hint(one: Attendance) -> str:
     if one.state not in (State.DEAD, State.FAILED):
         return ""
     how = "is dead" if one.state is State.DEAD else "has failed"
-    return f"{one.controller} {how}; its last words: kubectl ctrl logs {one.controller} --name {one.cluster}"
+    return f"{one.controller} {how}; its last words: {ctrl('logs', one.controller, '--name', one.cluster)}"
 
 
 def _fields(one: Attendance) -> dict[str, Any]:

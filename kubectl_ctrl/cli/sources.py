@@ -20,6 +20,7 @@ from kubectl_ctrl.cli.mishaps import Place, mishap, shown
 from kubectl_ctrl.cli.usercode import Code, Main, declared_at, of_file, of_module, see_installed_packages
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 
 if TYPE_CHECKING:
     from kubectl_ctrl.install.parts import Parts
@@ -179,7 +180,7 @@ def _file(word: str) -> Path:
         raise wrong(
             f"The folder {word!r} holds no controller: there is neither {_FILE} nor __init__.py in it.",
             tried=f"it holds {others}" if others else "" if name else str(path.resolve()),
-            next_step=f"name the file, or make a folder that works: kubectl ctrl new {name or 'mine'}",
+            next_step=f"name the file, or make a folder that works: {ctrl('new', name or 'mine')}",
         )
     if not path.exists():
         raise UsageError(f"There is no file {word!r}.", tried=str(path.absolute()), next_step=_near(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -13,6 +12,7 @@ from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clusters.book import Phase
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.model.diagnosis import Line
+from kubectl_ctrl.model.suggestions import command, ctrl
 
 
 async def context(bench: Bench) -> Sequence[Line]:
@@ -39,7 +39,7 @@ def _unreached(bench: Bench, error: CtrlError) -> Line:
 async def _nothing(bench: Bench) -> Line:
     text = "no cluster is meant: there is no current-context"
     if made := [entry.name for entry in bench.app.book.entries() if entry.phase is Phase.READY]:
-        command = f'eval "$(kubectl ctrl cluster env {made[0]})"'
+        command = f'eval "$({ctrl("cluster", "env", made[0])})"'
         return info("context", f"{text}, and there are several of ours: {', '.join(made)}", command=command)
     if any(one.usable for one in (await bench.fitness()).values()):
         return info("context", text, command="kubectl ctrl up")
@@ -61,7 +61,7 @@ def _freedom(bench: Bench, there: Reached) -> str:
     standing = guard.standing_list(bench.app.config_file)
     if guard.Allowed(name, resolved.server) in standing:
         return f"it may be changed: {bench.app.config_file} allows it"
-    return f"verbs leave it alone unless they are told --allow-context {shlex.quote(guard.to_allow(resolved))}"
+    return f"verbs leave it alone unless they are told {command('--allow-context', guard.to_allow(resolved))}"
 
 
 def _named(resolved: Resolved) -> str:

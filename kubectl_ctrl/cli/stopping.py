@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, Refused, UsageError
 from kubectl_ctrl.history.hints import Hints
+from kubectl_ctrl.model.suggestions import Command, ctrl
 
 
 def run(app: App, given: Given) -> int:
@@ -68,7 +68,7 @@ def _check(
         if ways and not place.named:
             raise Refused(
                 f"{name} does not run here on {place.text}, but on {' and '.join(ways.values())}.",
-                next_step=", or ".join(f"kubectl ctrl stop {shlex.quote(name)} {flag}" for flag in ways),
+                next_step=", or ".join(str(ctrl("stop", name, flag)) for flag in ways),
             )
         others = {one.controller for one in elsewhere} | _ever(app)
         if name not in others:
@@ -77,7 +77,7 @@ def _check(
             raise UsageError(f"There is no controller {name!r}.", next_step=nearest(name, there) or listed)
 
 
-def _ways(name: str, place: Where, elsewhere: Sequence[Attendance]) -> dict[str, str]:
+def _ways(name: str, place: Where, elsewhere: Sequence[Attendance]) -> dict[Command, str]:
     """Where else it runs, by the flag that says so."""
     found = {one.flag: one.place for one in elsewhere if one.controller == name and one.lives}
     return {flag: text for flag, text in found.items() if flag != place.flag}
@@ -141,5 +141,5 @@ def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
             continue
         told = f"{name} had ended already" if noted else f"{name} does not run here"
         ways = {} if noted else _ways(name, place, elsewhere)
-        but = f", but on {' and '.join(ways.values())}: add {' or '.join(ways)}" if ways else ""
+        but = f", but on {' and '.join(ways.values())}: add {' or '.join(map(str, ways))}" if ways else ""
         app.narrate(f"{told} on {place.text}{but or '.'}")

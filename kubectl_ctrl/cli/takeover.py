@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shlex
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ from kubectl_ctrl.errors import CallError, Conflict, CtrlError, Forbidden, NotFo
 from kubectl_ctrl.model.objects import Obj, annotations_of, name_of, namespace_of, version_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, ObjectRef
 from kubectl_ctrl.model.selectors import from_label_selector
+from kubectl_ctrl.model.suggestions import command
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ def by_hand(ref: ObjectRef, replicas: int, kubectl: Sequence[str]) -> str:
     """The kubectl line that undoes a takeover; `kubectl` is how it gets to the cluster."""
     patch = {"metadata": {"annotations": {ANNOTATION: None}}, "spec": {"replicas": replicas}}
     words = (*kubectl, "--namespace", ref.namespace, "patch", "deployment", ref.name)
-    return shlex.join((*words, "--type=merge", "--patch", json.dumps(patch, separators=(",", ":"))))
+    return str(command(*words, "--type=merge", "--patch", json.dumps(patch, separators=(",", ":"))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def _summed(problems: Mapping[str, CtrlError], count: int) -> CtrlError:
     return ClusterError(
         f"{len(problems)} of {count} clusters are not taken away: {', '.join(problems)}.",
         tried="; ".join(problem.message for problem in problems.values()),
-        next_step=f"kubectl ctrl {ours.down(next(iter(problems)))} says what to do about it; so it does for each",
+        next_step=f"{ours.down(next(iter(problems)))} says what to do about it; so it does for each",
     )
 
 

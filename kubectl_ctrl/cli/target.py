@@ -19,6 +19,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import Forbidden, NotFound
 from kubectl_ctrl.model.objects import is_deleting, uid_of
 from kubectl_ctrl.model.resources import NAMESPACES
+from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.version import VERSION
 
 _log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ async def connected(app: App, resolved: Resolved, *, clock: Clock, rng: Random) 
 def started_by(app: App, resolved: Resolved) -> str:
     """The command that starts it again, of a cluster that we made; "" of any other."""
     made = guard.ours(resolved, app.book)
-    return f"kubectl ctrl up --name {made.name}" if made else ""
+    return str(ctrl("up", "--name", made.name)) if made else ""
 
 
 def credentials_from(resolved: Resolved) -> str:
@@ -73,7 +74,7 @@ async def check_namespace(client: Client, name: str) -> None:
             site=error.site,
             code=error.code,
             reason=error.reason,
-            next_step=f"kubectl create namespace {name}, or name another one with -n",
+            next_step=f"{command('kubectl', 'create', 'namespace', name)}, or name another one with -n",
         ) from error
     except Forbidden as error:
         _log.debug("It is not known whether the namespace is there: %s", error.message)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC
@@ -20,6 +19,7 @@ from kubectl_ctrl.model.attempt import Attempt, Background, Called, Observed, St
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import told
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.model.summary import Summary
 from kubectl_ctrl.render.attemptjson import attempt_json
 from kubectl_ctrl.render.attempts import attempt_text, call_text
@@ -181,10 +181,10 @@ class Teller:
 
     def _install(self) -> str:
         """What helps where a resource type is missing."""
-        words = shlex.join(sourced.word for sourced in self._plan.controllers)
+        command = ctrl("install", *(sourced.word for sourced in self._plan.controllers))
         if any((sourced.folder / "crd.yaml").exists() for sourced in self._plan.controllers):
-            return f"kubectl ctrl install {words}"
-        return f"apply its CRD, or put it beside the code as crd.yaml, for kubectl ctrl install {words}"
+            return str(command)
+        return f"apply its CRD, or put it beside the code as crd.yaml, for {command}"
 
 
 def _is_answer(value: Observed) -> TypeGuard[Called | Background]:

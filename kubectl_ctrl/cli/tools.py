@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from kubectl_ctrl.cli.checks import PATIENCE, Bench, fail, info, ok, warn
 from kubectl_ctrl.clusters.provider import Fitness
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.diagnosis import Line
+from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.render.text import counted
 from kubectl_ctrl.version import VERSION
 
@@ -53,7 +53,7 @@ async def plugin(bench: Bench) -> Sequence[Line]:
         folder = _CODE / "bin"
         there = folder if (folder / _PROGRAM).is_file() else Path(sys.executable).parent
         text = f"{_PROGRAM} is not in PATH, so kubectl does not know ctrl"
-        lines.append(warn("plugin", text, command=f"export PATH={shlex.quote(str(there))}:$PATH"))
+        lines.append(warn("plugin", text, command=f"export PATH={command(there)}:$PATH"))
     if (path := _found(_COMPLETION, bench)) is not None:
         lines.append(ok("completion", f"kubectl completes our words with {path}"))
     else:
@@ -167,7 +167,7 @@ def _provider(name: str, found: Fitness) -> Sequence[Line]:
 
 def _unusable(name: str, found: Fitness) -> Line:
     text = found.text if name in found.text else f"{name}: {found.text}"
-    getting = f"kubectl ctrl doctor --fix {name}"
+    getting = str(ctrl("doctor", "--fix", name))
     if found.next_step == getting:
         return warn(name, text, command=getting)
     return warn(name, text, advice=found.next_step)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kubectl_ctrl.history.database import too_open as others_may
 from kubectl_ctrl.history.health import Health, health
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.model.diagnosis import Line, Mark
+from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.render.inventory import size_text
 
 # A run keeps within the cap by and by.
@@ -68,5 +68,5 @@ def too_open(path: Path) -> list[Leftover]:
         target.chmod(target.stat().st_mode & 0o700)
         return f"{target} is for its owner alone"
 
-    command = shlex.join(["chmod", "go=", str(target)])
-    return [Leftover(check="recording", text=f"{target}{text}", command=command, mend=closed)]
+    repair = str(command("chmod", "go=", target))
+    return [Leftover(check="recording", text=f"{target}{text}", command=repair, mend=closed)]

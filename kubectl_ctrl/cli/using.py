@@ -37,6 +37,7 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Book, Entry
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from kubectl_ctrl.model import manifests
+from kubectl_ctrl.model.suggestions import command
 
 _NEVER = "your kubeconfig was not changed"
 _SAVED = "kubeconfig.before"
@@ -237,7 +238,7 @@ def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
         f"Your kubeconfig has another {kind} {there.name!r} already, which --use would hide.",
         tried=str(there),
         next_step="give the cluster another --name, or leave out --use; "
-        f"or, if yours is of no use any more: kubectl config delete-{kind} {there.name}",
+        f"or, if yours is of no use any more: {command('kubectl', 'config', f'delete-{kind}', there.name)}",
     )
 
 
@@ -266,7 +267,9 @@ def _put_in(app: App, entry: Entry, book: Book, parts: _Parts) -> Entry:
     book.write(entry)
     replaced(file, new)
     if there and stat.S_IMODE(file.stat().st_mode) & 0o077:
-        app.narrate(f"{file} can be read by others, and the keys of this cluster are in it now: chmod go= {file}")
+        app.narrate(
+            f"{file} can be read by others, and the keys of this cluster are in it now: {command('chmod', 'go=', file)}"
+        )
     return entry
 
 

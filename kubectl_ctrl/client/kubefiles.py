@@ -21,6 +21,7 @@ import yaml
 
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.model.manifests import Loader
+from kubectl_ctrl.model.suggestions import command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +132,7 @@ def read(explicit: str, environ: Mapping[str, str], home: Path) -> Merged:
 def candidates(explicit: str, environ: Mapping[str, str], home: Path) -> tuple[list[Path], str]:
     """The files that are looked for, in order, and the same for people."""
     if explicit:
-        return [Path(explicit)], f"--kubeconfig {explicit}"
+        return [Path(explicit)], str(command("--kubeconfig", explicit))
     if listed := environ.get("KUBECONFIG"):
         names = dict.fromkeys(name for name in listed.split(os.pathsep) if name)
         return [Path(name) for name in names], f"KUBECONFIG={listed}"

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from kubectl_ctrl import files, locks
 from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _PAGE = "cluster.json"
@@ -87,7 +88,7 @@ class Book:
             raise ClusterError(
                 f"The page of cluster {name!r} cannot be read, so nobody knows what belongs to it.",
                 tried=str(place / _PAGE),
-                next_step=f"repair it, or take away what can be found of it: kubectl ctrl down {name}",
+                next_step=f"repair it, or take away what can be found of it: {ctrl('down', name)}",
             )
 
     def find(self, name: str) -> Entry | None:

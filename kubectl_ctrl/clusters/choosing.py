@@ -9,6 +9,7 @@ from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.kwok import Kwok
 from kubectl_ctrl.clusters.provider import Fitness, Machine, Provider, Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 
 AUTO = "auto"
 
@@ -49,7 +50,7 @@ def _of_old(word: str, name: str, maker: str, providers: Mapping[str, Provider])
     if word not in (AUTO, maker):
         raise Refused(
             f"Cluster {name!r} was made with {maker}, not {word}.",
-            next_step=f"leave out --provider, choose another --name, or take it away: kubectl ctrl down {name}",
+            next_step=f"leave out --provider, choose another --name, or take it away: {ctrl('down', name)}",
         )
     if maker not in providers:
         raise ClusterError(

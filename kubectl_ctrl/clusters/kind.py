@@ -25,6 +25,7 @@ from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, Pr
 from kubectl_ctrl.exec import Output, run
 from kubectl_ctrl.model.conditions import find, is_true
 from kubectl_ctrl.model.objects import Obj, name_of
+from kubectl_ctrl.model.suggestions import command, ctrl
 
 # Node images from this one on do not work with older ones.
 _LEAST = (0, 20)
@@ -234,9 +235,10 @@ class Kind:
         ours = await runtime.marked(page.mark)
         control = next((node for node in ours if node.role == "control-plane"), None)
         if control is None:
+            removal = command("kind", "delete", "cluster", "--name", entry.name)
             raise ClusterError(
                 f"Of cluster {entry.name!r}, kind made no control plane that carries the label {runtimes.MARK}.",
-                next_step=f"take it away with `kind delete cluster --name {entry.name}`, and use --provider kwok",
+                next_step=f"take it away with `{removal}`, and use --provider kwok",
             )
         kindfiles.write(entry, replace(page, volumes=tuple(volume for node in ours for volume in node.volumes)))
         return Made(
@@ -255,12 +257,12 @@ class Kind:
         late = "its control plane"
         with suppress(CtrlError, ValueError, StopIteration):
             node = next(each for each in await runtime.marked(page.mark) if each.role == "control-plane")
-            command = ("kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "get", "nodes", "--output=json")
-            told = json.loads(await runtime.inside(node, *command))["items"]
+            asking = ("kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "get", "nodes", "--output=json")
+            told = json.loads(await runtime.inside(node, *asking))["items"]
             late = ", ".join(_why_not(each) for each in told if not is_true(each, "Ready")) or late
         return TimedOut(
             f"Cluster {entry.name!r} was not Ready after {wish.wait:g} s: {late}.",
-            tried=f"kind create cluster --name {entry.name} --wait {wish.wait:g}s",
+            tried=str(command("kind", "create", "cluster", "--name", entry.name, "--wait", f"{wish.wait:g}s")),
             next_step="give it a longer --wait, or --keep-on-failure to look into it",
         )
 
@@ -370,7 +372,7 @@ class Kind:
         if page is None:
             raise ClusterError(
                 f"Cluster {entry.name!r} was never made by kind.",
-                next_step=f"take it away: kubectl ctrl down {entry.name}",
+                next_step=f"take it away: {ctrl('down', entry.name)}",
             )
         return page
 

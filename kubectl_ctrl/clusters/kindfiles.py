@@ -21,6 +21,7 @@ from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
+from kubectl_ctrl.model.suggestions import command
 
 NAME = "kind.json"
 RUNTIME, MARK = "runtime", "mark"  # the notes of the book that are also on the page
@@ -102,9 +103,10 @@ def page_of(entry: Entry) -> Page | None:
         return Page(runtime=entry.notes[RUNTIME], mark=entry.notes[MARK])
     if error is None:
         return None
+    removal = command("kind", "delete", "cluster", "--name", entry.name)
     raise ClusterError(
         f"{str(file)!r} cannot be read, so nobody knows which nodes belong to cluster {entry.name!r}.",
-        next_step=f"delete its nodes with kind delete cluster --name {entry.name}, remove that file, then repeat this",
+        next_step=f"delete its nodes with {removal}, remove that file, then repeat this",
     ) from error
 
 

@@ -7,7 +7,6 @@ kind's own last sentence, so that new words lose an advice and nothing else.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from kubectl_ctrl.errors import (
     UsageError,
 )
 from kubectl_ctrl.exec import Output
+from kubectl_ctrl.model.suggestions import command, ctrl
 
 # It says so and ends with 0.
 WAITED_IN_VAIN = "WARNING: Timed out waiting for Ready"
@@ -91,7 +91,7 @@ def failure(output: Output, what: str, cluster: str, runtime: str, config: Path 
     case = _Case(said=said, what=what, cluster=cluster, runtime=runtime, config=str(config or ""), making=making)
     error = unreachable(said, runtime) or _explained(case) or _unexplained(case, output.code)
     if not error.tried:
-        error.tried = shlex.join(["kind", *output.argv[1:]])
+        error.tried = str(command("kind", *output.argv[1:]))
     return error
 
 
@@ -100,7 +100,7 @@ def late(error: ProgramFailed) -> TimedOut:
     said = _COLOUR.sub("", error.stderr)
     found = TimedOut(
         f"kind {error.outcome}.",
-        tried=shlex.join(["kind", *error.argv[1:]]),
+        tried=str(command("kind", *error.argv[1:])),
         next_step="see what the runtime is doing",
     )
     found.output, found.last_words = said, last_words(said, found.message)
@@ -243,7 +243,7 @@ def no_nodes(cluster: str) -> CtrlError:
     """kind goes by name, and would take one that somebody made since: without nodes of ours it is not asked."""
     return ClusterError(
         f"Cluster {cluster!r} has no nodes any more.",
-        next_step=f"make it anew: kubectl ctrl up --name {cluster}",
+        next_step=f"make it anew: {ctrl('up', '--name', cluster)}",
     )
 
 
@@ -254,7 +254,7 @@ def _gone(match: re.Match[str], case: _Case) -> CtrlError:
 def _stopped(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
         f"Cluster {case.cluster!r} is stopped.",
-        next_step=f"start it: kubectl ctrl up --name {case.cluster}",
+        next_step=f"start it: {ctrl('up', '--name', case.cluster)}",
         output=case.said,
     )
 

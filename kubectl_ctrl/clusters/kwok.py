@@ -21,6 +21,7 @@ from kubectl_ctrl.clusters.kwokctl import Kwokctl, PortTaken
 from kubectl_ctrl.clusters.kwokneeds import Needs, looked
 from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish, anew
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
 
 _NODES = 1
 _TRIES = 3  # to find ports that stay free until the servers have them
@@ -176,7 +177,7 @@ class Kwok:
         except OSError as error:
             raise ClusterError(
                 f"Of cluster {entry.name!r}, {str(error.filename)!r} cannot be removed: {error.strerror}.",
-                next_step=f"make it writable, then again: kubectl ctrl down {entry.name}",
+                next_step=f"make it writable, then again: {ctrl('down', entry.name)}",
             ) from error
 
 

@@ -16,6 +16,7 @@ from kubectl_ctrl.clusters.answering import Known, answering
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish, anew
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
+from kubectl_ctrl.model.suggestions import ctrl
 
 _PACE = 0.2
 
@@ -54,7 +55,7 @@ async def raised(
     if found is not None and found.provider != provider.name:
         raise Refused(
             f"Cluster {name!r} was made with {found.provider}, not {provider.name}.",
-            next_step=f"leave out --provider, choose another --name, or take it away: kubectl ctrl down {name}",
+            next_step=f"leave out --provider, choose another --name, or take it away: {ctrl('down', name)}",
         )
     making = _Making(book=book, provider=provider, wish=wish, machine=machine, note=note)
     if found is not None and found.phase is Phase.READY:
@@ -111,7 +112,7 @@ class _Making:
         except TimedOut as error:
             name = entry.name
             error.next_step = (
-                f"see why: kubectl ctrl cluster logs {name}; or try once more: kubectl ctrl up --name {name}"
+                f"see why: {ctrl('cluster', 'logs', name)}; or try once more: {ctrl('up', '--name', name)}"
             )
             raise
 
@@ -153,7 +154,7 @@ class _Making:
             return await answering(entry, self.machine, self.wish.wait, self.note, nodes=nodes)
         except TimedOut as error:
             if entry.phase is Phase.READY:
-                error.next_step = f"see why: kubectl ctrl cluster logs {entry.name}; or wait longer: --wait 10m"
+                error.next_step = f"see why: {ctrl('cluster', 'logs', entry.name)}; or wait longer: --wait 10m"
             raise
 
     async def _forgotten(self, entry: Entry, error: BaseException) -> None:
@@ -169,7 +170,7 @@ class _Making:
         except CtrlError as left:
             if isinstance(error, CtrlError):
                 error.tried = f"to take it away again: {left.message}"
-                error.next_step = f"take away what is left of it: kubectl ctrl down {entry.name}"
+                error.next_step = f"take away what is left of it: {ctrl('down', entry.name)}"
 
 
 def _incomplete(entry: Entry, what: str) -> ClusterError:
@@ -181,7 +182,7 @@ def _incomplete(entry: Entry, what: str) -> ClusterError:
 
 def _tell_where(error: BaseException, entry: Entry) -> None:
     if isinstance(error, CtrlError):
-        error.next_step = f"look into {str(entry.folder)!r}; this takes it away: kubectl ctrl down {entry.name}"
+        error.next_step = f"look into {str(entry.folder)!r}; this takes it away: {ctrl('down', entry.name)}"
 
 
 async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, note: Note) -> bool:

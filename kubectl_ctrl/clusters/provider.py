@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.model.suggestions import ctrl
 
 if TYPE_CHECKING:
     from random import Random
@@ -107,4 +108,4 @@ class Provider(Protocol):
 
 def anew(name: str) -> str:
     """The commands that have a cluster made anew, for who is to give up what is in it."""
-    return f"kubectl ctrl down {name}, then kubectl ctrl up --name {name}"
+    return f"{ctrl('down', name)}, then {ctrl('up', '--name', name)}"

@@ -5,7 +5,6 @@ Every way in which a file cannot be used ends as RecordingError here: with the p
 
 from __future__ import annotations
 
-import shlex
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history import sql
 from kubectl_ctrl.history.documents import Damaged
 from kubectl_ctrl.history.places import on_network
+from kubectl_ctrl.model.suggestions import command, ctrl
 
 VERSION = 2
 APPLICATION = 1801680498  # "kctr"
@@ -63,7 +63,8 @@ def too_open(path: Path) -> str:
     for one, most in ((path, 0o600), (path.parent, 0o755)):
         mode = stat.S_IMODE(one.stat().st_mode)
         if mode & ~most & 0o7777 & ~stat.S_ISVTX:
-            return f"{str(one)!r} has mode {mode:04o}, so others may see or change what is recorded: chmod go= {one}"
+            told = f"{str(one)!r} has mode {mode:04o}, so others may see or change what is recorded"
+            return f"{told}: {command('chmod', 'go=', one)}"
     return ""
 
 
@@ -276,8 +277,6 @@ def unusable(path: Path, error: Exception) -> RecordingError:
 def _rescue(path: Path) -> str:
     """How to move a damaged recording away, with what lies beside it, and save what can be read."""
     folder = path.parent / "damaged"
-    away = f"mkdir {shlex.quote(str(folder))}; mv {shlex.quote(str(path))}* {shlex.quote(str(folder))}"
-    saved = shlex.join(
-        ["kubectl", "ctrl", "record", "export", "--all", f"--from={folder / path.name}", "--to=saved.db"]
-    )
+    away = f"{command('mkdir', folder)}; mv {command(path)}* {command(folder)}"
+    saved = ctrl("record", "export", "--all", f"--from={folder / path.name}", "--to=saved.db")
     return f"{away}   (the next run begins a new one); what can be read of it: {saved}"

@@ -12,6 +12,7 @@ from kubectl_ctrl.install.ours import MANAGER
 from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
 from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import CRDS, Resource
+from kubectl_ctrl.model.suggestions import command
 
 
 def served(crd: Obj) -> tuple[Resource, ...]:
@@ -83,7 +84,7 @@ def check_stored(live: Obj, desired: Obj) -> None:
         f"The CRD {name!r} would lose {', '.join(lost)}, in which objects may be stored (its status.storedVersions); "
         f"the new one has {', '.join(sorted(kept))}.",
         next_step=f"write every object anew in a version that stays, then set status.storedVersions to {left} with "
-        f"kubectl patch crd {name} --subresource=status --type=merge",
+        f"{command('kubectl', 'patch', 'crd', name, '--subresource=status', '--type=merge')}",
     )
 
 

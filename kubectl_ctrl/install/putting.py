@@ -28,6 +28,7 @@ from kubectl_ctrl.model.diffs import BOOKKEEPING, Difference, diff, is_subset
 from kubectl_ctrl.model.fields import own_entry, owns_exactly
 from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES, ObjectRef
+from kubectl_ctrl.model.suggestions import command
 
 _NOT_COMPARED = BOOKKEEPING | {"status"}
 _BINDINGS = (CLUSTERROLEBINDINGS, ROLEBINDINGS)
@@ -218,5 +219,6 @@ def _going(ref: ObjectRef, live: Obj) -> Exception:
         )
     return Refused(
         f"The {shown(ref)} is being deleted (since {since}).",
-        next_step=f"wait until it is gone; kubectl get {ref.resource} {ref.name} -o yaml tells what holds it",
+        next_step="wait until it is gone; "
+        f"{command('kubectl', 'get', ref.resource, ref.name, '-o', 'yaml')} tells what holds it",
     )

@@ -10,6 +10,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import NotInstalled
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runtime.caches import Caches
 from kubectl_ctrl.runtime.need import Need, with_uid
 from kubectl_ctrl.runtime.writes import Writes
@@ -24,7 +25,7 @@ class Schemas:
     """What one controller found out about the served types of its objects; kept over attempts."""
 
     def __init__(self, client: Client, clock: Clock, controller: str) -> None:
-        self._install = f"kubectl ctrl install {controller}"
+        self._install = str(ctrl("install", controller))
         self._client = client  # not an attempt's: what is asked here belongs to none
         self._clock = clock
         self._known: dict[Resource, tuple[float, Schema | None]] = {}

@@ -228,6 +228,18 @@ def test_s12_no_name_of_a_cluster_lets_it_through(
     assert_tame("stderr", err)
 
 
+def test_s12_no_context_puts_a_command_into_the_one_that_is_suggested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for number, context in enumerate(("other", "$(touch pwned)"), 1):
+        made = replace(RUN, id=f"r{number}", cluster=f"c{number}", context=context, ca=f"ca{number}")
+        file = recording(tmp_path, run=replace(made, server=f"https://{number}", began=NOON - number))
+    assert cli.main(["trace", "foo/web", "--offline", f"--from={file}"]) != 0
+    assert "next: add --recorded-cluster '$(touch pwned)'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_s12_no_traceback_of_a_log_line_lets_it_through(form: str) -> None:
     err = io.StringIO()

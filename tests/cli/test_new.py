@@ -62,6 +62,10 @@ def test_it_says_what_it_wrote_and_what_comes_next(here: Path) -> None:
     assert (code, out.splitlines()) == (0, [f"greeting/{name}" for name in FILES])
     assert err == "next: kubectl ctrl install ./greeting && kubectl ctrl run ./greeting --reload\n"
     assert sorted(path.name for path in (here / "greeting").iterdir()) == sorted(FILES)
+    (here / "my code").mkdir()
+    assert new("greeting", "--dir=my code")[2] == (
+        "next: kubectl ctrl install './my code/greeting' && kubectl ctrl run './my code/greeting' --reload\n"
+    )
 
 
 def test_the_folder_goes_where_it_is_told(here: Path) -> None:

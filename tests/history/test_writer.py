@@ -114,6 +114,13 @@ def test_s05_what_others_may_see_or_change_is_warned_about(tmp_path: Path, mode:
     assert "others may see or change" in prepare(path).too_open
 
 
+def test_the_command_that_closes_a_file_quotes_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "Application Support" / "history.db"
+    database.create(path)
+    path.chmod(0o644)
+    assert database.too_open(path).endswith(f": chmod go= '{path}'")
+
+
 def _link(path: Path) -> None:
     path.with_name("elsewhere").write_bytes(b"")
     path.symlink_to(path.with_name("elsewhere"))

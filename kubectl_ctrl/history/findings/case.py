@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +11,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Moment, Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.model.suggestions import command, ctrl
 
 Place = tuple[Resource, Key]
 Version = tuple[str, str]  # UID and resourceVersion
@@ -105,10 +105,10 @@ class Case:
     # Commands to copy.
 
     def ctrl(self, risk: Risk, verb: str, *words: str) -> Try:
-        return Try(risk=risk, command=shlex.join(["kubectl", "ctrl", verb, *words, *self.flags, *self.source]))
+        return Try(risk=risk, command=str(ctrl(verb, *words, *self.flags, *self.source)))
 
     def kubectl(self, risk: Risk, *words: str) -> Try:
-        return Try(risk=risk, command=shlex.join(["kubectl", *words, *self.flags]))
+        return Try(risk=risk, command=str(command("kubectl", *words, *self.flags)))
 
     def possible(self, tries: Iterable[Try]) -> tuple[Try, ...]:
         """Without those that a cluster would have to be there for."""
@@ -126,8 +126,7 @@ class Case:
         assert self.controller is not None
         scope = [] if self.run is None else ["-A"] if not self.run.namespace else [f"--namespace={self.run.namespace}"]
         labels = [f"--selector={self.run.labels}"] if self.run and self.run.labels else []
-        words = ["kubectl", "ctrl", "run", self.controller.word, *scope, *labels]
-        return Try(risk=Risk.WRITE, command=shlex.join(words))
+        return Try(risk=Risk.WRITE, command=str(ctrl("run", self.controller.word, *scope, *labels)))
 
 
 def failed(attempt: Recorded) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from kubectl_ctrl.history.findings.case import Case
@@ -12,6 +11,7 @@ from kubectl_ctrl.model.attempt import Held
 from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.model.record import Source
 from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.model.suggestions import ctrl
 
 # Changes of these say nothing about what is wanted of the controller.
 _ASIDE = ("status", "metadata")
@@ -40,10 +40,9 @@ def _by_namespace(case: Case) -> Found | None:
         return None
     why = Fact(text=f"run {run.id} watches namespace {run.namespace} alone, and this one is in {case.key.namespace}")
     assert case.controller is not None
-    words = ["kubectl", "ctrl", "run", case.controller.word, f"--namespace={case.key.namespace}"]
     tries = (
         case.ctrl(Risk.READ, "explain", case.controller.name),
-        Try(risk=Risk.WRITE, command=shlex.join(words)),
+        Try(risk=Risk.WRITE, command=str(ctrl("run", case.controller.word, f"--namespace={case.key.namespace}"))),
     )
     return _unseen(case, why, tries, run.began)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from kubectl_ctrl.model.account import Account, Coming, Fact, Finding, Risk, Try
 from kubectl_ctrl.model.inferred import Evidence, Inferred, Sign
 from kubectl_ctrl.model.record import Source
+from kubectl_ctrl.model.suggestions import command, ctrl
 
 
 def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
@@ -27,9 +27,9 @@ def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
         why=tuple(_why(found)),
         next=(Coming(text="not known: no controller of it was recorded"),),
         tries=(
-            Try(risk=Risk.READ, command=shlex.join(["kubectl", "ctrl", "trace", target, *flags])),
-            Try(risk=Risk.READ, command=shlex.join(["kubectl", "describe", target, *flags])),
-            Try(risk=Risk.READ, command="kubectl ctrl list"),
+            Try(risk=Risk.READ, command=str(ctrl("trace", target, *flags))),
+            Try(risk=Risk.READ, command=str(command("kubectl", "describe", target, *flags))),
+            Try(risk=Risk.READ, command=str(ctrl("list"))),
         ),
         evidence=tuple(map(_evidence, found.signs[::-1])),
         notes=found.lacking,

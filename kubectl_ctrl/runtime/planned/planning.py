@@ -22,6 +22,7 @@ from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step, alike
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.model.secrecy import secrets_in
+from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runtime.attempts import Attempts, Cut, Ended
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.caches import Caches, selection_of
@@ -120,7 +121,7 @@ class Planner:
     def _missing(self, resource: Resource) -> NotInstalled:
         return NotInstalled(
             f"{resource} ({resource.api_version}) is not installed, and {self._spec.name} does nothing without it.",
-            next_step=f"kubectl ctrl install {self._word}",
+            next_step=str(ctrl("install", self._word)),
         )
 
     def _equipment(self, snapshot: Snapshot) -> Equipment:
