@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
@@ -23,6 +22,7 @@ from kubectl_ctrl.clusters.book import Book
 from kubectl_ctrl.clusters.choosing import providers
 from kubectl_ctrl.clusters.provider import Machine, Wish
 from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.value import asdict
 
 
 def say(**fields: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from e2e.ctrl import Ctrl, Started
 from e2e.kube import CHECKOUT, Audit, Cluster, Kubectl, wait_until
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.value import replace
 
 OTHER_AUTHORITY = CHECKOUT / "tests" / "client" / "certificates" / "ca.pem"
 MINE = """\

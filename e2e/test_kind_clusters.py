@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
@@ -14,6 +13,7 @@ import pytest
 from e2e.contract_clusters import ClusterContract, Maker
 from e2e.docker import Docker
 from e2e.kube import KindLane, run, wait_until
+from kubectl_ctrl.value import replace
 
 
 class KindMaker(Maker):

@@ -46,8 +46,9 @@ Messages are sentences: what failed, the value, and `next_step` says what to do 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import ClassVar
+
+from kubectl_ctrl.value import Value
 
 
 class CtrlError(Exception):
@@ -207,8 +208,7 @@ class TerminalError(CtrlError):
     id = "CTRL-TERMINAL"
 
 
-@dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSite(Value):
     """Which call an error is about; never holds credentials or bodies."""
 
     verb: str
@@ -265,8 +265,7 @@ class BadAnswer(CallError):
     id = "CTRL-BAD-ANSWER"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusCause:
+class StatusCause(Value, kw_only=True):
     """One entry of a Status object's details.causes."""
 
     reason: str

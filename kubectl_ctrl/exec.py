@@ -14,11 +14,11 @@ import shlex
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing, ProgramFailed
+from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,8 +29,7 @@ _GRACE = 5.0
 _LOOK_EVERY = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(Value, kw_only=True):
     """What a program said and how it ended; its code is minus the number of the signal that ended it."""
 
     argv: tuple[str, ...]

@@ -11,11 +11,11 @@ import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from kubectl_ctrl import locks
+from kubectl_ctrl.value import Value
 
 _REMEDIES = {
     errno.ENOSPC: "free disk space",
@@ -95,10 +95,9 @@ def write(handle: int, content: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def known(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a document that the dataclass has: a later version may have written more of them."""
-    names = {one.name for one in fields(kind)}
-    return {name: value for name, value in document.items() if name in names}
+def known(kind: type[Value], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a document that the value has: a later version may have written more of them."""
+    return {name: value for name, value in document.items() if name in kind.__struct_fields__}
 
 
 def _locked(draft: Path) -> int:

@@ -6,7 +6,6 @@ import asyncio
 import builtins
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
 from kubectl_ctrl.cache.fanout import Handler, Subscription
@@ -20,12 +19,12 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Value, kw_only=True):
     """How an informer is, and since when (wall time)."""
 
     state: State

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from kubectl_ctrl.cache.store import Store
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of, version_of
 from kubectl_ctrl.model.rv import Order, compare
+from kubectl_ctrl.value import Value
 
 # A watch that works is never this far behind, with a bookmark every minute.
 _OVERDUE = 180.0
@@ -25,8 +25,7 @@ _MOST_GRAVES = 10_000
 _MOST_SEEN = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Value, kw_only=True):
     """What one write answered."""
 
     key: Key
@@ -37,8 +36,7 @@ class Entry:
     at: float  # elapsed time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grave:
+class Grave(Value, kw_only=True):
     """An object that the server said is deleted."""
 
     key: Key

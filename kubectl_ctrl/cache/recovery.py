@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.client.watch import EndKind, WatchEnd
@@ -18,6 +17,7 @@ from kubectl_ctrl.errors import (
     ServerError,
     TooManyRequests,
 )
+from kubectl_ctrl.value import Value
 
 # A watch that ends sooner is not worth its request.
 SHORTEST = 1.0
@@ -45,8 +45,7 @@ class Pace(StrEnum):
     BACKOFF = "backoff"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class Recovery(Value, kw_only=True):
     """The next step of a reflector."""
 
     relist: bool = False

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from random import Random
 
 from kubectl_ctrl.cache.backoff import Backoff
@@ -25,6 +24,7 @@ from kubectl_ctrl.client.watch import EndKind, EventKind, Watch, WatchEvent, Wat
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, Expired
 from kubectl_ctrl.model.objects import Obj, annotations_of, key_of, version_of
+from kubectl_ctrl.value import Struct
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +45,7 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 OnState = Callable[[State, str], None]
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """What a reflector has done so far."""
 
     lists: int = 0  # begun, streamed or in pages

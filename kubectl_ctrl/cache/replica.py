@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 
 from kubectl_ctrl.cache.fanout import Fanout, Handler, Subscription
@@ -20,6 +19,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.model.objects import Key, Obj, key_of, labels_of, uid_of, version_of
 from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.value import replace
 
 _MOST_FAMILIES = 1000
 

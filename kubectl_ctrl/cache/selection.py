@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import KW_ONLY, dataclass
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj, labels_of, namespace_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Value):
     """What is watched and how much of it is kept; equal selections share one watch."""
 
     resource: Resource
     namespace: str = ""  # "": all of them
-    _: KW_ONLY
     labels: str = ""
     fields: str = ""
     metadata_only: bool = False
@@ -36,8 +34,7 @@ class Selection:
         return " ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Value):
     """One requirement of a field selector."""
 
     path: tuple[str, ...]

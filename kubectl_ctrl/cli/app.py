@@ -7,13 +7,13 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from kubectl_ctrl.cli.pinning import Pin
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
+from kubectl_ctrl.value import Struct, field
 
 if TYPE_CHECKING:
     from kubectl_ctrl.clusters.book import Book
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 PROGRAM = "kubectl-ctrl"
 
 
-@dataclass(slots=True, kw_only=True)
-class App:
+class App(Struct, kw_only=True):
     """What a verb may touch of the outside; made once in `main`, and by tests."""
 
     out: TextIO

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -20,10 +19,10 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import NotRecorded, RecordingError, UsageError
 from kubectl_ctrl.model.suggestions import Command, command
+from kubectl_ctrl.value import Value, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class Where(Value, kw_only=True):
     """The cluster that a command line means; `entry` is its page where it is one of ours."""
 
     text: str  # for messages
@@ -61,8 +60,7 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attendance:
+class Attendance(Value, kw_only=True):
     """One controller that runs here, or was to go on in the background and does not."""
 
     controller: str

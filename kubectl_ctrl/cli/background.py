@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from kubectl_ctrl.clusters.processes import of_module
 from kubectl_ctrl.errors import CtrlError, NotRecorded, ProgramFailed, RecordingError, TimedOut
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import Value
 
 _MODULE = "kubectl_ctrl.cli.unattended"
 _PACE = 0.1
@@ -46,8 +46,7 @@ _UNSYNCED = "it waits for its caches"
 _UNHEARD = ("once", "timeout", "until", "until-idle", *(flag.long for flag in KUBECTL_FLAGS))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Background:
+class Background(Value, kw_only=True):
     """One controller in the background; `said` is how long its log was before."""
 
     entry: Entry

@@ -7,7 +7,6 @@ import os
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.app import App
@@ -28,10 +27,10 @@ from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.runs import new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class Here(Value, kw_only=True):
     """Where such a run happens: this machine, with the user's own rights, in all namespaces of one cluster."""
 
     app: App

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from random import SystemRandom
 
 from kubectl_ctrl.cli import background, furnishing, guard, holder, ours, pages, recordings, sources, using
@@ -31,14 +30,14 @@ from kubectl_ctrl.clusters.provider import Life, Provider, Wish
 from kubectl_ctrl.errors import ConfigError, CtrlError, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.value import Value, replace
 
 _SIMULATED = "its pods are simulated: they become ready, and nothing runs in them"
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OF_CONTROLLERS = ("--detach", "--example", "--until-idle", "--timeout")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Value, kw_only=True):
     """What the words of `up`, or of `cluster create`, ask for."""
 
     name: str
@@ -51,7 +50,7 @@ class Asked:
     detach: bool = False
     namespace: str = ""  # of examples and controllers; "" is that of the cluster's context
     everywhere: bool = False  # the controllers work in all namespaces
-    run_words: tuple[str, ...] = field(default=())  # what `run` is to be told beside the context
+    run_words: tuple[str, ...] = ()  # what `run` is to be told beside the context
 
     @property
     def shape(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
@@ -19,6 +18,7 @@ from kubectl_ctrl.history.findings.standing import standing
 from kubectl_ctrl.model.objects import Key, key_of
 from kubectl_ctrl.model.record import Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value, replace
 
 # So many attempts at the end are judged, and so many of these joined with the writes that caused them.
 _ATTEMPTS = 300
@@ -32,8 +32,7 @@ _HEALTH = 5000
 _LEAST_HEALTH = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Value, kw_only=True):
     """What is asked about."""
 
     resource: Resource

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,17 +25,17 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import Fitness, Provider, Wish
 from kubectl_ctrl.errors import ApiError, CallSite, CredentialsError, CtrlError, DeadlinePassed
 from kubectl_ctrl.model.diagnosis import Group, Line, Mark, Told
+from kubectl_ctrl.value import Unshown, Value
 
 PATIENCE = 4.0
 # What is told of a provider has to be there before the check that tells it gives up.
 _FITTING = 3.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class Reached(Value, kw_only=True):
     """A cluster that answered, and who we are there."""
 
-    client: Client = field(repr=False)
+    client: Unshown[Client]
     resolved: Resolved
     cluster: str  # its key, as recordings have it
     user: str  # "" where the server does not tell
@@ -126,15 +125,14 @@ def _too_slow(app: App, resolved: Resolved, *, connected: bool) -> CtrlError:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class Bench(Value, kw_only=True):
     """What a check may look at."""
 
     app: App
     given: Given
     clock: Clock
-    providers: Mapping[str, Provider] = field(repr=False)
-    fits: Mapping[str, asyncio.Task[Fitness]] = field(repr=False)
+    providers: Unshown[Mapping[str, Provider]]
+    fits: Unshown[Mapping[str, asyncio.Task[Fitness]]]
     reach: Reach
 
     async def fitness(self) -> dict[str, Fitness]:
@@ -168,8 +166,7 @@ async def _fitness(provider: Provider, wish: Wish, clock: Clock) -> Fitness:
 Look = Callable[[Bench], Awaitable[Sequence[Line]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Value, kw_only=True):
     """One check. `remote`: it asks the cluster, and its time begins when that is reached.
 
     `waits`: it tells what others found out, who have their own time for that.
@@ -177,7 +174,7 @@ class Check:
 
     name: str
     group: Group
-    look: Look = field(repr=False)
+    look: Unshown[Look]
     remote: bool = False
     waits: bool = False
 

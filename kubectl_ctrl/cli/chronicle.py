@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 
 from kubectl_ctrl.cli import recordings
 from kubectl_ctrl.cli.app import App
@@ -24,6 +23,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.sighting import Life
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.trace import Scene, totals
+from kubectl_ctrl.value import Value, replace
 
 # Of an object with more attempts than this the last are looked at, unless more are asked for.
 _MOST = 2000
@@ -33,8 +33,7 @@ _LOOKED = 20
 _OF_EACH = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Value, kw_only=True):
     """A story, and what stands around its rows."""
 
     story: Story
@@ -42,8 +41,7 @@ class Told:
     primaries: Mapping[str, Resource]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class Followed(Value, kw_only=True):
     """What is followed: one object, or all objects of a type in a namespace (everywhere where that is "")."""
 
     chronicle: Chronicle

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +20,13 @@ from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ClusterError, ConfigError, CtrlError, NoCluster, UsageError
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.render.text import counted, verbatim
+from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:
     from kubectl_ctrl.clusters.provider import Provider
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Asked(Value, kw_only=True):
     """What one action is asked for."""
 
     app: App

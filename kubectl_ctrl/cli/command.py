@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,12 @@ from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
 from kubectl_ctrl.cli.grammar import Flag, split, variable
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import Value, field
 
 _SECRET = ("--token", "--password")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Value):
     """What the user gave: flag values by parameter name, and arguments."""
 
     flags: Mapping[str, Any]
@@ -94,8 +93,7 @@ def later(code: str) -> Body:
     return body
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
+class Verb(Value, kw_only=True):
     """One verb, declared once; parsing, help, completion and the reference are made from it."""
 
     name: str
@@ -106,7 +104,7 @@ class Verb:
     flags: tuple[Flag, ...] = ()
     details: str = ""
     cluster: bool = True  # takes kubectl's 21 flags
-    completes: Callable[[], Sequence[tuple[str, str]]] = field(default=lambda: ())  # candidates for its arguments
+    completes: Callable[[], Sequence[tuple[str, str]]] = lambda: ()  # candidates for its arguments
     recalls: str = ""  # what else there is for them: a key of recalling.SORTS or offering.SORTS
     takes_one: bool = False  # only its first argument has candidates of its own; so it is where it recalls
     takes_file: bool = False  # an argument may be a file

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from kubectl_ctrl.cli import bundled, table
 from kubectl_ctrl.cli.app import App
@@ -18,6 +17,7 @@ from kubectl_ctrl.cli.command import Verb
 from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
 from kubectl_ctrl.cli.grammar import Flag, before_verb, split
 from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.value import Value
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -43,8 +43,7 @@ _OFFERED = {
 _NO_VERB = Verb(name="", usage="", summary="", examples=(), body=lambda _app, _given: 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(Value, kw_only=True):
     """Where in the line the last word stands."""
 
     verb: Verb

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TypedDict
 
 from kubectl_ctrl.cli.app import App
@@ -14,6 +13,7 @@ from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.model.account import Risk, Try
 from kubectl_ctrl.model.record import Cluster
+from kubectl_ctrl.value import replace
 
 _KEPT = ("--kubeconfig", "--server", "--cluster", "--user", "--as", "--as-group")
 _SOURCES = ("--from", "--recorded-cluster")

@@ -7,20 +7,19 @@ import select
 import signal
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, TimedOut
 from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.value import Value
 
 _PACE = 0.1
 # From SIGKILL until a process is gone; one that hangs in the kernel stays.
 _LAST = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class Live(Value, kw_only=True):
     """A process of ours that runs controllers, or is about to."""
 
     pid: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from kubectl_ctrl.cli import leftovers, needed, ours, standing, tools, upkeep
 from kubectl_ctrl.cli.answers import document
@@ -21,6 +20,7 @@ from kubectl_ctrl.model.diagnosis import Diagnosis, Group, Line
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.value import replace
 
 _FORMS = ("text", "json", "yaml")
 

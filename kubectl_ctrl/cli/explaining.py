@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.cli import recordings
@@ -28,6 +27,7 @@ from kubectl_ctrl.render.accountjson import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.text import Text
+from kubectl_ctrl.value import replace
 
 _FORMS = ("text", "json", "yaml")
 _MOST_CHILDREN = 8

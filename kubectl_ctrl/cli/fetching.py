@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl import exec as programs
@@ -17,13 +16,13 @@ from kubectl_ctrl.cli.command import Given
 from kubectl_ctrl.cli.tools import search_path
 from kubectl_ctrl.errors import PrerequisiteMissing, Refused
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Value
 
 # A compiler at work, and a package manager that looks for news first.
 _PATIENCE = 1800.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(Value, kw_only=True):
     """How one of our helpers is got, by what can get it; and where people read about it."""
 
     brings: tuple[str, ...]  # programs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.chronicle import Followed
@@ -13,6 +12,7 @@ from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.text import Text, printable, verbatim
 from kubectl_ctrl.render.trace import Rows, head_lines
 from kubectl_ctrl.render.tracerows import Showing, columns
+from kubectl_ctrl.value import replace
 
 _LOOK_EVERY = 0.1
 # A process that was killed changes nothing in the recording: who runs is looked at without that too.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.durations import parse_duration
+from kubectl_ctrl.value import Value
 
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE = ("0", "f", "F", "FALSE", "false", "False")
@@ -116,8 +116,7 @@ class Flag(click.Option):
         return bool(self.bare)
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Value):
     """A command line taken apart: flags in the order given, as `--name=value`, and arguments."""
 
     flags: tuple[str, ...]

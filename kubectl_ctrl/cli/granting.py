@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.cli import bundled, recordings
@@ -26,13 +25,13 @@ from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
 from kubectl_ctrl.render.style import moment_text
 from kubectl_ctrl.render.text import counted, verbatim
+from kubectl_ctrl.value import Value
 
 _FORMS = ("", "yaml", "json", "text")
 _QUESTIONS = ("from_trace", "missing", "unused")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _About:
+class _About(Value, kw_only=True):
     """Which controller, and where its manifests lie."""
 
     name: str

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,6 +22,7 @@ from kubectl_ctrl.client.kubeconfig import Resolved, ca_fingerprint, read_ca
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Value
 
 IN_CLUSTER = "in-cluster"
 _FIELDS = {"context", "server"}
@@ -95,8 +95,7 @@ _LOCAL: tuple[tuple[re.Pattern[str], tuple[Fits, ...]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Value):
     """One entry of `allowContexts` in the user's configuration; both must match."""
 
     context: str

@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_ctrl.cli import answers, sources
@@ -29,6 +28,7 @@ from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
 from kubectl_ctrl.render.text import verbatim
+from kubectl_ctrl.value import Value
 
 # What kubectl apply, unless it is --server-side, copies into an annotation, has to fit there.
 _LARGEST_ANNOTATION = 256 * 1024
@@ -37,8 +37,7 @@ _FORMS = ("", "name", "json", "yaml")
 Wanted = Sequence[tuple[Sourced, tuple[Obj, ...]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class Manner(Value, kw_only=True):
     """How to install."""
 
     dry_run: str = "none"  # none, client or server

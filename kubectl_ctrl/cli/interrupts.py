@@ -12,9 +12,10 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+
+from kubectl_ctrl.value import Struct
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # After the first signal: the time in which a loop that is not blocked has turned.
@@ -28,8 +29,7 @@ _NO_LONGER = 1.0
 def _nothing() -> None: ...
 
 
-@dataclass(slots=True)
-class Signals:
+class Signals(Struct):
     """Which signals came so far; what is to be said is called from threads of its own."""
 
     count: int = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubectl_ctrl.cli import answers, recordings
@@ -22,6 +21,7 @@ from kubectl_ctrl.model.inventory import Filled, Inventory
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.value import Value, replace
 
 _FORMS = (*answers.WORDS, "text")
 
@@ -42,8 +42,7 @@ def run(app: App, given: Given) -> int:
     return code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Value, kw_only=True):
     """What one action is asked for."""
 
     app: App

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubectl_ctrl import locks
@@ -31,6 +30,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, labels_of, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, Resource
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Unshown, Value
 
 _OURS = f"{MANAGED_BY}={US}"
 _WEBHOOKS = tuple(
@@ -46,15 +46,14 @@ _ASKING = 3.0
 Mend = Callable[[], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leftover:
+class Leftover(Value, kw_only=True):
     """One thing that is left, and how it goes; without `mend` only by hand."""
 
     check: str
     text: str
     command: str = ""
     advice: str = ""
-    mend: Mend | None = field(default=None, repr=False)
+    mend: Unshown[Mend | None] = None
     destroys: bool = False  # something that a person may want to see first
     remote: bool = False  # what takes it away changes a cluster
 
@@ -232,8 +231,7 @@ def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
 # On the cluster.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, kw_only=True):
     """What is left on a cluster, and what of it may not be looked at."""
 
     left: tuple[Leftover, ...] = ()

@@ -9,7 +9,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -40,6 +39,7 @@ from kubectl_ctrl.model.resources import (
 )
 from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.runtime.builder import Via
+from kubectl_ctrl.value import Struct, field
 
 _PATIENCE = 2.0
 # As kubectl shortens them: a table has eighty columns.
@@ -56,8 +56,7 @@ class State(StrEnum):
     UNKNOWN = "?"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Row:
+class _Row(Struct, kw_only=True):
     """One controller: what it declares, and what is found out about it while there is time."""
 
     sourced: Sourced

@@ -7,7 +7,6 @@ Of a run on another machine nothing but its recorded reports is known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from kubectl_ctrl.cli.runlock import Runner
 from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.record import Moment, Played, Run
 from kubectl_ctrl.model.sighting import LOST_AFTER, SILENT_AFTER, Life, Sighting
+from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:
     from kubectl_ctrl.cli.app import App
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _PROC = Path("/proc")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traces:
+class Traces(Value, kw_only=True):
     """What there is of controllers on one cluster."""
 
     runs: Sequence[Run] = ()  # recorded, newest first

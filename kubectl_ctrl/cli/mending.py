@@ -7,7 +7,6 @@ holds up does not hold up the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kubectl_ctrl.cli import guard, upkeep
 from kubectl_ctrl.cli.checks import PATIENCE, Bench, split
@@ -15,10 +14,10 @@ from kubectl_ctrl.cli.leftovers import Leftover, left_here, left_there
 from kubectl_ctrl.cli.table import Effect
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.model.diagnosis import Diagnosis, Outcome, Repair, worst
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
+class Mended(Value, kw_only=True):
     """What became of everything, and what to end with."""
 
     diagnosis: Diagnosis

@@ -6,16 +6,15 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.errors import ControllerError, CtrlError
+from kubectl_ctrl.value import Value
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Value):
     """A position in a source file; columns count from 1, and 0 is unknown."""
 
     file: Path

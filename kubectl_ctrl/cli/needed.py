@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.cli.checks import Bench, Reached, asked, fail, info, ok, warn
@@ -25,17 +24,17 @@ from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES, Resource
 from kubectl_ctrl.model.rights import Right, allows, rights_in
 from kubectl_ctrl.model.suggestions import command, ctrl
+from kubectl_ctrl.value import Unshown, Value
 
 _REVIEWS = "/apis/authorization.k8s.io/v1"
 _SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _Part(Value, kw_only=True):
     """Something that install makes, and what is there of it: `live` is None where nothing is, or nothing is shown."""
 
-    desired: Obj = field(repr=False)
-    live: Obj | None = field(default=None, repr=False)
+    desired: Unshown[Obj]
+    live: Unshown[Obj | None] = None
     seen: bool = True  # we may look at it
 
     @property
@@ -121,11 +120,10 @@ def _lacking(wanted: Iterable[Right], granted: Iterable[Right]) -> list[Right]:
 # What the user may do.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Granted:
+class _Granted(Value, kw_only=True):
     """The rights of whoever asks, in one namespace; not `whole`: there may be others that nobody lists."""
 
-    rights: frozenset[Right] = field(repr=False)
+    rights: Unshown[frozenset[Right]]
     whole: bool
 
 

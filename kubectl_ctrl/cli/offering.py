@@ -11,7 +11,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
 from pathlib import Path
 
 from kubectl_ctrl import exec as programs
@@ -25,6 +24,7 @@ from kubectl_ctrl.client.kubeconfig import ConfigFlags
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.value import asdict, replace
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -140,11 +140,10 @@ def _asked(app: App, given: Given, *words: str) -> list[str]:
 def _typed(flags: ConfigFlags) -> Sequence[str]:
     """kubectl's own flags as somebody would type them."""
     words = []
-    for one in fields(flags):
-        value = getattr(flags, one.name)
-        name = "as" if one.name == "as_user" else one.name.replace("_", "-")
+    for (field, value), default in zip(asdict(flags).items(), asdict(ConfigFlags()).values(), strict=True):
+        name = "as" if field == "as_user" else field.replace("_", "-")
         values = value if isinstance(value, tuple) else ("true",) if value is True else (value,)
-        words += [f"--{name}={item}" for item in values if item and value != one.default]
+        words += [f"--{name}={item}" for item in values if item and value != default]
     return words
 
 

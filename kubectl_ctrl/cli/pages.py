@@ -9,17 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kubectl_ctrl import files
 from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.value import Value, asdict
 
 _LOG, _PAGE = ".log", ".json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Value, kw_only=True):
     """One start of a controller in the background."""
 
     word: str  # what was typed for it, as `whole` has it

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Value
 
 _POINTERS = ("--context", "--kubeconfig", "--cluster", "--server", "--user")
 _OURS = "doctor(?! --fix k)|explain|install|list|plan|queue|rbac|replay|run|simulate|trace|uninstall"
@@ -19,8 +19,7 @@ _THEIRS = "annotate|apply|cluster-info|create|delete|describe|edit|get|label|pat
 _COMMAND = re.compile(rf"\bkubectl (?:ctrl (?P<verb>{_OURS})\b|(?=(?:{_THEIRS})\b))")
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Value):
     """The flags that mean the cluster, for our verbs and for kubectl, which knows no cluster of ours by name."""
 
     ours: str = ""

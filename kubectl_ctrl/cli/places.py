@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from kubectl_ctrl.install.ours import NAME, labels, selector
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, is_deleting, labels_of, name_of, namespace_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, NAMESPACES, ObjectRef
+from kubectl_ctrl.value import Unshown, Value
 
 _COMPONENT = "app.kubernetes.io/component=controller"
 
@@ -40,8 +40,7 @@ class Kind(StrEnum):
     LEASE = "lease"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Value, kw_only=True):
     """One runner. `text` is for messages, `short` for a column."""
 
     kind: Kind
@@ -50,7 +49,7 @@ class Place:
     short: str
     scope: str | None = None  # a namespace, "" for all of them, None where it is not known
     runner: Runner | None = None  # of a process
-    object: Obj | None = field(default=None, repr=False)  # the Deployment or the Lease
+    object: Unshown[Obj | None] = None  # the Deployment or the Lease
 
     def overlaps(self, scope: str) -> bool:
         return not self.scope or not scope or self.scope == scope
@@ -60,8 +59,7 @@ class Place:
         return self.object is not None and namespace_of(self.object) == namespace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, kw_only=True):
     """The runners that can be seen, and what could not be looked at, as sentences."""
 
     places: tuple[Place, ...] = ()
@@ -95,8 +93,7 @@ async def deployments(client: Client, name: str) -> Found:
     return Found(places=tuple(_deployment(name, one) for one in running), unseen=found.unseen)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
+class Objects(Value, kw_only=True):
     """What was listed, and what could not be."""
 
     objects: tuple[Obj, ...] = ()

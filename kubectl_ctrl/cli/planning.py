@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC
 
 from kubectl_ctrl.cli import guard, sources
@@ -38,14 +37,14 @@ from kubectl_ctrl.render.text import Text, headed, verbatim
 from kubectl_ctrl.runtime.planned.client import PlanClient
 from kubectl_ctrl.runtime.planned.planning import Planner, PlanOptions
 from kubectl_ctrl.runtime.planned.world import World
+from kubectl_ctrl.value import Value, replace
 from kubectl_ctrl.version import VERSION
 
 _CALLS_FROM = 4
 _TRACEBACKS_FROM = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Wanted(Value, kw_only=True):
     """What the words of the command line say, before a server is asked."""
 
     controllers: tuple[Sourced, ...]
@@ -55,8 +54,7 @@ class _Wanted:
     objects: tuple[manifests.Manifest, ...] = ()  # of a file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
+class _Task(Value, kw_only=True):
     """What is to be planned."""
 
     controller: Sourced

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
@@ -26,7 +25,7 @@ def pointed(app: App, given: Given) -> Resolved:
     all, the only cluster of ours is meant. Not so where a shell still means one that is gone: no other stands for it.
     """
     # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
-    flags = ConfigFlags(**{one.name: given[one.name] for one in fields(ConfigFlags)})
+    flags = ConfigFlags(**{name: given[name] for name in ConfigFlags.__struct_fields__})
     gone = gone_cluster(app, given)
     app.pin = as_typed(given.saying("kubeconfig", *_POINTERS))  # kubectl does not know our variables
     try:

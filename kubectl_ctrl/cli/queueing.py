@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 
 from kubectl_ctrl.cli import guard, recordings, runlock
 from kubectl_ctrl.cli.answers import document, style_of
@@ -22,6 +21,7 @@ from kubectl_ctrl.model.sighting import Sighting
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
 from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.render.text import Text
+from kubectl_ctrl.value import replace
 
 _FORMS = ("text", "wide", "json", "yaml")
 # While watching: how often a change is looked for, and how often "heard of 2s ago" is drawn anew.

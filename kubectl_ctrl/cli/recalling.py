@@ -7,7 +7,6 @@ where nothing is recorded of a type is the cluster asked for its names (`offerin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubectl_ctrl.cli import offering
@@ -17,6 +16,7 @@ from kubectl_ctrl.cli.pointed import pointed
 from kubectl_ctrl.client.kubeconfig import ca_fingerprint
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.history.hints import AttemptHint, Hints, Nothing, Place, RunHint, TypeHint
+from kubectl_ctrl.value import Value, replace
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -24,8 +24,7 @@ Pairs = Iterable[tuple[str, str]]
 _LEAST_OF_RUN = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scene:
+class _Scene(Value, kw_only=True):
     """A recording, the cluster in it that is meant, and where the context looks for names."""
 
     hints: Hints | Nothing

@@ -8,7 +8,6 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from kubectl_ctrl.cli import guard
 from kubectl_ctrl.cli.holder import identity
@@ -23,6 +22,7 @@ from kubectl_ctrl.model.record import Known, Played, Run
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.builder import Via
 from kubectl_ctrl.runtime.observers import Observer
+from kubectl_ctrl.value import Value
 from kubectl_ctrl.version import VERSION
 
 _log = logging.getLogger(__name__)
@@ -31,8 +31,7 @@ _log = logging.getLogger(__name__)
 _ASK_AGAIN = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(Value, kw_only=True):
     """How it looks before the run begins."""
 
     text: str  # where it records, or why not

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kubectl_ctrl.cli.answers import style_of
@@ -27,6 +26,7 @@ from kubectl_ctrl.model.record import Cluster, Known, Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.render.style import Style, moment_text
+from kubectl_ctrl.value import Unshown, Value, replace
 
 # As `runtime/runs` makes them.
 _ATTEMPT = re.compile(r"#?(?:(r[0-9a-z]+)-)?([0-9]+)")
@@ -51,11 +51,10 @@ class Unclear(NotRecorded):
     """Several clusters are recorded, and nothing says which of them is meant."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meant:
+class Meant(Value, kw_only=True):
     """A recording, opened, and the cluster in it that a command line means."""
 
-    recording: Recording = field(repr=False)
+    recording: Unshown[Recording]
     cluster: Cluster
     namespace: str  # where a name without one is looked for
     everywhere: bool = False  # -A
@@ -76,8 +75,7 @@ class Meant:
         return (*found, *(Known(resource=one, singular=one.kind.lower()) for one in declared))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Context:
+class _Context(Value, kw_only=True):
     """What the kubeconfig says, without asking anyone; `server` is "" where it says nothing that can be used."""
 
     name: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 
 from kubectl_ctrl import files
@@ -24,6 +23,7 @@ from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.runtime.replay import blessed, replay, why_not
+from kubectl_ctrl.value import replace
 
 _DIFFERS = 9
 _LARGEST = 64 * 2**20  # no attempt comes near it

@@ -13,20 +13,19 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from kubectl_ctrl import files, locks
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.errors import CtrlError, Refused
+from kubectl_ctrl.value import Value, asdict
 
 _GATE = "gate"
 _MOST = 65536  # bytes of a lock file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runner:
+class Runner(Value, kw_only=True, eq=False):
     """A run of one controller, as its file tells; `holder` is how its process signs."""
 
     cluster: str
@@ -38,7 +37,13 @@ class Runner:
     context: str
     since: float  # wall time
     holder: str
-    asked: bool = field(default=False, compare=False)  # to end, and it may take its time
+    asked: bool = False  # to end, and it may take its time; it is the same runner then
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Runner) and {**asdict(self), "asked": other.asked} == asdict(other)
+
+    def __hash__(self) -> int:
+        return hash((self.holder, self.cluster, self.controller, self.scope))
 
     @property
     def where(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -14,10 +13,10 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.options import RunOptions
+from kubectl_ctrl.value import Unshown, Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlan:
+class RunPlan(Value, kw_only=True):
     """What is to run, where, and how it is to be told."""
 
     clock: Clock
@@ -32,7 +31,7 @@ class RunPlan:
     ours: str  # the cluster of ours that it is, "" for none
     takeover: bool
     yes: bool
-    again: Callable[..., str] = field(repr=False)  # the same command line with more flags, to be copied
+    again: Unshown[Callable[..., str]]  # the same command line with more flags, to be copied
     as_installed: bool
     utc: bool
     metrics_address: str

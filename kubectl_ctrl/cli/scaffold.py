@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError, UsageError
+from kubectl_ctrl.value import Value
 
 # What is written, in the order in which it is worth reading.
 FILES = ("controller.py", "crd.yaml", "rbac.yaml", "example.yaml", "test_controller.py", "README.md")
@@ -21,8 +21,7 @@ _NO_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "nul
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Value, kw_only=True):
     """What a new controller is called; refuses what a cluster or Python would."""
 
     name: str

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -49,6 +48,7 @@ from kubectl_ctrl.runtime.runs import new_run
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.watchdog import Watchdog
+from kubectl_ctrl.value import Value, replace
 
 if TYPE_CHECKING:
     from kubectl_ctrl.runtime.metrics import Metrics
@@ -114,8 +114,7 @@ async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, T]) -> T | None:
         await asyncio.wait((doing, stopped))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ground:
+class _Ground(Value, kw_only=True):
     """What a run stands on once its cluster is known."""
 
     client: Client

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,7 @@ from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.model.resources import HPAS, NAMESPACES, Resource
 from kubectl_ctrl.render.text import table
+from kubectl_ctrl.value import Value, replace
 
 _DAY = 86_400.0
 _MOST_ROWS = 1000
@@ -48,8 +48,7 @@ _FORMS = ("", "json", "yaml")
 _SHORT = {"deploy": "deployments", "sts": "statefulsets"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Value, kw_only=True):
     """A workload and what has a say about it."""
 
     target: Obj
@@ -57,8 +56,7 @@ class Scene:
     namespace: Obj | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Value, kw_only=True):
     """One event and what it makes of the count."""
 
     at: float  # when it is acted on: later than its time when that was before the beginning

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from kubectl_ctrl.cli.usercode import Code, Main, declared_at, of_file, of_modul
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import Value, field
 
 if TYPE_CHECKING:
     from kubectl_ctrl.install.parts import Parts
@@ -30,8 +30,7 @@ _FILE = "controller.py"
 _EXAMPLE = 'declare it at the top of the file: CONTROLLER = controller("mine", reconcile).for_(RESOURCE)'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Value, kw_only=True):
     """Where a declaration comes from, and how to get it again when the code has changed."""
 
     code: Code
@@ -61,8 +60,7 @@ class Source:
         return declared_at(self.main.file, names[0]) if names else Place(self.main.file)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sourced:
+class Sourced(Value, kw_only=True):
     """A controller that a word meant."""
 
     word: str  # as it was given, to be repeated in commands that are suggested

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -28,13 +27,13 @@ from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.health import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.until import parse_until
+from kubectl_ctrl.value import Value, replace
 
 _TIMEOUT = 300.0
 _MOST_WORKERS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
+class _Range(Value):
     """Which values of a flag can be meant."""
 
     least: float

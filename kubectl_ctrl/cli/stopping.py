@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from kubectl_ctrl.cli import attendance, pages, recordings, runlock
@@ -19,6 +18,7 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, Refused, UsageError
 from kubectl_ctrl.history.hints import Hints
 from kubectl_ctrl.model.suggestions import Command, ctrl
+from kubectl_ctrl.value import replace
 
 
 def run(app: App, given: Given) -> int:

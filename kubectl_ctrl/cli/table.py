@@ -6,12 +6,12 @@ Nothing is imported until a verb is chosen, so that help and completion stay qui
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kubectl_ctrl.cli.grammar import nearest
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:
     from kubectl_ctrl.cli.command import Verb
@@ -27,8 +27,7 @@ class Effect(StrEnum):
     DESTROY = "destroy"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Value):
     """One row of the table."""
 
     name: str

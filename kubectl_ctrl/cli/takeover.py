@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 
 from kubectl_ctrl.cli import holder
 from kubectl_ctrl.cli.places import deployments_of, replicas_of
@@ -22,6 +21,7 @@ from kubectl_ctrl.model.objects import Obj, annotations_of, name_of, namespace_o
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, ObjectRef
 from kubectl_ctrl.model.selectors import from_label_selector
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +33,7 @@ _LAST_WORDS = 5.0
 _OVER = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Taken(Value, kw_only=True):
     """What the annotation of a Deployment says."""
 
     ref: ObjectRef
@@ -82,8 +81,7 @@ def by_hand(ref: ObjectRef, replicas: int, kubectl: Sequence[str]) -> str:
     return str(command(*words, "--type=merge", "--patch", json.dumps(patch, separators=(",", ":"))))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
+class Repair(Value, kw_only=True):
     """A Deployment that a run took over and did not restore. `certain`: that run is gone for sure."""
 
     taken: Taken

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC
 from typing import TypeGuard
 
@@ -26,6 +25,7 @@ from kubectl_ctrl.render.attempts import attempt_text, call_text
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
 from kubectl_ctrl.render.text import Text, headed
+from kubectl_ctrl.value import replace
 
 _log = logging.getLogger(__name__)
 

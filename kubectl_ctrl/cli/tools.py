@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl import exec as programs
@@ -19,6 +18,7 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.diagnosis import Line
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.value import Value
 from kubectl_ctrl.version import VERSION
 
 _PROGRAM = "kubectl-ctrl"
@@ -72,8 +72,7 @@ async def configuration(bench: Bench) -> Sequence[Line]:
 # kubectl.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kubectl:
+class Kubectl(Value, kw_only=True):
     """The kubectl that would be used; `version` is "" where it does not tell, and `why` says why."""
 
     path: str

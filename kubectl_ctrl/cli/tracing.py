@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from kubectl_ctrl.cli import recordings
@@ -24,6 +23,7 @@ from kubectl_ctrl.render.text import Text, verbatim
 from kubectl_ctrl.render.trace import subject_lines, trace_lines
 from kubectl_ctrl.render.tracerows import Showing
 from kubectl_ctrl.render.waterfall import waterfall_lines
+from kubectl_ctrl.value import replace
 
 _TEXTS = ("text", "wide")
 _ON_A_TERMINAL = 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kubectl_ctrl.cli.app import App
@@ -15,22 +14,21 @@ from kubectl_ctrl.model.record import Branch, Cluster, Recorded, Source
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.trees import Leaf, chain, remembered
 from kubectl_ctrl.model.trees import grown as tree_of
+from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:
     from kubectl_ctrl.client.client import Client
     from kubectl_ctrl.client.kubeconfig import Resolved
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grown:
+class Grown(Value, kw_only=True):
     """A tree, and a sentence on what it lacks; "" where it lacks nothing."""
 
     tree: Branch
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Value, kw_only=True):
     """Whose tree is asked for; `cluster` is None where nothing of it is recorded, and any will do."""
 
     cluster: Cluster | None

@@ -11,13 +11,13 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from kubectl_ctrl.cli import pages
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.pages import Page
 from kubectl_ctrl.clock import SystemClock, pause
+from kubectl_ctrl.value import replace
 
 # Weeks of it fill a disk: so much of it is kept, and once more as much of what was before.
 MOST = 10_000_000

@@ -12,7 +12,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 
 from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
@@ -37,6 +36,7 @@ from kubectl_ctrl.install.removing import Installed, Remover, installed, wait_un
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
 from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.value import Unshown, Value
 
 _SHOWN = 10
 _STOPPING = 45.0
@@ -44,8 +44,7 @@ _GOING = 60.0
 _ASK_AGAIN = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Value, kw_only=True):
     """What the flags say."""
 
     crds: bool  # delete them
@@ -113,8 +112,7 @@ async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], w
         await client.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, kw_only=True):
     """One controller as it stands in the cluster."""
 
     sourced: Sourced
@@ -122,7 +120,7 @@ class Found:
     holding: tuple[Held, ...]  # the objects of the CRDs that would go
     marked: tuple[Held, ...]  # objects that stay, with a finalizer of the controller
     places: tuple[Place, ...]  # that run it
-    deployments: tuple[Obj, ...] = field(repr=False)  # with the labels of ones that run it for us
+    deployments: Unshown[tuple[Obj, ...]]  # with the labels of ones that run it for us
 
     @property
     def name(self) -> str:

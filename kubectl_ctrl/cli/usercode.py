@@ -16,7 +16,6 @@ import site
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import TypeVar
 
 from kubectl_ctrl.cli.mishaps import Place, from_error, shown, site_packages
 from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.value import Value
 
 T = TypeVar("T")
 
@@ -34,8 +34,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _STDLIB = Path(os.__file__).resolve().parent
 
 
-@dataclass(frozen=True, slots=True)
-class Main:
+class Main(Value):
     """A module that somebody named."""
 
     name: str  # by which it is imported: mine, package.controller

@@ -13,7 +13,6 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from kubectl_ctrl.clusters.book import Book, Entry
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Unshown, Value, replace
 
 _NEVER = "your kubeconfig was not changed"
 _SAVED = "kubeconfig.before"
@@ -49,17 +49,15 @@ _STALE_AFTER = 10.0
 _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaleLock:
+class StaleLock(Value, kw_only=True):
     """A lock on a kubeconfig of the user that somebody left behind."""
 
     path: Path
     age: float  # seconds
-    seen: os.stat_result = field(repr=False)  # the file, by which a later lock is told from it
+    seen: Unshown[os.stat_result]  # the file, by which a later lock is told from it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
+class _Parts(Value, kw_only=True):
     """What of a cluster of ours goes into a kubeconfig: (list, name in it, kind, fields)."""
 
     context: str

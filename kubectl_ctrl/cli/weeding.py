@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from kubectl_ctrl.cli import recordings
 from kubectl_ctrl.cli.keeping import Asked, run_of
 from kubectl_ctrl.clock import SystemClock
@@ -13,10 +11,10 @@ from kubectl_ctrl.history.pruning import prune as removed
 from kubectl_ctrl.model.inventory import Filled, Inventory
 from kubectl_ctrl.render.inventory import runs_table, size_text
 from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.value import Value, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Going:
+class _Going(Value, kw_only=True):
     """What would go."""
 
     found: Inventory  # its runs with what each would lose

@@ -6,15 +6,14 @@ Order is kubectl's: groups as the server lists them, the core group first; in ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiResource:
+class ApiResource(Value, kw_only=True):
     """One resource type in one version."""
 
     resource: Resource
@@ -25,16 +24,14 @@ class ApiResource:
     subresources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Value):
     """A name resolved; `others` are types of lower precedence that it could also mean."""
 
     found: ApiResource
     others: tuple[ApiResource, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Value, kw_only=True):
     """One way to read a name: TYPE, TYPE.GROUP, or TYPE.VERSION.GROUP."""
 
     type: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from copy import copy
-from dataclasses import replace
 from random import Random
 
 from kubectl_ctrl.client import verbs
@@ -38,6 +37,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import AlreadyExists, BadAnswer, Expired
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.value import replace
 
 # As the API server expands generateName: so much of the prefix, then so many letters, and so many tries.
 _LONGEST_PREFIX = 58

@@ -7,7 +7,6 @@ often than every few seconds. A group that does not answer costs that group only
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kubectl_ctrl.client.catalog import ApiResource, Catalog, Match
@@ -18,6 +17,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import BadAnswer, CallSite, CtrlError, NotFound, NotServed, ServerError
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 REFRESH_EVERY = 5.0
 _AT_ONCE = 8  # requests of the older kind under way at the same time
@@ -127,8 +127,7 @@ def _not_served(text: str, catalog: Catalog) -> NotServed:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(Value):
     """One group version, in order of precedence; None for one that did not answer."""
 
     name: str  # `apps/v1`, `v1`

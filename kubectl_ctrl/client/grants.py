@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
@@ -12,13 +11,13 @@ from kubectl_ctrl.client.secret import Secret
 from kubectl_ctrl.client.tls import Certificate
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import ConfigError, CredentialsError
+from kubectl_ctrl.value import Value, replace
 
 # Half of the time that a kubelet leaves between renewing a pod's token and the end of the old one, less a margin.
 _TOKEN_FILE_LIFE = 50.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class Grant(Value, kw_only=True):
     """An Authorization header, a client certificate, or both."""
 
     authorization: Secret | None = None

@@ -6,16 +6,15 @@ All flags work on it; in kubectl --as and --request-timeout lose it, and --insec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.client.kubefiles import Entry
+from kubectl_ctrl.value import Value
 
 FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-@dataclass(frozen=True, slots=True)
-class InCluster:
+class InCluster(Value):
     cluster: Entry
     user: Entry
 

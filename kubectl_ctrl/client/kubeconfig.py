@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,6 +16,7 @@ from kubectl_ctrl.client.kubefiles import Entry, Merged
 from kubectl_ctrl.client.secret import Secret
 from kubectl_ctrl.errors import ConfigError, UsageError
 from kubectl_ctrl.model.durations import parse_duration
+from kubectl_ctrl.value import Unshown, Value, field, replace
 
 # The cluster extension that is handed to credential plugins.
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
@@ -28,8 +28,7 @@ _INTERACTIVE = ("Never", "IfAvailable", "Always")
 Apart = Callable[[], Mapping[str, Path]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigFlags:
+class ConfigFlags(Value, kw_only=True):
     """kubectl's 21 connection flags; "" and () stand for a flag that was not given, as they do there."""
 
     kubeconfig: str = ""
@@ -44,9 +43,9 @@ class ConfigFlags:
     certificate_authority: str = ""
     client_certificate: str = ""
     client_key: str = ""
-    token: str = field(default="", repr=False)
+    token: Unshown[str] = ""
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: Unshown[str] = ""
     as_user: str = ""
     as_uid: str = ""
     as_group: tuple[str, ...] = ()
@@ -55,53 +54,49 @@ class ConfigFlags:
     disable_compression: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TlsSettings:
+class TlsSettings(Value, kw_only=True):
     """How the server proves who it is; data goes before a file, and neither means the system's authorities."""
 
-    ca_data: bytes = field(default=b"", repr=False)
+    ca_data: Unshown[bytes] = b""
     ca_file: str = ""
     insecure: bool = False
     server_name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecSettings:
+class ExecSettings(Value, kw_only=True):
     """A credential plugin. Arguments and environment may hold secrets."""
 
     command: str
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    args: Unshown[tuple[str, ...]] = ()
+    env: Unshown[tuple[tuple[str, str], ...]] = ()
     api_version: str
     interactive_mode: str
     provide_cluster_info: bool = False
-    cluster_config: Any = field(default=None, repr=False)
+    cluster_config: Unshown[Any] = None
     install_hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthSettings:
+class AuthSettings(Value, kw_only=True):
     """How we prove who we are: what the user entry and the flags say together. Empty for a plain http server."""
 
     token: Secret | None = None
     token_file: str = ""
     username: str = ""
     password: Secret | None = None
-    certificate_data: bytes = field(default=b"", repr=False)
+    certificate_data: Unshown[bytes] = b""
     certificate_file: str = ""
     key_data: Secret | None = None
     key_file: str = ""
     exec: ExecSettings | None = None
     provider: str = ""
-    provider_config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    provider_config: Unshown[Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def has_certificate(self) -> bool:
         return bool(self.certificate_data or self.certificate_file)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Impersonation:
+class Impersonation(Value, kw_only=True):
     """Whom to act as; nobody when `user` is empty."""
 
     user: str = ""
@@ -110,17 +105,15 @@ class Impersonation:
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(Value, kw_only=True):
     """What a Resolved was made from, to make it again; flags and environment may hold secrets."""
 
-    flags: ConfigFlags = field(repr=False)
-    environ: Mapping[str, str] = field(repr=False)
+    flags: Unshown[ConfigFlags]
+    environ: Unshown[Mapping[str, str]]
     home: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class Resolved(Value, kw_only=True):
     """One cluster and one user, complete and checked; files that it names have not been read."""
 
     context: str | None
@@ -131,15 +124,15 @@ class Resolved:
     tls: TlsSettings
     auth: AuthSettings
     impersonate: Impersonation
-    proxy_url: str | None = field(repr=False)  # may hold a password
-    cluster_proxy: str = field(repr=False)  # the part of it that is written in the kubeconfig, for plugins
+    proxy_url: Unshown[str | None]  # may hold a password
+    cluster_proxy: Unshown[str]  # the part of it that is written in the kubeconfig, for plugins
     request_timeout: float | None
     disable_compression: bool
     cache_dir: Path
     files: tuple[Path, ...]
     in_cluster: bool
     server_overridden: bool  # by --server, by --cluster, or by the environment: the context's name no longer tells
-    origin: Origin = field(repr=False, compare=False)
+    origin: Unshown[Origin]
 
 
 def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path, *, apart: Apart = dict) -> Resolved:

@@ -13,7 +13,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,15 @@ import yaml
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.model.manifests import Loader
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Unshown, Value, field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Value, kw_only=True):
     """One context, cluster or user, and where it stands; its fields may be secret and are not shown."""
 
     kind: str
     name: str
-    fields: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    fields: Unshown[Mapping[str, Any]] = field(default_factory=dict)
     file: Path | None = None
 
     def text(self, key: str) -> str:
@@ -101,8 +100,7 @@ class Entry:
         return f"{self.kind} {self.name!r}{where}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Value, kw_only=True):
     """All files together."""
 
     current_context: str = ""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_ctrl.client.shapes import PARTIAL_KIND, PARTIAL_VERSION, Expected, Poisoned, flaw_of, projected
 from kubectl_ctrl.errors import BadAnswer, CallSite
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Value, kw_only=True):
     """A list, or one page of it."""
 
     items: list[Obj]

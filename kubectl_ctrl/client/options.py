@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Unshown, Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Value, kw_only=True):
     """On whose behalf calls are made.
 
     `note` hears of every call twice: when it leaves, and when it has ended. `gate` is asked before every send: it gives
@@ -24,8 +23,7 @@ class Scope:
     timeout: float | None = None  # seconds for each call, in place of the defaults
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListQuery:
+class ListQuery(Value, kw_only=True):
     """Which objects to list; `labels` and `fields` are selectors as kubectl writes them."""
 
     namespace: str = ""  # "" lists all namespaces
@@ -36,8 +34,7 @@ class ListQuery:
     metadata_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchQuery:
+class WatchQuery(Value, kw_only=True):
     """Which changes to watch, from which version on, and for how long."""
 
     namespace: str = ""
@@ -60,26 +57,24 @@ class PatchKind(StrEnum):
     APPLY = "application/apply-patch+yaml"  # JSON is YAML
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(Value, kw_only=True):
     """Options of create, replace and patch."""
 
     manager: str = ""  # the field manager; an apply must name one
     force: bool = False  # apply only: take fields from other managers
     dry_run: bool = False
     old_version: str = ""  # for the record: the version that the writer knew; taken from the body when it holds one
-    before: Obj | None = field(default=None, repr=False)  # for the record: the object that the writer knew
+    before: Unshown[Obj | None] = None  # for the record: the object that the writer knew
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteOptions:
+class DeleteOptions(Value, kw_only=True):
     """Options of delete; with `uid` it can only ever hit the object that was meant."""
 
     propagation: str = ""  # Background, Foreground or Orphan
     uid: str = ""
     version: str = ""
     dry_run: bool = False
-    before: Obj | None = field(default=None, repr=False)  # for the record: the object that the writer knew
+    before: Unshown[Obj | None] = None  # for the record: the object that the writer knew
 
 
 # Shared defaults: frozen, so that one of each is enough.

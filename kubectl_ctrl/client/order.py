@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ from kubectl_ctrl.errors import CallSite, UsageError
 from kubectl_ctrl.model.attempt import WRITES
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.value import Unshown, Value
 
 JSON = "application/json"
 
@@ -28,8 +28,7 @@ class WhenLost(StrEnum):
     UNKNOWN = "unknown"  # neither
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Value, kw_only=True):
     """Everything about a call that stays the same from one send to the next."""
 
     verb: str  # get list create update patch apply delete watch
@@ -40,13 +39,13 @@ class Order:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    body: Body | None = field(default=None, repr=False)
+    body: Unshown[Body | None] = None
     content_type: str = JSON
     accept: str = JSON
     timeout: float = 30.0
     dry_run: bool = False
     old_version: str = ""
-    before: Obj | None = field(default=None, repr=False)  # what the writer knew of the object
+    before: Unshown[Obj | None] = None  # what the writer knew of the object
     when_lost: WhenLost = WhenLost.REPEAT
     resend: bool = True  # False: one send and no more, because the caller has a pace of its own
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.words import plain
 from kubectl_ctrl.errors import ApiError, CtrlError
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import replace
 
 # The reason in the record of a write whose answer was lost and that a read found done.
 FOUND_BY_READING = "FoundByReading"

@@ -7,7 +7,6 @@ harmless, or when reading showed that the lost one did nothing. All else is for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.client.order import Order, WhenLost
@@ -23,6 +22,7 @@ from kubectl_ctrl.errors import (
     ServerError,
     TooManyRequests,
 )
+from kubectl_ctrl.value import Value
 
 MOST_SENDS = 10
 _READ_SENDS = 3
@@ -45,14 +45,12 @@ class Next(StrEnum):
     LOOK = "look"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Value):
     next: Next
     pause: float = 0.0  # AGAIN: seconds to wait first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class Sent(Value, kw_only=True):
     """How one send ended: with an error, or without; `lost` when the server may have acted and we cannot know."""
 
     error: CallError | None = None

@@ -7,7 +7,6 @@ newer type than the cluster has leaves such fields out first, and says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,6 +16,7 @@ from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.errors import BadAnswer, CallSite, Forbidden, NotFound
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Unshown, Value
 
 _INDEX = "/openapi/v3"
 _REF = "#/components/schemas/"
@@ -26,12 +26,11 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 _ALWAYS_KNOWN = frozenset({"apiVersion", "kind", "metadata"})
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Value):
     """A type's schema, with the parts that it refers to."""
 
-    root: Obj = field(repr=False)
-    parts: dict[str, Obj] = field(repr=False)
+    root: Unshown[Obj]
+    parts: Unshown[dict[str, Obj]]
 
     def node(self, schema: Any) -> tuple[Obj, bool]:
         """A schema with its reference followed, and whether there was one."""

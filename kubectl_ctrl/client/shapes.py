@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_ctrl.client.options import ListQuery, WatchQuery
 from kubectl_ctrl.client.order import Order
 from kubectl_ctrl.client.words import excerpt, plain
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Unshown, Value
 
 PARTIAL_KIND = "PartialObjectMetadata"
 PARTIAL_VERSION = "meta.k8s.io/v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Poisoned:
+class Poisoned(Value):
     """Something that stood where an object should be; only this one is lost."""
 
-    excerpt: str = field(repr=False)  # its first bytes, quoted and made safe to show
+    excerpt: Unshown[str]  # its first bytes, quoted and made safe to show
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class Expected(Value, kw_only=True):
     """What the objects of one list or watch are."""
 
     kind: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -35,6 +34,7 @@ from kubectl_ctrl.errors import (
     Unauthorized,
 )
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Value
 
 _BY_CODE: dict[int, type[ApiError]] = {
     400: BadRequest,
@@ -61,8 +61,7 @@ _OWNER_DENIED = re.compile(r"cannot set (?:blockOwnerDeletion|an ownerRef)")
 _MOST_CAUSES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Value, kw_only=True):
     """What a Status object, or an answer without one, says."""
 
     code: int

@@ -12,22 +12,21 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
 from kubectl_ctrl import files
 from kubectl_ctrl.client.secret import Secret
 from kubectl_ctrl.errors import ConfigError, CredentialsError
+from kubectl_ctrl.value import Unshown, Value
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
+class Certificate(Value, kw_only=True):
     """A client certificate with its key, both PEM."""
 
-    chain: bytes = field(repr=False)
+    chain: Unshown[bytes]
     key: Secret
     origin: str  # for messages: "user 'dev'", "the credential plugin 'aws'"
 

@@ -7,30 +7,29 @@ on a 401, so nothing above it ever holds a secret. It does not retry otherwise a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from kubectl_ctrl.value import Unshown, Value, field
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpRequest:
+
+class HttpRequest(Value, kw_only=True):
     """One request; `path` is percent-encoded and `query` is not."""
 
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = field(default=None, repr=False)
+    body: Unshown[bytes | None] = None
     deadline: float | None = None  # seconds for the whole answer, or until a stream's first byte
     silence: float | None = None  # streams: the longest time without a byte before it counts as dead
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpResponse:
+class HttpResponse(Value, kw_only=True):
     """A whole answer; header names are lower-case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = field(default=b"", repr=False)
+    body: Unshown[bytes] = b""
 
 
 class HttpStream(Protocol):

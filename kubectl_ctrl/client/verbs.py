@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery, PatchKind, WatchQuery, WriteOptions
 from kubectl_ctrl.client.order import JSON, Body, Order, WhenLost, collection_path, object_path
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.value import replace as changed
 
 Query = tuple[tuple[str, str], ...]
 
@@ -63,7 +62,7 @@ def watch(resource: Resource, query: WatchQuery) -> Order:
 def create(where: Resource | ObjectRef, obj: Obj, options: WriteOptions) -> Order:
     """A POST of a new object, or to a subresource of one that is there."""
     if isinstance(where, ObjectRef):
-        return dataclasses.replace(
+        return changed(
             _on_object("create", "POST", where, obj),
             query=_written(options),
             dry_run=options.dry_run,
@@ -88,7 +87,7 @@ def create(where: Resource | ObjectRef, obj: Obj, options: WriteOptions) -> Orde
 
 def replace(ref: ObjectRef, obj: Obj, options: WriteOptions) -> Order:
     version = str(obj["metadata"].get("resourceVersion") or "")
-    return dataclasses.replace(
+    return changed(
         _on_object("update", "PUT", ref, obj if ref.subresource else _typed(ref.resource, obj)),
         query=_written(options),
         dry_run=options.dry_run,
@@ -103,7 +102,7 @@ def patch(ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions) ->
     if kind is PatchKind.APPLY:
         return _apply(ref, body, options)
     version = _version_in(body)
-    return dataclasses.replace(
+    return changed(
         _on_object("patch", "PATCH", ref, body),
         query=_written(options),
         content_type=kind.value,
@@ -124,7 +123,7 @@ def delete(ref: ObjectRef, options: DeleteOptions) -> Order:
         body["preconditions"] = preconditions
     if options.dry_run:
         body["dryRun"] = ["All"]
-    return dataclasses.replace(
+    return changed(
         _on_object("delete", "DELETE", ref, body),
         # The server goes by the body alone; in the query it can be seen in its audit log.
         query=(("dryRun", "All"),) if options.dry_run else (),
@@ -170,7 +169,7 @@ def _apply(ref: ObjectRef, body: Body, options: WriteOptions) -> Order:
         raise UsageError(f"An apply of {ref} takes an object, not a list of operations.")
     if not options.manager:
         raise UsageError(f"An apply of {ref} must name its field manager.")
-    return dataclasses.replace(
+    return changed(
         _on_object("apply", "PATCH", ref, _typed(ref.resource, body) if ref.subresource in {"", "status"} else body),
         query=(*_written(options), ("force", "true" if options.force else "false")),
         content_type=PatchKind.APPLY.value,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from enum import StrEnum
 from types import AsyncGeneratorType, TracebackType
 
@@ -23,6 +22,7 @@ from kubectl_ctrl.client.words import plain, sentence
 from kubectl_ctrl.errors import ApiError, CallError, CtrlError, DeadlinePassed, Expired, Unreachable
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 # Lines after which everybody else gets a turn: some 5 ms of 9 KB objects.
 _TURN = 64
@@ -35,8 +35,7 @@ class EventKind(StrEnum):
     BOOKMARK = "BOOKMARK"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(Value):
     """One change; the object is fresh and belongs to whoever takes it."""
 
     kind: EventKind
@@ -55,8 +54,7 @@ class EndKind(StrEnum):
     UNREACHABLE = "unreachable"  # no answer to the request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchEnd:
+class WatchEnd(Value, kw_only=True):
     """Why and when a watch ended."""
 
     kind: EndKind

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from kubectl_ctrl.errors import CallError, NotFound, ServerError, TimedOut
 from kubectl_ctrl.model.conditions import find, is_true
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
+from kubectl_ctrl.value import Value
 from kubectl_ctrl.version import VERSION
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ _PACE = 0.2
 _MOST_NODES = 3  # that a message names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Value, kw_only=True):
     """What tells a cluster from all others, as it says itself."""
 
     server: str

@@ -13,13 +13,13 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from kubectl_ctrl import files, locks
 from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import Value, asdict, field
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _PAGE = "cluster.json"
@@ -33,8 +33,7 @@ class Phase(StrEnum):
     DELETING = "deleting"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Value, kw_only=True):
     """One cluster of ours; server and authority (as `client/kubeconfig` has it) tell it from all others."""
 
     name: str

@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from kubectl_ctrl.client.words import plain
@@ -26,6 +25,7 @@ from kubectl_ctrl.exec import Output, run
 from kubectl_ctrl.model.conditions import find, is_true
 from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.suggestions import command, ctrl
+from kubectl_ctrl.value import replace
 
 # Node images from this one on do not work with older ones.
 _LEAST = (0, 20)

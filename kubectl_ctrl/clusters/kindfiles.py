@@ -11,7 +11,6 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import yaml
@@ -22,6 +21,7 @@ from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Value, asdict, field
 
 NAME = "kind.json"
 RUNTIME, MARK = "runtime", "mark"  # the notes of the book that are also on the page
@@ -29,8 +29,7 @@ RUNTIME, MARK = "runtime", "mark"  # the notes of the book that are also on the 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Value, kw_only=True):
     """What was so before kind began, and what tells a cluster of ours from others of its name."""
 
     runtime: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.client.words import plain
@@ -25,6 +24,7 @@ from kubectl_ctrl.errors import (
 )
 from kubectl_ctrl.exec import Output
 from kubectl_ctrl.model.suggestions import command, ctrl
+from kubectl_ctrl.value import Value
 
 # It says so and ends with 0.
 WAITED_IN_VAIN = "WARNING: Timed out waiting for Ready"
@@ -59,8 +59,7 @@ _STEPS = (
 _KEEP = "; --keep-on-failure leaves what was made to look into"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
+class _Case(Value, kw_only=True):
     """What failed: kind's words, and ours for what it was to do."""
 
     said: str

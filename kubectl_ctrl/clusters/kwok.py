@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from kubectl_ctrl.clusters.kwokneeds import Needs, looked
 from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish, anew
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import replace
 
 _NODES = 1
 _TRIES = 3  # to find ports that stay free until the servers have them

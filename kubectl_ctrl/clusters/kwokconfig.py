@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.value import Value
 
 _KIND = "KwokctlConfiguration"
 _GROUP = "kwok.x-k8s.io"
@@ -55,8 +55,7 @@ _FIXED: Mapping[str, tuple[Any, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Value):
     """kwokctl's documents; `options` are those that the user gave."""
 
     documents: tuple[Mapping[str, Any], ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from kubectl_ctrl.clusters.kwokconfig import OPTIONS, Configuration
 from kubectl_ctrl.clusters.provider import Fitness, Machine, Wish
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.exec import run
+from kubectl_ctrl.value import Value, field, replace
 
 OLDEST = (0, 6)  # of kwokctl: since then all that is told it means the same
 _GET = "kubectl ctrl doctor --fix kwok"
@@ -28,8 +28,7 @@ _SIZES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class Needs(Value, kw_only=True):
     """What was found; with a fitness that is not usable, nothing else counts."""
 
     fitness: Fitness

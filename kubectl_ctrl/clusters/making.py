@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.answering import Known, answering
@@ -17,6 +16,7 @@ from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish, anew
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import Value, replace
 
 _PACE = 0.2
 
@@ -76,8 +76,7 @@ async def raised(
     return await making.made(name, used=found.used if found else {})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Making:
+class _Making(Value, kw_only=True):
     """How one cluster is had."""
 
     book: Book

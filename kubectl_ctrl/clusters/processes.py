@@ -12,12 +12,12 @@ import re
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.clock import Clock, pause
 from kubectl_ctrl.errors import ClusterError
 from kubectl_ctrl.exec import quickly
+from kubectl_ctrl.value import Value
 
 PROC = Path("/proc")
 _PATIENCE = 20.0
@@ -27,8 +27,7 @@ _BECOMING = 40
 _MOMENT = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Value):
     pid: int
     program: str  # the name of its file
 

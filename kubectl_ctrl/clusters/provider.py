@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import Unshown, Value, field
 
 if TYPE_CHECKING:
     from random import Random
@@ -19,18 +19,16 @@ if TYPE_CHECKING:
 Note = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Value, kw_only=True):
     """What a provider may use of this machine; the environment may hold secrets."""
 
     clock: Clock
     rng: Random
-    environ: Mapping[str, str] = field(repr=False)
+    environ: Unshown[Mapping[str, str]]
     cache: Path  # what may be deleted at any time, as downloads
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Value, kw_only=True):
     """What a cluster is to be like; what is empty is the provider's own choice."""
 
     image: str = ""  # of kind's nodes
@@ -43,8 +41,7 @@ class Wish:
     load: bool = False  # its nodes are to be given images
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitness:
+class Fitness(Value, kw_only=True):
     """Whether a provider can work here: with what, or what it lacks and how to get it."""
 
     usable: bool
@@ -63,12 +60,11 @@ class Life(StrEnum):
     RUNNING = "running"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Made(Value, kw_only=True):
     """A cluster that was made."""
 
     context: str
-    kubeconfig: str = field(repr=False)  # the content of its own file
+    kubeconfig: Unshown[str]  # the content of its own file
     version: str  # of Kubernetes
     notes: Mapping[str, str] = field(default_factory=dict)  # what the provider will want to know to find it again
 

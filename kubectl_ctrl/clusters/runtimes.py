@@ -17,7 +17,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from kubectl_ctrl.client.words import plain
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed
 from kubectl_ctrl.exec import Output, run
+from kubectl_ctrl.value import Value
 
 LABEL = "io.x-k8s.kind.cluster"
 _ROLE = "io.x-k8s.kind.role"
@@ -85,8 +85,7 @@ _LONG = 120.0
 _FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Value, kw_only=True):
     """A container that is a node of a kind cluster."""
 
     id: str
@@ -96,8 +95,7 @@ class Node:
     volumes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Daemon:
+class Daemon(Value, kw_only=True):
     """What a runtime says of itself; what it does not tell is empty."""
 
     version: str

@@ -12,7 +12,6 @@ import sqlite3
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import orjson
 
@@ -22,6 +21,7 @@ from kubectl_ctrl.model.masking import is_secret, may_hold_secrets
 from kubectl_ctrl.model.objects import Key, Obj, uid_of, version_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.value import Struct
 
 # A body counts as used for so long without being touched again, and is kept that much longer.
 USED_FOR = 600.0
@@ -36,8 +36,7 @@ _WINDOW = 13
 _MOST_KNOWN = 5_000
 
 
-@dataclass(slots=True)
-class _Form:
+class _Form(Struct):
     """One object in memory, held so that its identity stays its own, and the row that has it."""
 
     obj: Obj

@@ -10,7 +10,6 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ from kubectl_ctrl import files
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.sql import query
+from kubectl_ctrl.value import Value
 
 # In this order: the objects are those of links and of bodies.
 _TABLES = ("run", "deleted", "type", "attempt", "about", "subject", "link", "sent", "later", "moment", "body", "object")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Chosen(Value, kw_only=True):
     """What is copied: everything, runs by name, attempts by RUN-N; of one cluster, or of any."""
 
     every: bool = False
@@ -33,8 +32,7 @@ class Chosen:
     cluster: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
+class Copied(Value, kw_only=True):
     """What went into the copy."""
 
     runs: int

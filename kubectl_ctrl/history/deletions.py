@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.documents import loaded
 from kubectl_ctrl.history.places import WriteLock
 from kubectl_ctrl.history.sql import query
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
+class Deleted(Value, kw_only=True):
     """A cluster that is gone: what it was called, what made it, and by what runs knew it."""
 
     name: str

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import orjson
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference, Marker
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 T = TypeVar("T")
 
@@ -90,7 +92,7 @@ def _make_writer(kind: type[Any]) -> Turn:
     for one in fields(kind):
         if _by_reference(one.name, kind):
             continue
-        default = one.default if one.default_factory is MISSING else one.default_factory()
+        default = one.default if one.default_factory is NODEFAULT else one.default_factory()
         known.append((one.name, default, _turn(hints[one.name], _write_one)))
 
     def write(value: Any) -> dict[str, Any]:
@@ -109,7 +111,7 @@ def _make_reader(kind: type[Any]) -> Turn:
     hints = get_type_hints(kind)
     turns = {name: _turn(hint, _read_one) for name, hint in hints.items()}
     known = [(name, turn) for name, turn in turns.items() if turn is not None]
-    names = frozenset(one.name for one in fields(kind))
+    names = frozenset(kind.__struct_fields__)
 
     def read(plain: dict[str, Any]) -> Any:
         # What a later version of the same schema added is not ours to understand.
@@ -158,7 +160,7 @@ def _write_one(kind: type[Any]) -> Turn | None:
         return _difference
     if kind is Resource:
         return _resource
-    if is_dataclass(kind):
+    if issubclass(kind, Value):
         return _writer(kind)
     if issubclass(kind, tuple):
         return list
@@ -172,7 +174,7 @@ def _read_one(kind: type[Any]) -> Turn | None:
         return _as_difference
     if kind is Resource:
         return _as_resource
-    if is_dataclass(kind):
+    if issubclass(kind, Value):
         return _reader(kind)
     if issubclass(kind, tuple):
         return lambda plain: kind(*plain)

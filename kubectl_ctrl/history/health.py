@@ -5,20 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.documents import Damaged
 from kubectl_ctrl.history.places import on_network
 from kubectl_ctrl.history.pruning import file_size
+from kubectl_ctrl.value import Value
 
 # Steps of SQLite's machine after which it looks at the time.
 _LOOK_AFTER = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Value, kw_only=True):
     """What was found; an error is for what keeps it from being read at all."""
 
     size: int  # bytes, with what lies beside it

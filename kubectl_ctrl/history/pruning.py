@@ -10,13 +10,13 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.bodies import USED_FOR
 from kubectl_ctrl.history.places import WriteLock
 from kubectl_ctrl.history.sql import query
+from kubectl_ctrl.value import Value
 
 DAY = 86_400.0
 EVERYTHING = float("inf")
@@ -33,16 +33,14 @@ _JUST_NOW = 60.0
 _MOST_APART = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
+class Caps(Value, kw_only=True):
     """How much is kept."""
 
     size: int = 200_000_000  # bytes
     age: float = 7 * DAY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doomed:
+class Doomed(Value, kw_only=True):
     """Which attempts go: those that began before a time, of one cluster or of all; `newest` spares the newest run.
 
     With `runs`, names of runs that are over, theirs alone; and the runs themselves when nothing of them is left.
@@ -54,8 +52,7 @@ class Doomed:
     runs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class Pruned(Value, kw_only=True):
     """What went, and how big the file was and is."""
 
     attempts: int = 0

@@ -9,7 +9,6 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -25,6 +24,7 @@ from kubectl_ctrl.model.inventory import Amount, Filled
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Cluster, Counts, Known, Made, Moment, Recorded, Run, Subject
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import replace
 
 EVER = float("inf")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from kubectl_ctrl.history.bodies import Bodies
@@ -16,6 +15,7 @@ from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known, Played, Recorded, Run, call_told, told
 from kubectl_ctrl.model.resources import LEASES, Resource
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
+from kubectl_ctrl.value import Struct, field, replace
 
 K = TypeVar("K")
 
@@ -45,8 +45,7 @@ class _Memory(Generic[K]):
         self._known.clear()
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     """What a batch comes to: of each attempt the last that is known, of each controller the last state."""
 
     attempts: dict[str, Started | Attempt] = field(default_factory=dict)

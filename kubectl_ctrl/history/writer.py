@@ -13,7 +13,6 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_ctrl.clock import Clock
@@ -26,6 +25,7 @@ from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.history.store import Store
 from kubectl_ctrl.model.attempt import Attempt, Called, Observed, Started
 from kubectl_ctrl.model.record import Known, Run
+from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
@@ -46,8 +46,7 @@ _LAST_WORDS = 5.0
 _DEFAULT_CAPS = Caps()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class File(Value, kw_only=True):
     """A file that can be recorded to."""
 
     runs: frozenset[str]  # names of the runs in it

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kubectl_ctrl.model.fields import entries, fields_set
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Finalizer:
+class Finalizer(Value):
     """One finalizer and the managers that set it; none where nobody knows."""
 
     name: str
@@ -27,8 +26,7 @@ class Finalizer:
         return f"{self.name} (set by {', '.join(self.managers) or 'nobody known'})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(Value, kw_only=True):
     """An object that has finalizers, or is on its way out."""
 
     ref: ObjectRef

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubectl_ctrl.errors import ControllerError
@@ -11,16 +10,16 @@ from kubectl_ctrl.install.kinds import CLUSTERROLES, ROLES
 from kubectl_ctrl.model.manifests import Manifest, parse
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, Resource
+from kubectl_ctrl.value import Unshown, Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(Value, kw_only=True):
     """The manifests of one controller; each may be missing."""
 
     name: str  # of the controller
-    crds: tuple[Obj, ...] = field(default=(), repr=False)
-    rbac: tuple[Obj, ...] = field(default=(), repr=False)
-    example: tuple[Obj, ...] = field(default=(), repr=False)
+    crds: Unshown[tuple[Obj, ...]] = ()
+    rbac: Unshown[tuple[Obj, ...]] = ()
+    example: Unshown[tuple[Obj, ...]] = ()
 
 
 def read_parts(folder: Path, name: str) -> Parts:

@@ -15,7 +15,6 @@ Everything is an apply, so that to be interrupted and to begin again is the same
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kubectl_ctrl.client.client import Client
@@ -29,6 +28,7 @@ from kubectl_ctrl.model.fields import own_entry, owns_exactly
 from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of
 from kubectl_ctrl.model.resources import CRDS, NAMESPACES, ObjectRef
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Unshown, Value, replace
 
 _NOT_COMPARED = BOOKKEEPING | {"status"}
 _BINDINGS = (CLUSTERROLEBINDINGS, ROLEBINDINGS)
@@ -46,16 +46,15 @@ class Outcome(StrEnum):
     NOT_OURS = "unchanged, not ours"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value, kw_only=True):
     """One object: what is wanted, what there is, and what follows."""
 
     ref: ObjectRef
-    desired: Obj = field(repr=False)
-    live: Obj | None = field(repr=False)
+    desired: Unshown[Obj]
+    live: Unshown[Obj | None]
     outcome: Outcome
     whole: bool = False  # what others wrote into it goes
-    would: Obj | None = field(default=None, repr=False)  # what the server would make of it, where it was asked
+    would: Unshown[Obj | None] = None  # what the server would make of it, where it was asked
 
     def __str__(self) -> str:
         return f"{shown(self.ref)} {self.outcome}"

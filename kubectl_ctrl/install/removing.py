@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from kubectl_ctrl.client.catalog import ApiResource
 from kubectl_ctrl.client.client import Client
@@ -28,6 +27,7 @@ from kubectl_ctrl.install.ours import is_ours, managers_of, selector
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, uid_of, version_of
 from kubectl_ctrl.model.resources import CRDS, EVENTS, LEASES, NAMESPACES, ObjectRef, Resource
+from kubectl_ctrl.value import Unshown, Value
 
 # A right goes before what it is given to.
 RIGHTS = (CLUSTERROLEBINDINGS, ROLEBINDINGS, CLUSTERROLES, ROLES, SERVICEACCOUNTS)
@@ -41,13 +41,12 @@ _ROOT_CA = "kube-root-ca.crt"
 _EVENTS = (EVENTS.plural,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class Installed(Value, kw_only=True):
     """What carries our labels for one controller, in the order in which it would go."""
 
-    rights: tuple[Obj, ...] = field(default=(), repr=False)
-    namespaces: tuple[Obj, ...] = field(default=(), repr=False)
-    crds: tuple[Obj, ...] = field(default=(), repr=False)
+    rights: Unshown[tuple[Obj, ...]] = ()
+    namespaces: Unshown[tuple[Obj, ...]] = ()
+    crds: Unshown[tuple[Obj, ...]] = ()
     left: tuple[str, ...] = ()  # marked, and not made by install: sentences
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +9,7 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 
 class Finding(StrEnum):
@@ -44,8 +44,7 @@ class Standing(StrEnum):
     UNHEARD = "not heard of"  # asleep, on another machine, or it cannot record: nothing tells what it does
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Value, kw_only=True):
     """One thing that is known: how, and as of when."""
 
     text: str
@@ -54,8 +53,7 @@ class Fact:
     cause: Why | None = None  # to be told behind the text, in the words that causes are told in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Qualifier:
+class Qualifier(Value, kw_only=True):
     """Why a verdict may no longer be true: what it stands on is as old as this."""
 
     standing: Standing
@@ -63,8 +61,7 @@ class Qualifier:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value, kw_only=True):
     """One attempt of a chain of causes, oldest first; `link` says how the step to it from the one before is known."""
 
     attempt: Recorded
@@ -73,8 +70,7 @@ class Step:
     proof: str = ""  # what shows that the step before caused it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class Gap(Value, kw_only=True):
     """One field that is not as the controller wants it; ABSENT on the side that has nothing."""
 
     resource: Resource
@@ -87,8 +83,7 @@ class Gap:
     at: float | None = None  # when it was seen so
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Value, kw_only=True):
     """One step of a fight: who set the field to what."""
 
     at: float
@@ -98,24 +93,21 @@ class Turn:
     attempt: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
+class Coming(Value, kw_only=True):
     """One thing that will make it run again."""
 
     text: str
     at: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Try:
+class Try(Value, kw_only=True):
     """A command to copy."""
 
     risk: Risk
     command: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(Value, kw_only=True):
     """How one object stands, and why."""
 
     finding: Finding
@@ -156,8 +148,7 @@ class Account:
         return next((one for one in (Source.INFERRED, Source.LIVE) if one in sources), Source.RECORDED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Single:
+class Single(Value, kw_only=True):
     """Why one attempt ran, what it saw and did, and what it caused."""
 
     attempt: Recorded
@@ -168,8 +159,7 @@ class Single:
     evidence: tuple[Fact, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
+class Failing(Value, kw_only=True):
     """Objects whose last attempt failed alike."""
 
     outcome: Outcome
@@ -180,16 +170,14 @@ class Failing:
     since: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unready:
+class Unready(Value, kw_only=True):
     """An object whose last attempt ended well and that says all the same that it is not ready."""
 
     key: Key
     said: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hot:
+class Hot(Value, kw_only=True):
     """An object that is reconciled more than others."""
 
     key: Key
@@ -199,8 +187,7 @@ class Hot:
     because: int  # how often it was that
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
+class Saving(Value, kw_only=True):
     """What a predicate would hold back: attempts that did nothing, and attempts that did something."""
 
     resource: Resource
@@ -210,8 +197,7 @@ class Saving:
     paths: tuple[str, ...]  # what changed in those that did nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Value, kw_only=True):
     """How a controller does over all of its objects."""
 
     controller: str

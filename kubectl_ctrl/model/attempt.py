@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kubectl_ctrl.errors import StatusCause
 from kubectl_ctrl.model.cause import Cause, Request
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Unshown, Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Value, kw_only=True):
     """One call to the API server, or one that was not needed; bodies are by reference and never in a repr."""
 
     id: str  # `r7f3-12.3`: attempt and number; what the server was sent as Audit-ID
@@ -31,9 +30,9 @@ class Call:
     uid: str = ""  # of the object answered
     old_version: str = ""  # what the writer knew before, "" when nothing
     new_version: str = ""  # of the object answered
-    before: Obj | None = field(default=None, repr=False)  # the object that the writer knew, when it knew one
-    sent: Obj | list[Obj] | None = field(default=None, repr=False)
-    answer: Obj | None = field(default=None, repr=False)
+    before: Unshown[Obj | None] = None  # the object that the writer knew, when it knew one
+    sent: Unshown[Obj | list[Obj] | None] = None
+    answer: Unshown[Obj | None] = None
 
     @property
     def write(self) -> bool:
@@ -48,8 +47,7 @@ class Call:
 WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Raised:
+class Raised(Value, kw_only=True):
     """An error that a door raised, as far as a reconciler can tell: a replay raises it again."""
 
     error: str  # its class: Forbidden
@@ -63,15 +61,14 @@ class Raised:
     retry_after: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class Read(Value, kw_only=True):
     """One read through the reader's door: what was asked, and which versions answered it."""
 
     verb: str  # get, list, live
     resource: Resource
     query: str  # `default/example-foo`, `default app=nginx`, `default index owner=uid`
     found: tuple[tuple[str, str], ...]  # (UID, resourceVersion) of each object returned
-    objects: tuple[Obj, ...] = field(default=(), repr=False)  # the same, by reference
+    objects: Unshown[tuple[Obj, ...]] = ()  # the same, by reference
     raised: Raised | None = None  # instead
     wishes: int = 0  # how many had been asked of the writing door before
 
@@ -84,29 +81,27 @@ class Told(StrEnum):
     DONE = "done"  # with nothing: a delete
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Value, kw_only=True):
     """One thing that a reconciler asked of the writing door, whether or not a call came of it, and what it was told."""
 
     verb: str  # ensure, status, create, patch, delete, add_finalizer, remove_finalizer
     resource: Resource
     key: Key
-    body: bytes = field(default=b"", repr=False)  # JSON of what was given, as it was then
+    body: Unshown[bytes] = b""  # JSON of what was given, as it was then
     options: tuple[tuple[str, str], ...] = ()  # of the verb, as text: leave_out, subresource, propagation, owner's UID
     how: str = ""  # ensure: created, applied, unchanged, foreign; else see `Told`; "" when it raised or was cut
     uid: str = ""  # of the object that was returned
     version: str = ""
-    answer: Obj | None = field(default=None, repr=False)  # the object that was returned, by reference
+    answer: Unshown[Obj | None] = None  # the object that was returned, by reference
     raised: Raised | None = None  # instead
     calls: tuple[str, ...] = ()  # ids of the calls made for it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class Outside(Value, kw_only=True):
     """One answer from outside the doors that a reconciler let be recorded."""
 
     name: str
-    value: bytes = field(default=b"", repr=False)  # JSON
+    value: Unshown[bytes] = b""  # JSON
     raised: Raised | None = None  # instead
 
 
@@ -120,8 +115,7 @@ class Outcome(StrEnum):
     DROPPED = "dropped"  # cut by shutdown or a lost lease
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Value, kw_only=True):
     """What follows an attempt; made by `runtime/verdict` alone."""
 
     outcome: Outcome
@@ -137,8 +131,7 @@ class Verdict:
         return self.outcome in (Outcome.RETRY, Outcome.TERMINAL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class Started(Value, kw_only=True):
     """An attempt began."""
 
     id: str  # `r7f3-12`
@@ -152,8 +145,7 @@ class Started:
     try_no: int  # 1, or 1 + failures in a row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
+class Called(Value, kw_only=True):
     """A call left (`call.code` is None and it is not answered) or was answered."""
 
     attempt: str
@@ -161,8 +153,7 @@ class Called:
     answered: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class Intent(Value, kw_only=True):
     """An event that an attempt asked to be sent; the sending is a background call that carries the attempt's id."""
 
     type: str
@@ -171,8 +162,7 @@ class Intent:
     about: Key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Value, kw_only=True):
     """One reconcile, whole."""
 
     start: Started
@@ -187,7 +177,7 @@ class Attempt:
     outside: tuple[Outside, ...] = ()  # what `ctx.outside` answered, in order
     seed: int = 0  # what `ctx.random` was made from
     times: tuple[float, ...] = ()  # what `ctx.now` answered, in order
-    traceback: str = field(default="", repr=False)
+    traceback: Unshown[str] = ""
 
     @property
     def id(self) -> str:
@@ -198,8 +188,7 @@ class Attempt:
         return tuple(call for call in self.calls if call.write)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Echoed:
+class Echoed(Value, kw_only=True):
     """An event of an own write arrived after its attempt had ended and was dropped."""
 
     attempt: str
@@ -209,16 +198,14 @@ class Echoed:
     after: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Background:
+class Background(Value, kw_only=True):
     """A call that no attempt waits for: events, leases; `attempt` is "" when none asked for it."""
 
     attempt: str
     call: Call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Held(Value, kw_only=True):
     """The last change of one object that woke nobody, and what held it back."""
 
     resource: Resource
@@ -233,8 +220,7 @@ class Held:
     writers: tuple[str, ...] = ()  # who changed them: one is proven, several are candidates, none is unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(Value, kw_only=True):
     """What was watched and came to nothing, and how far the store got."""
 
     controller: str
@@ -244,8 +230,7 @@ class Tally:
     held: tuple[Held, ...] = ()  # objects whose last change woke nobody; of very many the latest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Value, kw_only=True):
     """One entry of the queue, for `queue` and the list of what was not done."""
 
     request: Request
@@ -257,8 +242,7 @@ class Waiting:
     attempt: str = ""  # that runs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Depth:
+class Depth(Value, kw_only=True):
     """How many requests stand where, also those that a list of them leaves out."""
 
     ready: int = 0
@@ -267,8 +251,7 @@ class Depth:
     timers: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
+class Crowd(Value, kw_only=True):
     """What is ready in one namespace."""
 
     namespace: str
@@ -276,8 +259,7 @@ class Crowd:
     since: float  # wall time: so long the oldest waits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(Value, kw_only=True):
     """A controller's queue and health at one moment; doubles as heartbeat."""
 
     controller: str

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
@@ -22,6 +21,7 @@ from kubectl_ctrl.model.masking import masked, masked_value
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value, replace
 
 SCHEMA = "kubectl-ctrl.case/v1"
 
@@ -29,8 +29,7 @@ SCHEMA = "kubectl-ctrl.case/v1"
 _UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Value, kw_only=True):
     """One attempt with everything that a replay needs; its reads and wishes hold their objects."""
 
     controller: str

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 # A reconcile is asked for by place alone; why is told beside it, by causes.
 Request = Key
@@ -25,8 +25,7 @@ class CauseKind(StrEnum):
     RELOADED = "code reloaded"  # the controller's code was replaced, and looks at everything anew
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Cause(Value, kw_only=True):
     """One thing that woke a request; `old` and `new` are by reference, and compared only when somebody asks."""
 
     kind: CauseKind

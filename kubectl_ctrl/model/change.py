@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.model.objects import Key, Obj, key_of
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 
 class ChangeKind(StrEnum):
@@ -16,8 +16,7 @@ class ChangeKind(StrEnum):
     RESYNC = "resync"  # local, old is new; nothing happened on the server
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Value, kw_only=True):
     """One step of one object; `old` and `new` are the cache's own objects, held by reference."""
 
     kind: ChangeKind

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 
 from kubectl_ctrl.clock import rfc3339
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Value
 
 _LONGEST_MESSAGE = 32 * 1024
 _CUT = "..."
@@ -16,13 +16,11 @@ _STATUSES = ("True", "False", "Unknown")
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Value):
     """One condition as a controller states it; the times and the generation are added where it is merged."""
 
     type: str
     status: str
-    _: KW_ONLY
     reason: str
     message: str = ""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kubectl_ctrl.value import Value
 
 
 class Mark(StrEnum):
@@ -27,8 +28,7 @@ class Group(StrEnum):
     RECORDINGS = "recordings"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Value, kw_only=True):
     """One thing that was looked at; `advice` and `command`, which is to be copied, say what to do about it."""
 
     check: str
@@ -39,8 +39,7 @@ class Line:
     code: int = 0  # the exit code that it stands for, where it fails
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Value, kw_only=True):
     """The lines of one group."""
 
     group: Group
@@ -57,8 +56,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
+class Repair(Value, kw_only=True):
     """One thing that `--fix` saw to."""
 
     outcome: Outcome
@@ -67,8 +65,7 @@ class Repair:
     command: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Value, kw_only=True):
     """All that was found, or all that was mended."""
 
     at: float  # wall time

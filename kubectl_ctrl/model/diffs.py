@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same, surely_same
+from kubectl_ctrl.value import Value
 
 
 class Marker(Enum):
@@ -30,8 +30,7 @@ ABSENT = Marker.ABSENT
 HIDDEN = Marker.HIDDEN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Value, kw_only=True):
     """One place where two objects differ; ABSENT stands on the side that has nothing there. Values are by reference."""
 
     path: str

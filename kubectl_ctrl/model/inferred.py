@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.clock import parse_rfc3339
@@ -16,6 +15,7 @@ from kubectl_ctrl.model.fields import entries, fields_set
 from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.model.objects import Key, Obj, generation_of, is_deleting, uid_of
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 _SHOWN_FIELDS = 3
 
@@ -28,8 +28,7 @@ class Evidence(StrEnum):
     CONDITION = "condition"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
+class Sign(Value, kw_only=True):
     """One thing that was written or said about an object, and when."""
 
     at: float  # wall time; of several the last
@@ -45,8 +44,7 @@ class Sign:
     warning: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inferred:
+class Inferred(Value, kw_only=True):
     """An object that nothing is recorded of, as it is now, with all the signs on it."""
 
     resource: Resource

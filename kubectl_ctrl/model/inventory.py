@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kubectl_ctrl.model.record import Cluster, Run
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amount:
+class Amount(Value, kw_only=True):
     """What one controller did in one run."""
 
     controller: str
@@ -20,8 +18,7 @@ class Amount:
     last: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class Filled(Value, kw_only=True):
     """One run, and what is recorded of it."""
 
     run: Run
@@ -37,8 +34,7 @@ class Filled:
         return sum(one.failures for one in self.amounts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class Inventory(Value, kw_only=True):
     """One file."""
 
     path: str

@@ -13,10 +13,10 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.value import Value
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "\\": "\\", "b": "\b", "f": "\f", "v": "\v"}
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -40,8 +40,7 @@ class Step(Protocol):
     def walk(self, values: list[Any]) -> list[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Value):
     """`.name`; what is no object, or has no such key, gives nothing."""
 
     name: str
@@ -50,8 +49,7 @@ class Field:
         return [value[self.name] for value in values if isinstance(value, dict) and self.name in value]
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
+class Quoted(Value):
     """`['a.b']`: the field of that name, or where there is none the path, which alone is what kubectl takes it for."""
 
     name: str
@@ -61,8 +59,7 @@ class Quoted:
         return [item for value in values for item in Field(self.name).walk([value]) or Path(self.path).find(value)]
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Value):
     """`[n]` or `[start:stop:step]`."""
 
     start: int
@@ -89,24 +86,21 @@ class Slice:
         return value[start : stop : self.step]
 
 
-@dataclass(frozen=True, slots=True)
-class Everything:
+class Everything(Value):
     """`[*]` or `.*`: the items of a list, or the values of an object in the order of their keys."""
 
     def walk(self, values: list[Any]) -> list[Any]:
         return [item for value in values for item in _children(value)]
 
 
-@dataclass(frozen=True, slots=True)
-class Descent:
+class Descent(Value):
     """`..`: the value, and whatever is in it at any depth."""
 
     def walk(self, values: list[Any]) -> list[Any]:
         return [item for value in values for item in _descendants(value)]
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Value):
     """`[a,b]`: what each of them gives, one after the other."""
 
     members: tuple[Step, ...]
@@ -115,8 +109,7 @@ class Union:
         return [item for member in self.members for item in member.walk(values)]
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Value):
     """A word or number in a filter."""
 
     value: Any
@@ -125,8 +118,7 @@ class Literal:
         return [self.value]
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Value):
     """Steps, one after the other."""
 
     steps: tuple[Step, ...]
@@ -138,8 +130,7 @@ class Path:
         return values
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Value):
     """`[?(left OPERATOR right)]`, or `[?(left)]` for items in which that is there."""
 
     left: Path | Literal
@@ -166,8 +157,7 @@ class Filter:
         return _COMPARE[self.operator](left, right)
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Value):
     """`{range PATH}body{end}`."""
 
     over: Path

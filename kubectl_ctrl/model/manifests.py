@@ -9,13 +9,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Unshown, Value
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -74,11 +74,10 @@ def text(objects: Iterable[Obj], *, sort_keys: bool = False) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Value):
     """One object and where it stands."""
 
-    obj: Obj = field(repr=False)
+    obj: Unshown[Obj]
     where: str  # `crd.yaml:12`: file and line
 
     def wrong(self, why: str, next_step: str = "") -> ControllerError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kubectl_ctrl.errors import CtrlError
@@ -11,6 +10,7 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.value import Unshown, Value
 
 
 class Effect(StrEnum):
@@ -23,16 +23,15 @@ class Effect(StrEnum):
     FOREIGN = "foreign"  # wanted, and left alone because somebody else has the name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value, kw_only=True):
     """One write as it would be sent; `before` and `after` are whole objects, by reference, None where there is none."""
 
     verb: str  # create, patch, apply, delete
     resource: Resource
     key: Key
     subresource: str = ""
-    before: Obj | None = field(repr=False)
-    after: Obj | None = field(repr=False)
+    before: Unshown[Obj | None]
+    after: Unshown[Obj | None]
     checked: bool = True  # False: the server was not asked, because the object exists in the plan alone
     known: bool = True  # False: what it makes of the object is not known, so both are the same
 
@@ -42,8 +41,7 @@ class Step:
         return not self.known or not alike(self.before, self.after)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
+class Pass(Value, kw_only=True):
     """One reconcile of the plan."""
 
     round: int
@@ -57,21 +55,19 @@ class Pass:
         return any(step.changes for step in self.steps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class Fate(Value, kw_only=True):
     """What the whole plan would make of one object."""
 
     resource: Resource
     key: Key
     effect: Effect
-    before: Obj | None = field(default=None, repr=False)
-    after: Obj | None = field(default=None, repr=False)
+    before: Unshown[Obj | None] = None
+    after: Unshown[Obj | None] = None
     checked: bool = True
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Value, kw_only=True):
     """One controller's plan for one or more requests."""
 
     controller: str
@@ -83,7 +79,7 @@ class Plan:
     to_fixpoint: bool = False
     settled: bool = True  # False: it would still write after the last round
     lease: ObjectRef | None = None  # that a run would hold while it does all this
-    secrets: tuple[Obj | list[Obj], ...] = field(default=(), repr=False)  # seen: whoever shows it hides what they hold
+    secrets: Unshown[tuple[Obj | list[Obj], ...]] = ()  # seen: whoever shows it hides what they hold
 
     @property
     def rounds(self) -> int:

@@ -7,7 +7,6 @@ writers, worked out once. `told` makes the one from the other, so a run and a re
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -30,6 +29,7 @@ from kubectl_ctrl.model.diffs import Difference, diff
 from kubectl_ctrl.model.fields import writer
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import SECRETS, Resource
+from kubectl_ctrl.value import Unshown, Value, replace
 
 T = TypeVar("T")
 
@@ -37,8 +37,7 @@ T = TypeVar("T")
 MOST_CHANGES = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(Value, kw_only=True):
     """What a step between two versions changed; the first of them, and how many there were."""
 
     shown: tuple[Difference, ...] = ()
@@ -48,8 +47,7 @@ class Changes:
 NO_CHANGES = Changes()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Why:
+class Why(Value, kw_only=True):
     """One cause of an attempt."""
 
     kind: CauseKind
@@ -72,16 +70,14 @@ class Why:
         return self.writers[0] if len(self.writers) == 1 else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Made(Value, kw_only=True):
     """One call, and what it changed; the call's own bodies are gone."""
 
     call: Call
     changes: Changes = NO_CHANGES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Value, kw_only=True):
     """One attempt. Without a verdict it still runs, or its process died: then it is `interrupted`."""
 
     id: str
@@ -108,7 +104,7 @@ class Recorded:
     outside: tuple[Outside, ...] = ()
     seed: int = 0
     times: tuple[float, ...] = ()
-    traceback: str = field(default="", repr=False)
+    traceback: Unshown[str] = ""
 
     @property
     def run(self) -> str:
@@ -147,8 +143,7 @@ class Recorded:
         return max([self.started, *(made.call.started + made.call.took for made in self.calls)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Cluster(Value, kw_only=True):
     """One cluster that something was recorded of."""
 
     key: str  # UID of kube-system; where that cannot be read, a hash of server and CA
@@ -161,8 +156,7 @@ class Cluster:
     ended: float | None = None  # wall time at which it was deleted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Value, kw_only=True):
     """A resource type that a run had to do with, with the other names that kubectl knows it by."""
 
     resource: Resource
@@ -170,8 +164,7 @@ class Known:
     short_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class Played(Value, kw_only=True):
     """One controller of a run."""
 
     name: str
@@ -184,8 +177,7 @@ class Played:
     manager: str  # its field manager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Value, kw_only=True):
     """One process that ran controllers."""
 
     id: str
@@ -206,8 +198,7 @@ class Run:
     gaps: int = 0  # rows that were dropped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Value, kw_only=True):
     """One object that attempts were about, and how its last one went."""
 
     controller: str
@@ -220,8 +211,7 @@ class Subject:
     last: Recorded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(Value, kw_only=True):
     """How many attempts there are about an object, however many of them are looked at."""
 
     attempts: int = 0
@@ -232,8 +222,7 @@ class Counts:
     first: float = 0.0  # wall time of the first; 0 without any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Moment(Value, kw_only=True):
     """How a controller of a run stood when it was last heard of."""
 
     run: str
@@ -249,8 +238,7 @@ class Source(StrEnum):
     INFERRED = "inferred"  # concluded from events, managedFields and conditions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lived:
+class Lived(Value, kw_only=True):
     """One incarnation of an object's name."""
 
     uid: str
@@ -259,8 +247,7 @@ class Lived:
     attempts: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(Value, kw_only=True):
     """An object and those it owns, as they are read."""
 
     resource: Resource
@@ -274,8 +261,7 @@ class Branch:
     branches: tuple[Branch, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Story(Value, kw_only=True):
     """What `trace` tells: of one object, or without `key` of all objects of a type."""
 
     cluster: Cluster | None = None  # None: nothing of it is recorded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.model.attempt import Attempt, Verdict
@@ -10,6 +9,7 @@ from kubectl_ctrl.model.casefile import Case
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 
 class Fate(StrEnum):
@@ -24,8 +24,7 @@ class Fate(StrEnum):
     UNREACHED = "not reached"  # recorded, and after the place where the replay ended
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Value, kw_only=True):
     """One question at the writing door, one event or one read, beside what was recorded."""
 
     fate: Fate
@@ -39,8 +38,7 @@ class Finding:
     changes: tuple[Difference, ...] = ()  # recorded -> today
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class Replayed(Value, kw_only=True):
     """One attempt executed again."""
 
     case: Case

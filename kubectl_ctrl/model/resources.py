@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.value import Value, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Value, eq=False):
     """One resource type as served: what a path is made of. Equality ignores what follows from the rest."""
 
     group: str
     version: str
     plural: str
-    kind: str = field(compare=False)
-    namespaced: bool = field(default=True, compare=False)
+    kind: str
+    namespaced: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Resource):
+            return NotImplemented
+        return (self.plural, self.group, self.version) == (other.plural, other.group, other.version)
+
+    def __hash__(self) -> int:
+        return hash((self.group, self.version, self.plural))
 
     @property
     def api_version(self) -> str:
@@ -38,8 +44,7 @@ class Resource:
         return self.full_name
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRef:
+class ObjectRef(Value):
     """One object, or one subresource of it, by name."""
 
     resource: Resource

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Value, field, replace
 
 GROUP = "rbac.authorization.k8s.io"
 _VERSION = f"{GROUP}/v1"
@@ -16,8 +16,7 @@ _VERSION = f"{GROUP}/v1"
 _ORDER = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Right:
+class Right(Value, order=True):
     """One verb on one resource type, everywhere or in one namespace, on all objects or on one name."""
 
     group: str
@@ -45,8 +44,7 @@ class Right:
         return f"{self.verb} {self.full_name}{name}" + (f" in {self.namespace}" if self.namespace else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallOf:
+class CallOf(Value, kw_only=True):
     """A recorded call and on whose behalf it was made; leases are renewed on nobody's."""
 
     run: str
@@ -55,8 +53,7 @@ class CallOf:
     call: Call
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Value, kw_only=True):
     """A right that somebody lacked."""
 
     right: Right
@@ -66,8 +63,7 @@ class Refusal:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(Value, kw_only=True):
     """What one controller used, lacked and was granted."""
 
     controller: str

@@ -12,7 +12,6 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -32,6 +31,7 @@ from kubectl_ctrl.model.masking import (
 )
 from kubectl_ctrl.model.objects import Obj, annotations_of
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
+from kubectl_ctrl.value import replace
 
 T = TypeVar("T")
 

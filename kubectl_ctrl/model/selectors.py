@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NoReturn
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Value
 
 _TOKEN = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)?")
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -17,8 +17,7 @@ _SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">"})
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
+class Requirement(Value, kw_only=True):
     """One condition on one label. `operator` is one of: in, notin, exists, !, >, <."""
 
     key: str
@@ -51,8 +50,7 @@ class Requirement:
         return f"{self.key}{self.operator}{self.values[0]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Value):
     """All requirements must hold; without any, everything matches. Two selectors that say the same are equal."""
 
     requirements: tuple[Requirement, ...] = ()

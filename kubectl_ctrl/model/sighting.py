@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.value import Value
 
 # A run reports every two seconds; one that has been silent for longer may work, and only cannot record it.
 SILENT_AFTER = 10.0
@@ -29,8 +29,7 @@ class Life(StrEnum):
         return self in (Life.RUNNING, Life.SILENT, Life.STOPPED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class Sighting(Value, kw_only=True):
     """One controller of one run."""
 
     controller: str

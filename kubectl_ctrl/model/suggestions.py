@@ -6,11 +6,11 @@ A name in a recording or a path with a blank must be one word of the line that s
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Value):
     """A command to copy, or a part of one such as a flag with its value; its text is what a POSIX shell takes."""
 
     words: tuple[str, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kubectl_ctrl.errors import CtrlError, NotInstalled, TimedOut
 from kubectl_ctrl.model.attempt import Verdict, Waiting
 from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.value import Value
 
 
 class Reason(StrEnum):
@@ -23,16 +23,14 @@ class Reason(StrEnum):
     FATAL = "fatal"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Left(Value, kw_only=True):
     """A request that was not done."""
 
     controller: str
     entry: Waiting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(Value, kw_only=True):
     """A request whose last attempt failed."""
 
     controller: str
@@ -40,23 +38,21 @@ class Failed:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Unmet:
+class Unmet(Value):
     """A condition that a run waited for in vain, and since when (wall time) it has been so."""
 
     what: str
     since: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Value, kw_only=True):
     """How a run went."""
 
     reason: Reason
     left: tuple[Left, ...] = ()
     failed: tuple[Failed, ...] = ()
     unmet: tuple[Unmet, ...] = ()
-    error: CtrlError | None = field(default=None)
+    error: CtrlError | None = None
 
     def problem(self) -> CtrlError | None:
         """What to end the process with, None when the run did what it was meant to. Failed requests are told apart."""

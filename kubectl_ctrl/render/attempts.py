@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from textwrap import wrap
 from typing import Any
@@ -18,6 +17,7 @@ from kubectl_ctrl.model.record import Changes, Recorded, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.value import replace
 
 _SHOWN_DIFFERENCES = 2
 _VALUE_WIDTH = 24

@@ -8,7 +8,6 @@ or timer. So each chain of causes becomes a row, to be read from left to right.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC
 
 from kubectl_ctrl.model.attempt import Outcome
@@ -19,13 +18,13 @@ from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text,
 from kubectl_ctrl.render.links import Writers, all_calls, writers
 from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.value import Struct, field
 
 _STYLE = Style(unicode=True, zone=UTC)
 _WIDEST = 60
 
 
-@dataclass(slots=True)
-class _Graph:
+class _Graph(Struct):
     """What was found on the way through the attempts."""
 
     wrote: Writers

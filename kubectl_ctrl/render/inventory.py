@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
@@ -12,6 +11,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attemptjson import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.render.text import Text, counted, cut, escaped, table
+from kubectl_ctrl.value import replace
 
 LIST_SCHEMA = "kubectl-ctrl.recording/v1"
 RUN_SCHEMA = "kubectl-ctrl.run/v1"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from kubectl_ctrl.model.record import Made, Recorded, Why
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(Value, kw_only=True):
     """One attempt, or one call of it, that is a cause of another attempt."""
 
     # wrote: the call made the version that woke it; followed: what woke it was a change of the very version that the

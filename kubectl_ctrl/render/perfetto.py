@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_ctrl.model.record import Made, Recorded, Run, Story
@@ -20,6 +19,7 @@ from kubectl_ctrl.render.links import Link, links
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.render.tracks import Span, grouped, laid, micros, span_of
+from kubectl_ctrl.value import Value
 
 Event = dict[str, Any]
 
@@ -27,8 +27,7 @@ Event = dict[str, Any]
 _BESIDE = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Slice:
+class _Slice(Value, kw_only=True):
     """Where an attempt was drawn."""
 
     number: int

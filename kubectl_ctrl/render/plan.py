@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from kubectl_ctrl.render.attemptjson import difference_json
 from kubectl_ctrl.render.sides import secrecy_of, shown_sides
 from kubectl_ctrl.render.style import Style, painted
 from kubectl_ctrl.render.text import counted, cut, escaped
+from kubectl_ctrl.value import replace
 
 _MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.UNCHANGED: "=", Effect.FOREIGN: "="}
 _COLORS = {"+": "32", "-": "31", "~": "33", "=": "2"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ import yaml
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.jsonpath import JsonPath
 from kubectl_ctrl.render.text import Text, escaped, table
+from kubectl_ctrl.value import Value
 
 # The forms that take more than their name.
 TEMPLATES = ("jsonpath", "jsonpath-as-json", "jsonpath-file", "custom-columns", "custom-columns-file")
@@ -36,16 +36,14 @@ _QUANTITY = re.compile(
 Row = TypeVar("Row")
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Value):
     """One of custom-columns."""
 
     header: str
     path: JsonPath
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Printer:
+class Printer(Value, kw_only=True):
     """What -o, --no-headers and --sort-by say together, read and found right before anything is asked for."""
 
     form: str  # the word before the "="

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
@@ -13,6 +12,7 @@ from kubectl_ctrl.model.sighting import Life, Sighting
 from kubectl_ctrl.render.attemptjson import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
 from kubectl_ctrl.render.text import counted, cut, escaped, table
+from kubectl_ctrl.value import Value
 
 SCHEMA = "kubectl-ctrl.queue/v1"
 
@@ -31,8 +31,7 @@ _ENDLESS = 1_000_000
 _LEAST = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Look(Value, kw_only=True):
     """What is looked at, when, and how much of it is to be shown."""
 
     sightings: Sequence[Sighting]

@@ -6,7 +6,6 @@ As in `kubectl diff`: keys in order, no managedFields, and of a hidden value onl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import Any
 
@@ -18,17 +17,17 @@ from kubectl_ctrl.model.plan import Fate, Plan
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.render.text import Text, escaped
+from kubectl_ctrl.value import Unshown, Value
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
+class Sides(Value, kw_only=True):
     """One object before and after, as YAML; "" where it is not there."""
 
     name: str  # as kubectl diff names its files: apps.v1.Deployment.default.web
-    live: str = field(repr=False)
-    merged: str = field(repr=False)
+    live: Unshown[str]
+    merged: Unshown[str]
 
 
 def secrecy_of(plan: Plan) -> Secrecy:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value, field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
+class Style(Value, kw_only=True):
     """How lines are to look; None as width means that nothing is cut."""
 
     width: int | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 
 from kubectl_ctrl.clock import parse_rfc3339
@@ -17,6 +16,7 @@ from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.render.text import counted, cut, escaped, table
 from kubectl_ctrl.render.tracebelow import below, says_the_same
 from kubectl_ctrl.render.tracerows import Columns, Showing, columns, header, row
+from kubectl_ctrl.value import Value
 
 _TELLING = ("Ready", "Available", "Progressing")
 _LABEL = 6  # `NEXT`, `HINT` and what separates them from their text
@@ -26,8 +26,7 @@ _LEAST_TOLD = 30  # of WHY and OUTCOME together
 _ENDLESS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Value, kw_only=True):
     """What stands around the rows."""
 
     totals: Counts  # over all attempts that are meant, also those that are not shown
@@ -70,8 +69,7 @@ def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> I
     yield from foot_lines(story, scene, style)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class Rows(Value, kw_only=True):
     """Shows attempts one after the other, as they are read or as they come."""
 
     runs: Sequence[Run]
@@ -259,8 +257,7 @@ def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
 # All objects of a type.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Listing(Value, kw_only=True):
     """Which columns a table of objects has."""
 
     now: float

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from textwrap import wrap
 
 from kubectl_ctrl.model.attempt import Call, Intent, Read
@@ -15,6 +14,7 @@ from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import counted, cut, escaped
 from kubectl_ctrl.render.tracerows import Showing, changed_text, interval, said_below, that_matter
 from kubectl_ctrl.render.unified import Side, unified_lines
+from kubectl_ctrl.value import Struct, field
 
 # So many further causes are told one by one without --calls.
 _FEW = 2
@@ -26,8 +26,7 @@ _ROOMY_LABEL = 44
 _MOST_LINES = 3
 
 
-@dataclass(slots=True)
-class _Item:
+class _Item(Struct):
     """One thing below a row: a line, and lines that belong to it."""
 
     text: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from textwrap import wrap
 
 from kubectl_ctrl.model.attempt import Call
@@ -15,6 +14,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, changes_text, outcome_color, verdict_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
 from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.value import Unshown, Value, replace
 
 # From here on WHY is a column; a narrower terminal gets it on a line of its own.
 ROOMY = 100
@@ -45,8 +45,7 @@ def _no_body(uid: str, version: str) -> Obj | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Showing:
+class Showing(Value, kw_only=True):
     """What is to be told of each attempt."""
 
     now: float
@@ -54,11 +53,10 @@ class Showing:
     calls: bool = False  # every call, and the reads
     diff: bool = False
     wide: bool = False
-    body: Callable[[str, str], Obj | None] = field(default=_no_body, repr=False)  # of a UID and version, for `diff`
+    body: Unshown[Callable[[str, str], Obj | None]] = _no_body  # of a UID and version, for `diff`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class Columns(Value, kw_only=True):
     """How wide each column is, 0 where it is left out; fixed with the first row, because rows may follow for hours."""
 
     number: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import chain
 from textwrap import wrap
 
@@ -16,6 +15,7 @@ from kubectl_ctrl.render.text import cut, escaped
 from kubectl_ctrl.render.tracebelow import intent_text, read_text
 from kubectl_ctrl.render.tracerows import Showing, changed_text
 from kubectl_ctrl.render.unified import Side, unified_lines
+from kubectl_ctrl.value import Value, replace
 
 _WIDEST_BAR = 60
 _NARROWEST_BAR = 12
@@ -29,8 +29,7 @@ _LONG_WAIT = 3.0
 _WAIT_SHARE = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bar:
+class _Bar(Value, kw_only=True):
     label: str
     fact: str
     start: float

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,6 +17,7 @@ from kubectl_ctrl.model.attempt import Raised
 from kubectl_ctrl.model.objects import Key, Obj, uid_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.contract import Labels
+from kubectl_ctrl.value import replace
 
 Options = tuple[tuple[str, str], ...]
 

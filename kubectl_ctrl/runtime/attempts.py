@@ -7,7 +7,6 @@ import logging
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from random import Random
@@ -24,6 +23,7 @@ from kubectl_ctrl.runtime.live import Equipment, LiveReader, LiveWriter
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.runs import attempt_context, attempt_log
 from kubectl_ctrl.runtime.verdict import AttemptQuit, AttemptTimeout, judge_error, judge_result, where_raised
+from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
@@ -42,8 +42,7 @@ class Cut(Enum):
     UNKNOWN = "what comes next was not recorded"  # in a replay
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Value, kw_only=True):
     """How a reconcile ended."""
 
     verdict: Verdict

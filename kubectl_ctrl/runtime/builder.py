@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -18,6 +17,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.contract import Indexer, Mapper, Reconciler
 from kubectl_ctrl.runtime.predicates import Predicate
+from kubectl_ctrl.value import Unshown, Value, replace
 
 # The name becomes part of a Lease's and a field manager's name, and a label's value.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -34,8 +34,7 @@ class Via(Enum):
     NOTHING = "reads"  # cached, wakes nobody
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Value, kw_only=True):
     """One clause of the sentence."""
 
     resource: Resource
@@ -45,17 +44,15 @@ class Source:
     when: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
+class Index(Value, kw_only=True):
     """A named way to find cached objects of one resource."""
 
     resource: Resource
     name: str
-    values: Indexer = field(repr=False)
+    values: Unshown[Indexer]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(Value, kw_only=True):
     """How much of a resource is watched and kept."""
 
     resource: Resource
@@ -64,16 +61,15 @@ class View:
     metadata_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerSpec:
+class ControllerSpec(Value, kw_only=True):
     """A controller as declared; what the manager needs to run it."""
 
     name: str
-    reconcile: Reconciler = field(repr=False)
+    reconcile: Unshown[Reconciler]
     sources: tuple[Source, ...] = ()
     indexes: tuple[Index, ...] = ()
     views: tuple[View, ...] = ()
-    undo: Reconciler | None = field(default=None, repr=False)
+    undo: Unshown[Reconciler | None] = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -29,6 +28,7 @@ from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
 from kubectl_ctrl.model.masking import MASK, masked
 from kubectl_ctrl.model.replayed import Fate, Finding
 from kubectl_ctrl.runtime.asking import Question
+from kubectl_ctrl.value import replace
 
 _SERVERS_OWN = frozenset(
     f"metadata.{field}"

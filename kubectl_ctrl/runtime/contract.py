@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from enum import StrEnum
 from logging import Logger, LoggerAdapter
@@ -21,6 +20,7 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.value import Value
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -29,8 +29,7 @@ Labels = str | Mapping[str, str] | Selector
 EventType = Literal["Normal", "Warning"]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Value):
     """What a reconcile that did not fail asks for; None means that it is done until something changes.
 
     `after` alone is a schedule: call me again then. `waiting_for` says that the object is not there yet and why; with
@@ -41,7 +40,6 @@ class Result:
     """
 
     after: float | timedelta | None = None
-    _: KW_ONLY
     again: bool = False
     waiting_for: str = ""
     failed: Exception | None = None
@@ -73,8 +71,7 @@ class How(StrEnum):
     FOREIGN = "foreign"  # there is an object of that name which this owner does not control; it was not touched
 
 
-@dataclass(frozen=True, slots=True)
-class Ensured:
+class Ensured(Value):
     """The child as the server now holds it, and how it came to be so."""
 
     obj: Obj
@@ -164,8 +161,7 @@ class Outside(Protocol):
     async def __call__(self, name: str, look: Callable[[], Awaitable[T]]) -> T: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(Value, kw_only=True):
     """What a reconciler is given for one attempt. The doors close when the attempt ends."""
 
     request: Request

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from kubectl_ctrl.errors import NotLeading, QueueClosed, Refused
 from kubectl_ctrl.model.attempt import Crowd, Depth, Echoed, Held, Outcome, Started, State, Verdict, Waiting
@@ -25,6 +24,7 @@ from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.options import Run
 from kubectl_ctrl.runtime.verdict import leaves
 from kubectl_ctrl.runtime.watching import Watching
+from kubectl_ctrl.value import Value, replace
 from kubectl_ctrl.workqueue.limits import default_limiter
 from kubectl_ctrl.workqueue.queue import Queue
 from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, Counts, Entry, Retry, Stage, Work
@@ -43,8 +43,7 @@ _MOST_CROWDS = 20
 _STAGES = {After: Stage.TIMER, Again: Stage.READY, Retry: Stage.BACKOFF}
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Value):
     """How a request stands whose last attempt did not simply succeed, and since when (wall time)."""
 
     verdict: Verdict

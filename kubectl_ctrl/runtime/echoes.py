@@ -12,12 +12,12 @@ usually overtake answers; one that comes later is decided when it comes.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.fields import made_by
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Unshown, Value
 
 # An event that takes longer than this runs its request once more, which is harmless.
 _KEPT_FOR = 600.0
@@ -26,8 +26,7 @@ _MOST_KEPT = 20_000
 _STEPS = (CauseKind.ADDED, CauseKind.MODIFIED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Value, kw_only=True):
     """One answered write that may come back as an event."""
 
     request: Request
@@ -37,7 +36,7 @@ class Written:
     version: str
     at: float  # elapsed time of the answer
     certain: bool  # the answer alone proves that this version is ours: a POST, or a patch that was tied to a version
-    sent: Obj | None = field(default=None, repr=False)  # what was applied
+    sent: Unshown[Obj | None] = None  # what was applied
 
 
 _Mark = tuple[Request, str, str]  # request, UID, resourceVersion

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kubectl_ctrl.cache.fanout import Subscription
 from kubectl_ctrl.cache.informer import Informer
@@ -30,10 +29,10 @@ from kubectl_ctrl.runtime.options import Run
 from kubectl_ctrl.runtime.services import Recorder
 from kubectl_ctrl.runtime.status import Schemas
 from kubectl_ctrl.runtime.watching import Watching
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Value, kw_only=True):
     """What a controller keeps when its code is replaced: who it is in the cluster, and what it knows of the server."""
 
     client: Client  # its own, by its user agent

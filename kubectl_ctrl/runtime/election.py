@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from random import Random
 
 from kubectl_ctrl.client.client import Client
@@ -33,6 +32,7 @@ from kubectl_ctrl.errors import (
 from kubectl_ctrl.model.attempt import Background, Call
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import ObjectRef
+from kubectl_ctrl.value import Value, field, replace
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +45,7 @@ _SHORTEST_CALL = 1.0
 _PASSING = (CallError, ConfigError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Durations:
+class Durations(Value, kw_only=True):
     """Seconds. The lease outlives the deadline by what clocks may drift apart; the deadline allows several tries."""
 
     lease: float = 15.0
@@ -64,8 +63,7 @@ class Durations:
 _CLIENT_GO = Durations()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Value, kw_only=True):
     """Who stands for election, and how it treats another holder."""
 
     identity: str
@@ -75,8 +73,7 @@ class Candidate:
     labels: Mapping[str, str] = field(default_factory=dict)  # of a Lease that it makes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _Seen(Value, kw_only=True):
     """The record as last seen, and when, on our own time, it last changed."""
 
     lease: Obj

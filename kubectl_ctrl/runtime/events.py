@@ -14,7 +14,6 @@ import contextlib
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Generic, TypeVar
 
@@ -25,6 +24,7 @@ from kubectl_ctrl.errors import ApiError, CallError, CtrlError, NotFound
 from kubectl_ctrl.model.attempt import Background, Call
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.resources import EVENTS
+from kubectl_ctrl.value import Struct, Value, field, replace
 
 _log = logging.getLogger(__name__)
 
@@ -43,8 +43,7 @@ _MESSAGE = 1024
 _COMBINED = "(combined from similar events): "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _About:
+class _About(Value, kw_only=True):
     """The object of an event, as its `involvedObject`."""
 
     api_version: str
@@ -54,8 +53,7 @@ class _About:
     uid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Wanted(Value, kw_only=True):
     """One event that an attempt asked for."""
 
     about: _About
@@ -86,8 +84,7 @@ class _Recent(Generic[K, V]):
         return len(self._values)
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     """Tokens for one object: what may be said about it."""
 
     tokens: float
@@ -102,16 +99,14 @@ class _Bucket:
         return True
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """Messages of one reason about one object that came close together."""
 
     last: float
     messages: dict[str, None] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Sent:
+class _Sent(Struct):
     """An event that is there already: where, and how often it happened."""
 
     name: str = ""

@@ -9,10 +9,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
@@ -20,8 +20,7 @@ _LONGEST_HEAD = 16 * 1024
 _PATIENCE = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Value):
     """What a page answers."""
 
     status: int

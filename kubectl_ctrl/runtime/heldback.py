@@ -7,7 +7,6 @@ changed is worked out when somebody asks.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass, replace
 
 from kubectl_ctrl.model.attempt import Held
 from kubectl_ctrl.model.change import Change, ChangeKind
@@ -15,6 +14,7 @@ from kubectl_ctrl.model.diffs import diff
 from kubectl_ctrl.model.fields import writer
 from kubectl_ctrl.model.objects import Key, uid_of
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value, replace
 
 # So many objects are remembered; those that requests are about do not give way to what merely lies beside them.
 _MOST_PRIMARIES = 128
@@ -22,8 +22,7 @@ _MOST_OTHERS = 64
 _MOST_PATHS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Noted:
+class _Noted(Value):
     held: Held
     change: Change | None  # until what it changed was worked out
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import DeleteOptions
@@ -23,10 +22,10 @@ from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.services import Recorder
 from kubectl_ctrl.runtime.status import Schemas, Statuses
 from kubectl_ctrl.runtime.writes import Overlays, Writes
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Equipment:
+class Equipment(Value, kw_only=True):
     """What all attempts of one controller share behind their doors."""
 
     manager: str

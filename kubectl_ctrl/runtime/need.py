@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_ctrl.client.options import PatchKind
@@ -21,6 +20,7 @@ from kubectl_ctrl.model.objects import Obj, uid_of, version_of
 from kubectl_ctrl.model.resources import ObjectRef
 from kubectl_ctrl.runtime.handover import leftovers_patch
 from kubectl_ctrl.runtime.writes import Writes
+from kubectl_ctrl.value import Value
 
 _MOST_REMEMBERED = 50_000
 
@@ -28,8 +28,7 @@ _MOST_REMEMBERED = 50_000
 _NOT_COMPARED = BOOKKEEPING | {"status"}
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Value):
     """A desired state that needed no apply, and what the object held at the same places; both as hashes."""
 
     desired: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from random import Random
 
 from kubectl_ctrl.clock import Clock
@@ -11,13 +10,13 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.runtime.observers import Observers
 from kubectl_ctrl.runtime.runs import AttemptIds
 from kubectl_ctrl.runtime.until import Wanted
+from kubectl_ctrl.value import Value, field
 
 # controller-runtime's default, with its spread of a tenth; it catches what every other mechanism missed.
 RESYNC = 10 * 3600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+class RunOptions(Value, kw_only=True):
     """What a person may say about a run."""
 
     namespace: str = ""  # "" is all of them
@@ -35,8 +34,7 @@ class RunOptions:
     words: Mapping[str, str] = field(default_factory=dict)  # name of a controller -> what is typed for it, if not that
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Value, kw_only=True):
     """What the controllers of one run share."""
 
     ids: AttemptIds

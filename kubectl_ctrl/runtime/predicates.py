@@ -7,20 +7,19 @@ another of its name, begins to be deleted or is told again by a resync passes th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.change import Change, ChangeKind
 from kubectl_ctrl.model.objects import Obj, annotations_of, generation_of, is_deleting, labels_of, uid_of
 from kubectl_ctrl.model.owners import controller_of
+from kubectl_ctrl.value import Unshown, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Value):
     """A named question about a change."""
 
     name: str
-    passes: Callable[[Change], bool] = field(repr=False)
+    passes: Unshown[Callable[[Change], bool]]
 
 
 def named(name: str, passes: Callable[[Change], bool]) -> Predicate:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -41,6 +40,7 @@ from kubectl_ctrl.runtime.replaydoors import ReplayReader, ReplayWriter, where_i
 from kubectl_ctrl.runtime.runs import attempt_log
 from kubectl_ctrl.runtime.script import Script
 from kubectl_ctrl.runtime.verdict import code_of
+from kubectl_ctrl.value import replace
 
 T = TypeVar("T")
 

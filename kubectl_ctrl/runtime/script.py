@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 from kubectl_ctrl.clock import Clock
@@ -22,6 +21,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.asking import Question
 from kubectl_ctrl.runtime.comparing import differences, question_of, same_question
 from kubectl_ctrl.runtime.raising import raised_again
+from kubectl_ctrl.value import Struct, Value, field
 
 # So often others may run before a question that was recorded later is taken for one that is asked too early.
 _TURNS = 32
@@ -29,8 +29,7 @@ _TURNS = 32
 _Query = tuple[str, Resource, str]
 
 
-@dataclass(slots=True)
-class _Queried:
+class _Queried(Struct):
     """The recorded answers to one query."""
 
     answers: list[Read] = field(default_factory=list)
@@ -38,8 +37,7 @@ class _Queried:
     wishes: int = 0  # asked when the last was given
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(Value):
     """One question of today, and the recorded one that it stands for: its place, None for none."""
 
     question: Question

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.value import Value, field
 
 Tell = Callable[[Background], None]
 
@@ -42,8 +42,7 @@ class Recorder(Protocol):
         """Return when what was queued before this call was sent or given up; soon."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Value, kw_only=True):
     """How to make them for a controller of this name; their calls are told to the function that they are given.
 
     The recorder's client has a gate, which is closed while another may lead: a scope of its own has to keep it.

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
@@ -20,6 +19,7 @@ from kubectl_ctrl.model.jsonpath import JsonPath
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.summary import Unmet
+from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +41,7 @@ class Goal(Protocol):
         """Why it does not hold, "" when it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(Value):
     """`create`: it is there."""
 
     text: str
@@ -51,8 +50,7 @@ class Created:
         return "" if obj is not None else "is not there"
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(Value):
     """`delete`: it is not there."""
 
     text: str
@@ -66,8 +64,7 @@ class Deleted:
         return f"is being deleted, held by {held}" if held else "is being deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class Conditioned:
+class Conditioned(Value):
     """`condition=TYPE[=STATUS]`, without regard to case; what was said of an older generation does not count."""
 
     text: str
@@ -92,8 +89,7 @@ class Conditioned:
         return f"has no condition {self.type}"
 
 
-@dataclass(frozen=True, slots=True)
-class Valued:
+class Valued(Value):
     """`jsonpath={PATH}[=VALUE]`: one value is found, and it is that one if one is named."""
 
     text: str
@@ -120,8 +116,7 @@ class Valued:
         return "" if text.strip() == self.value else f"is {text!r}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(Value, kw_only=True):
     """One `--until`, as it was given."""
 
     source: str

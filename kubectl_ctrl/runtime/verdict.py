@@ -23,7 +23,6 @@ from __future__ import annotations
 import inspect
 from asyncio import CancelledError
 from collections.abc import Iterator
-from dataclasses import replace
 from math import inf
 from pathlib import PurePath
 from types import CodeType, TracebackType
@@ -46,6 +45,7 @@ from kubectl_ctrl.errors import (
 )
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.runtime.contract import Reconciler, Result
+from kubectl_ctrl.value import replace
 
 # Until an administrator lifts a quota or a rule, asking more often only makes noise.
 SLOW_RETRY = 30.0

@@ -12,9 +12,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.value import Struct
 
 _log = logging.getLogger(__name__)
 
@@ -22,8 +22,7 @@ _LOOK_EVERY = 0.25
 _REPORT_AFTER = 1.0
 
 
-@dataclass(slots=True)
-class Lag:
+class Lag(Struct):
     """How long the loop has not turned, and the longest that it ever did not."""
 
     now: float = 0.0

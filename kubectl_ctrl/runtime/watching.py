@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass
 
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.change import Change, ChangeKind
@@ -20,6 +19,7 @@ from kubectl_ctrl.runtime.builder import ControllerSpec, Source, Via
 from kubectl_ctrl.runtime.contract import Cached, Mapper
 from kubectl_ctrl.runtime.heldback import HeldBack
 from kubectl_ctrl.runtime.predicates import Predicate
+from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
@@ -29,8 +29,7 @@ _REMEMBERED = 4096
 Mapping = Callable[[Obj], Iterable[Request]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class Route(Value, kw_only=True):
     """One way from a watched resource to requests."""
 
     resource: Resource

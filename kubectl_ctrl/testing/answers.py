@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 JSON = {"content-type": "application/json"}
 
@@ -38,8 +38,7 @@ class Refusal(Exception):
         return HttpResponse(status=self.code, headers=headers, body=body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Value, kw_only=True):
     """One thing that is wrong with an object: a cause of a 422."""
 
     field: str

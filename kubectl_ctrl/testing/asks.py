@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,13 +12,13 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.value import Unshown, Value, field
 
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 LARGEST_BODY = 3 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Value, kw_only=True):
     """One request, understood."""
 
     verb: str  # get, list, watch, create, update, patch, delete, deletecollection
@@ -29,7 +28,7 @@ class Ask:
     subresource: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    raw: bytes = field(default=b"", repr=False)
+    raw: Unshown[bytes] = b""
 
     @property
     def resource(self) -> Resource:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.clock import Clock, rfc3339
@@ -22,6 +21,7 @@ from kubectl_ctrl.testing.deployments import DeploymentPlayer, Hands
 from kubectl_ctrl.testing.kinds import BUILT_IN, kinds_of
 from kubectl_ctrl.testing.storage import Step, Storage
 from kubectl_ctrl.testing.writes import Done, Write, Writer
+from kubectl_ctrl.value import replace
 
 _ALWAYS_THERE = ("default", "kube-node-lease", "kube-public", "kube-system")
 _ITSELF = "kube-controller-manager"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.objects import (
@@ -28,14 +27,14 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS
 from kubectl_ctrl.testing.answers import encode
 from kubectl_ctrl.testing.storage import Step, Storage
+from kubectl_ctrl.value import Value
 
 _HASH = "pod-template-hash"
 # Template hashes are spelt with letters that make no words.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hands:
+class Hands(Value, kw_only=True):
     """How the player writes, as the cluster itself."""
 
     create: Callable[[Obj], None]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.testing import answers
 from kubectl_ctrl.testing.asks import Ask
+from kubectl_ctrl.value import Struct, Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Value, kw_only=True):
     """A request on its way in; `ask` is None for what is about no resource type (discovery, schemas, health)."""
 
     request: HttpRequest
@@ -23,8 +22,7 @@ class Seen:
         return self.ask.verb if self.ask is not None else self.request.method.lower()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class Match(Value, kw_only=True):
     """Which requests; what is empty matches all. Several verbs are written with blanks between them."""
 
     verb: str = ""  # get list watch create update patch delete deletecollection
@@ -66,8 +64,7 @@ def _user_agent(request: HttpRequest) -> str:
     return next((value for name, value in request.headers.items() if name.lower() == "user-agent"), "")
 
 
-@dataclass(slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, kw_only=True):
     """One script. `left` counts down to 0; None never does. `stop()` ends it early."""
 
     match: Match

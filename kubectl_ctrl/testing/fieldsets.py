@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same
+from kubectl_ctrl.value import Value, field
 
 Path = tuple[str, ...]
 FieldSet = set[Path]
@@ -95,8 +95,7 @@ def _collect(value: Any, schema: Obj, path: Path, found: FieldSet) -> None:
             found.add((*path, element))
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Value):
     """How a second object differs from a first; no path is in two of the sets."""
 
     removed: FieldSet = field(default_factory=set)

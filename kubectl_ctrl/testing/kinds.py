@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kubectl_ctrl.model.objects import Obj
@@ -20,6 +19,7 @@ from kubectl_ctrl.model.resources import (
     Resource,
 )
 from kubectl_ctrl.testing import schemas
+from kubectl_ctrl.value import Unshown, Value, field
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -32,8 +32,7 @@ class Generation(StrEnum):
     ALL = "all"  # custom resources: a change of anything but metadata, and but status where that is a subresource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(Value, kw_only=True):
     """One resource type in one version, and the rules by which it is stored."""
 
     resource: Resource
@@ -45,7 +44,7 @@ class Kind:
     unconditional: bool = True  # a PUT may come without a resourceVersion
     create_on_update: bool = False
     field_labels: tuple[str, ...] = ()  # what field selectors may name beside metadata.name and metadata.namespace
-    schema: Obj = field(default_factory=dict, repr=False)
+    schema: Unshown[Obj] = field(default_factory=dict)
     custom: bool = False
     scale: Obj | None = None  # the paths of a custom resource's scale subresource
     storage_version: str = ""  # the version in which objects of this group and plural are kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from kubectl_ctrl.model.objects import Obj
@@ -10,6 +9,7 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.testing import answers, fieldsets, schemas
 from kubectl_ctrl.testing.fieldsets import FieldSet, Path, Tree
 from kubectl_ctrl.testing.kinds import Kind
+from kubectl_ctrl.value import Value, replace
 
 # Nobody owns what only the server writes.
 _NEVER = {
@@ -35,8 +35,7 @@ class Owner(NamedTuple):
     subresource: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Value, kw_only=True):
     paths: FieldSet
     api_version: str
     time: str
@@ -45,8 +44,7 @@ class Entry:
 Entries = dict[Owner, Entry]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Value, kw_only=True):
     """Who changes something, where and when."""
 
     manager: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.model.objects import Obj, is_deleting, key_of, uid_of, version_of
@@ -12,6 +11,7 @@ from kubectl_ctrl.testing import answers, builtin
 from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.kinds import Generation, Kind
+from kubectl_ctrl.value import replace
 
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, NoAnswer, TooSlow
 from kubectl_ctrl.clock import Clock
@@ -40,10 +39,10 @@ from kubectl_ctrl.testing.cluster import Cluster
 from kubectl_ctrl.testing.faults import ANY, Fault, Faults, Match, Seen
 from kubectl_ctrl.testing.storage import Step
 from kubectl_ctrl.testing.watches import Watch, WholeStream
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handled:
+class Handled(Value, kw_only=True):
     """One request that reached the server, and what became of it; `status` None: no answer was given."""
 
     at: float
@@ -55,8 +54,7 @@ class Handled:
     status: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trip:
+class _Trip(Value, kw_only=True):
     """One request on its way to the server and back."""
 
     seen: Seen

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from kubectl_ctrl.clock import Clock, rfc3339
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.patches import same
@@ -12,12 +10,12 @@ from kubectl_ctrl.testing import answers, managed, names, options, patching, rul
 from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.storage import Storage
+from kubectl_ctrl.value import Value, field, replace
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # the letters of generated names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class Write(Value, kw_only=True):
     """One write that was let through, for tests to look at; a dry run is none."""
 
     at: float  # wall time
@@ -37,8 +35,7 @@ class Write:
         return self.old_version != self.new_version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(Value, kw_only=True):
     """What a write is answered with."""
 
     body: Obj

@@ -6,11 +6,11 @@ A limiter never waits; it says how long to wait and counts the answer as taken.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.value import Struct
 
 K_contra = TypeVar("K_contra", contravariant=True)
 K = TypeVar("K")
@@ -32,8 +32,7 @@ class Limiter(Protocol[K_contra]):
         """How often `when` was asked for the key since it was forgotten."""
 
 
-@dataclass(slots=True)
-class _Streak:
+class _Streak(Struct):
     failures: int
     share: float  # of the full delay, drawn once
 

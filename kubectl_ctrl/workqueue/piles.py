@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Generic
 
+from kubectl_ctrl.value import Value
 from kubectl_ctrl.workqueue.values import C, K, Work
 
 
@@ -66,8 +66,7 @@ class Timer(Generic[K, C]):
         self.backoff = False  # a retry is among what it waits for
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule(Generic[C]):
+class Schedule(Value, Generic[C]):
     """The time that the last run without a failure asked for; failures leave it, also when it waits for a retry."""
 
     due: float  # elapsed time

@@ -10,12 +10,12 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Generic, TypeVar
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import QueueClosed
+from kubectl_ctrl.value import Value
 from kubectl_ctrl.workqueue.limits import Limiter
 from kubectl_ctrl.workqueue.piles import Item, Schedule, Timer, Timers
 from kubectl_ctrl.workqueue.ready import Ready
@@ -29,8 +29,7 @@ _LONGEST_NAP = 5.0
 _SHORTEST_NAP = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan(Generic[C]):
+class _Plan(Value, Generic[C]):
     """A run that was asked for; `then`, resolved."""
 
     delay: float

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+from kubectl_ctrl.value import Value
 
 K = TypeVar("K")
 C = TypeVar("C")
@@ -15,8 +16,7 @@ LIVE = 0
 BULK = -100  # initial lists and resyncs: work that nobody is waiting for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work(Generic[K, C]):
+class Work(Value, Generic[K, C], kw_only=True):
     """One key, handed to one worker; it is running until the worker says `done`."""
 
     key: K
@@ -29,38 +29,31 @@ class Work(Generic[K, C]):
     failures: int  # retries in a row so far
 
 
-@dataclass(frozen=True, slots=True)
-class After(Generic[C]):
+class After(Value, Generic[C]):
     """Run the key again after a delay; nothing but a run takes this back."""
 
     delay: float
     cause: C
-    _: KW_ONLY
     priority: int | None = None  # None: the priority of the work that is done
 
 
-@dataclass(frozen=True, slots=True)
-class Again(Generic[C]):
+class Again(Value, Generic[C]):
     """Run the key again at once, behind those that are ready."""
 
     cause: C
-    _: KW_ONLY
     priority: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Retry(Generic[C]):
+class Retry(Value, Generic[C]):
     """Run the key again when the rate limiter says, within the bounds given here; `at_least` wins over `at_most`."""
 
     cause_of: Callable[[int, float], C]  # (failures in a row, delay) -> the cause of that run
-    _: KW_ONLY
     at_least: float = 0.0
     at_most: float = float("inf")
     priority: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled(Generic[C]):
+class Settled(Value, Generic[C], kw_only=True):
     """What `done` made of a work and of what piled up while it ran."""
 
     dropped: tuple[C, ...] = ()  # the causes that the caller did not want
@@ -77,8 +70,7 @@ class Stage(StrEnum):
     TIMER = "timer"  # waits for a time that somebody asked for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry(Generic[K]):
+class Entry(Value, Generic[K], kw_only=True):
     """One key of the queue, for people to look at; times are wall times."""
 
     key: K
@@ -90,8 +82,7 @@ class Entry(Generic[K]):
     priority: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class Lane(Value, kw_only=True):
     """The ready keys of one lane."""
 
     name: object
@@ -99,8 +90,7 @@ class Lane:
     since: float  # wall time of the first cause of its oldest key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(Value, kw_only=True):
     """The queue in numbers, made without looking at the keys one by one."""
 
     adds: int  # how often a key came to need a run

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kubectl_ctrl.model.record import Story
 from kubectl_ctrl.render.export import export
+from kubectl_ctrl.value import replace
 from tests.browser.devtools import Page
 from tests.render.stories import hostile, story
 

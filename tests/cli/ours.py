@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -13,6 +12,7 @@ from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.runlock import Runner
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.value import replace
 from tests.client.kubeconfigs import certificate
 
 

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from kubectl_ctrl.cli.runlock import Runner, only_runner
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Book, Entry
 from kubectl_ctrl.errors import TimedOut
+from kubectl_ctrl.value import asdict, replace
 from tests.cli.ours import kubeconfig, made
 from tests.cli.own import Write
 from tests.history.made import FOO, NOON, RUN, recording

@@ -9,7 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -30,6 +30,7 @@ from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
+from kubectl_ctrl.value import replace
 from tests.cli.own import Write
 from tests.cli.test_telling import plan
 from tests.history import made

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from kubectl_ctrl.cli.sources import resolve
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.value import replace
 from tests.cli.ours import made, runner_on
 from tests.cli.own import PRODUCTION
 

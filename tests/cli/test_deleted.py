@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made, runner_on
 from tests.history.made import RUN, begun, done, recording
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES
 from kubectl_ctrl.testing.answers import answer
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
+from kubectl_ctrl.value import replace
 from tests.cli.bench import ABLE, Layout, Toy, kubeconfig, laid_out
 from tests.cli.test_places import ELSEWHERE, deployment, lease
 from tests.cli.test_runlock import ME

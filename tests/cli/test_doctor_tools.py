@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from kubectl_ctrl.clusters.provider import Fitness, Wish
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.diagnosis import Line
 from kubectl_ctrl.testing.stage import Stage
+from kubectl_ctrl.value import replace
 from tests.cli.bench import ABLE, UNABLE, Layout, Toy, app, given, laid_out, program, told
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Known
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
+from kubectl_ctrl.value import replace
 from tests.cli.ours import made
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, recording
 from tests.render.samples import WEB

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.model.attempt import Attempt, Background, Call, Observed, Outcome, Started, State, Verdict
 from kubectl_ctrl.model.record import Played
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES
+from kubectl_ctrl.value import replace
 from tests.history.made import FOO, NOON, RUN, recording
 from tests.render.samples import INITIAL, WEB
 

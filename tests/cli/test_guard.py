@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from kubectl_ctrl.cli.table import VERBS, Effect, Entry
 from kubectl_ctrl.client.kubeconfig import ConfigFlags, Resolved, TlsSettings, load
 from kubectl_ctrl.clusters.book import Book, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
+from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made
 
 

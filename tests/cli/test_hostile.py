@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,6 +37,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.summary import Failed, Reason, Summary, Unmet
 from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.value import replace
 from tests.cli.test_telling import plan
 from tests.history.made import FOOS, KNOWN, NOON, RUN, recording
 

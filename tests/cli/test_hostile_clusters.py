@@ -6,7 +6,6 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import yaml
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli import pages
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.value import replace
 from tests.cli.test_hostile import EVIL_NAME, assert_tame
 
 EVIL = EVIL_NAME.replace("\r\n", "\r")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 from kubectl_ctrl.cli.holder import identity, is_stopped
@@ -13,6 +12,7 @@ from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.record import Moment, Played, Run
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.value import replace
 
 NOW = 1_000_000.0
 FOO = Played(name="foo", word="foo", primaries=(DEPLOYMENTS,), manager="kubectl-ctrl-foo")

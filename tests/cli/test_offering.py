@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from kubectl_ctrl.cli import complete, pages
 from kubectl_ctrl.cli.pages import Page
 from kubectl_ctrl.cli.runlock import only_runner
 from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.value import replace
 from tests.cli.ours import made
 from tests.cli.test_runlock import ME
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
+from kubectl_ctrl.value import replace
 from tests.cli.test_runlock import ME
 
 ELSEWHERE = "laptop-b.12345678.1_77_r000"

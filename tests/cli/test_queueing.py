@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from kubectl_ctrl.history.writer import Recorder
 from kubectl_ctrl.model.attempt import Depth, State, Waiting
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.value import replace
 from tests.history.made import RUN, recording
 
 Captured = pytest.CaptureFixture[str]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.model.attempt import Observed, Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.value import replace
 from tests.cli.test_trace import KUBECONFIG
 from tests.history.made import FOO, RUN, begun, done, owned, recording, woken, wrote
 

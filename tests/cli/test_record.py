@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.database import VERSION
 from kubectl_ctrl.history.writer import Recorder
 from kubectl_ctrl.model.attempt import Attempt, Outcome, Verdict
+from kubectl_ctrl.value import replace
 from tests.history.made import NOON, RUN, recording
 from tests.history.test_copying import OTHER, attempt
 

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from kubectl_ctrl.model.casefile import case_of, dumps, loads
 from kubectl_ctrl.model.record import Played
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.testing.loop import run_virtual
+from kubectl_ctrl.value import replace
 from tests.cli.own import Write
 from tests.history import made
 from tests.runtime.toy import TOYS

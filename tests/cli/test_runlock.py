@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.runlock import Runner, ask_to_stop, note_asked, only_runner, runners
 from kubectl_ctrl.errors import CtrlError, Refused
+from kubectl_ctrl.value import asdict, replace
 
 ME = Runner(
     cluster="c",
@@ -182,7 +182,7 @@ def test_nobody_has_to_be_there_to_be_asked(tmp_path: Path) -> None:
 _CHECKOUT = Path(__file__).parents[2]
 _HOLD = """
 import os, signal, sys
-from dataclasses import replace
+from kubectl_ctrl.value import replace
 from pathlib import Path
 from kubectl_ctrl.cli.holder import identity
 from kubectl_ctrl.cli.runlock import only_runner

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -23,6 +22,7 @@ from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
+from kubectl_ctrl.value import replace
 from tests.cli.ours import made, runner_on, trusting_a_real_authority
 from tests.client.loopback import server_tls
 from tests.history.made import RUN, recording

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import logging
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -25,6 +24,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.runtime.options import RunOptions
+from kubectl_ctrl.value import replace
 from tests.cli.test_guard import resolved
 
 CANARY = "correct-horse-battery-9"

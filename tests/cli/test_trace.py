@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Run
 from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, NOON, RUN, recording
 from tests.render.samples import WEB
 

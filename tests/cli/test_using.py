@@ -7,7 +7,6 @@ import os
 import resource
 import stat
 import sys
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Entry, Phase
 from kubectl_ctrl.errors import ConfigError
+from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made
 from tests.cli.theirs import MINE, PROD, SERVER, beside, names, read, undo, use
 

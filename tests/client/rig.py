@@ -18,6 +18,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
+from kubectl_ctrl.value import asdict
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 UID = "11111111-0000-0000-0000-000000000001"
@@ -33,11 +34,7 @@ def configmap(name: str = "one", *, owner: str = "", **data: str) -> Obj:
 
 def an_order(**changes: Any) -> Order:
     """An order that is nothing special."""
-    return Order(**{**_fields(get(CONFIGMAPS.ref("one", "default"))), **changes})
-
-
-def _fields(order: Order) -> dict[str, Any]:
-    return {name: getattr(order, name) for name in Order.__dataclass_fields__}
+    return Order(**{**asdict(get(CONFIGMAPS.ref("one", "default"))), **changes})
 
 
 class Rig:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
+from kubectl_ctrl.value import replace
 from tests.client.rig import Rig, answer, on_server, status
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")

@@ -9,7 +9,7 @@ import asyncio
 import json
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 from shlex import quote
@@ -19,6 +19,7 @@ from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.kind import Kind
 from kubectl_ctrl.clusters.provider import Machine, Made, Wish
 from kubectl_ctrl.clusters.runtimes import MARK
+from kubectl_ctrl.value import replace
 
 SAID = Path(__file__).parent / "kindsaid"
 _MARK = "the mark"  # of a node that is still to be made

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Book, Entry, Phase, locked_file
 from kubectl_ctrl.clusters.making import held
 from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
+from kubectl_ctrl.value import replace
 
 # Ends itself at the N-th thing that it does to a file, as kill -9 would.
 KILLED = """

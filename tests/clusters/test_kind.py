@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from kubectl_ctrl.clusters.provider import Life, Made, Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.exec import Output, detached, run
 from kubectl_ctrl.files import draft_of
+from kubectl_ctrl.value import replace
 from tests.clusters.kindprograms import Programs, create, node, programs, quiet, ready
 
 

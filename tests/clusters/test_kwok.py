@@ -9,7 +9,6 @@ import asyncio
 import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from kubectl_ctrl.clusters.kwok import Kwok
 from kubectl_ctrl.clusters.making import removed
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
+from kubectl_ctrl.value import replace
 from tests.clusters.made_up import machine
 
 SAID = Path(__file__).parent / "kwoksaid"

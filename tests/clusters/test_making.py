@@ -6,7 +6,6 @@ That it all holds with clusters that answer is for e2e/contract_clusters.py.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from kubectl_ctrl.clusters.book import Book, Entry, Phase
 from kubectl_ctrl.clusters.making import raised, removed
 from kubectl_ctrl.clusters.provider import Life, Note, Wish
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
+from kubectl_ctrl.value import replace
 from tests.clusters.made_up import KUBECONFIG, MadeUp, machine
 
 HURRIED = Wish(wait=0.01)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.writer import Recorder
 from kubectl_ctrl.model.attempt import Called
+from kubectl_ctrl.value import replace
 from tests.history.made import FOR_EVER, RUN, begun, done, owned, read_of, wrote
 
 

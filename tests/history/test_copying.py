@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from kubectl_ctrl.model.attempt import Attempt, Echoed, Outcome, Read, Started, 
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, NOON, RUN, recording
 from tests.render.samples import CREATED, SCALED
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from kubectl_ctrl.history.copying import Chosen, copy
 from kubectl_ctrl.history.deletions import Deleted, note_deleted
 from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, prune
 from kubectl_ctrl.history.reader import Recording
+from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, NOON, RUN, begun, done, recording
 
 LATER = NOON + 3600

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -11,6 +10,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from kubectl_ctrl.history.documents import decoded, encoded
 from kubectl_ctrl.model.attempt import Call, Echoed, Read, State, Tally, Wish
@@ -18,6 +19,7 @@ from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Run
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 _TEXT = st.text(max_size=12)
 _JSON = st.recursive(
@@ -33,7 +35,7 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     bytes: _JSON.map(lambda value: json.dumps(value).encode()),
 }
-_BY_REFERENCE = {Call: {"before", "sent", "answer"}, Read: {"objects"}, Wish: {"answer"}}
+_BY_REFERENCE: dict[type[Any], set[str]] = {Call: {"before", "sent", "answer"}, Read: {"objects"}, Wish: {"answer"}}
 
 
 def any_of(hint: Any) -> st.SearchStrategy[Any]:
@@ -49,7 +51,7 @@ def any_of(hint: Any) -> st.SearchStrategy[Any]:
         if parts[-1] is Ellipsis:
             return st.lists(any_of(parts[0]), max_size=2).map(tuple)
         return st.tuples(*map(any_of, parts))
-    if is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and issubclass(hint, Value):
         return whole(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return st.sampled_from(hint)
@@ -66,7 +68,7 @@ def whole(kind: type[Any]) -> st.SearchStrategy[Any]:
         if one.name in left_out:
             continue
         value = any_of(hints[one.name])
-        has_default = one.default is not MISSING
+        has_default = one.default is not NODEFAULT
         given_fields[one.name] = st.just(one.default) | value if has_default else value
     return st.builds(kind, **given_fields)
 

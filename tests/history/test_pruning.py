@@ -6,7 +6,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.history.writer import Recorder
 from kubectl_ctrl.model.attempt import Attempt, Background, Echoed
 from kubectl_ctrl.model.record import Run
+from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, NOON, RUN, begun, done, owned, read_of, recording
 from tests.render.samples import CREATED
 

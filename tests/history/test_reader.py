@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from kubectl_ctrl.model.masking import MASKED
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Cluster, Counts, Run, told
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, SECRETS, STATEFULSETS
+from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, begun, done, owned, read_of, recording, woken, wrote
 from tests.render.samples import CREATED, INITIAL, SCALED, STATUS
 

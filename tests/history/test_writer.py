@@ -10,7 +10,6 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -25,6 +24,7 @@ from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.history.writer import Recorder, prepare
 from kubectl_ctrl.model.attempt import Attempt, Outcome
 from kubectl_ctrl.model.record import told
+from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, FOR_EVER, RUN, begun, done, owned, read_of, recording
 
 _LONG = 120.0

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
+from kubectl_ctrl.value import replace
 from tests.render.test_schemas import check, schema
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")

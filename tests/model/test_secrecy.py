@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.value import replace
 
 CANARY = 'canary "of" the mine/4711'
 PEM = "-----BEGIN X-----\nMIIEowIBAAKCAQEA7\n-----END X-----\n"

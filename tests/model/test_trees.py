@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Branch, Made, Recorded, Source
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, SECRETS
 from kubectl_ctrl.model.trees import Leaf, chain, grown, readiness, remembered
+from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON, attempt
 
 

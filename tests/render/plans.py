@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.errors import CtrlError
@@ -11,6 +10,7 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
+from kubectl_ctrl.value import replace
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 WEB = Request("default", "web")

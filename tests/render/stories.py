@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 from kubectl_ctrl.model.attempt import Call, Intent, Outcome, Read, State, Verdict, Waiting
@@ -22,6 +22,7 @@ from kubectl_ctrl.model.record import (
     Why,
 )
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
+from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON
 
 CLUSTER = Cluster(

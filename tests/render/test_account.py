@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.accountjson import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.value import replace
 from tests.history.findings.made import (
     OURS,
     WEB,

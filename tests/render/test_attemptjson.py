@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.render.attemptjson import attempt_json
+from kubectl_ctrl.value import replace
 from tests.render.samples import CREATED, FOOS, QUOTA, SCALED, attempt
 
 RETRY = Verdict(outcome=Outcome.RETRY, delay=5, message=QUOTA, error_id="CTRL-FORBIDDEN")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta, timezone
 
 import pytest
@@ -11,6 +10,7 @@ from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.attempts import attempt_text
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.value import replace
 from tests.render.samples import (
     CREATED,
     INITIAL,

@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 
 import pytest
 
@@ -12,6 +11,7 @@ from kubectl_ctrl.model.record import Story
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.dot import quoted
 from kubectl_ctrl.render.export import export
+from kubectl_ctrl.value import replace
 from tests.render.samples import NOON
 from tests.render.stories import hostile, story, woken
 

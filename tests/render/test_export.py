@@ -6,12 +6,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.render.export import FILES, FORMS, export
+from kubectl_ctrl.value import replace
 from tests.house.checkout import REPOSITORY
 from tests.render.stories import NASTY, hostile, story
 

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import Story
 from kubectl_ctrl.render.export import export
+from kubectl_ctrl.value import replace
 from tests.render.stories import NASTY, hostile, story
 
 

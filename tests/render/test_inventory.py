@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.value import replace
 from tests.history.made import FOO, NOON, RUN
 from tests.render.test_schemas import check
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from kubectl_ctrl.render.diagnosis import diagnosis_json
 from kubectl_ctrl.render.inferred import inferred_json
 from kubectl_ctrl.render.queue import Look, queue_json
 from kubectl_ctrl.render.rights import unused_json
+from kubectl_ctrl.value import replace
 from kubectl_ctrl.workqueue.values import Stage
 from tests.render.samples import NOON
 from tests.render.test_diagnosis import FOUND as FOUND_WRONG

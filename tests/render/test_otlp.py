@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status, TracesData
 from kubectl_ctrl.model.record import Story
 from kubectl_ctrl.render.export import export
 from kubectl_ctrl.render.links import links
+from kubectl_ctrl.value import replace
 from tests.render.stories import hostile, story
 
 # OTLP's JSON has these as hex, where protobuf's own has all bytes as base64.

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from kubectl_ctrl.model.record import Story
 from kubectl_ctrl.render.export import export
 from kubectl_ctrl.render.links import links
+from kubectl_ctrl.value import replace
 from tests.render.stories import hostile, story
 
 Event = dict[str, Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from kubectl_ctrl.model.resources import LEASES, SECRETS
 from kubectl_ctrl.render.plan import plan_json, plan_lines, then
 from kubectl_ctrl.render.sides import secrecy_of, sides_of, unified
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.value import replace
 from tests.render import plans
 from tests.render.plans import FAILED, GROWN, KEPT, MADE, MIXED, NOTHING, OF_A_FILE, RESTLESS
 from tests.render.test_schemas import FOLDER, schema

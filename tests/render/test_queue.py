@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.sighting import Life, Sighting
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.value import replace
 from tests.render.samples import NOON
 
 GOLDEN = Path(__file__).parent / "golden"

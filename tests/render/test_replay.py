@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.value import replace
 from tests.render.test_schemas import check
 
 GOLDEN = Path(__file__).parent / "golden"

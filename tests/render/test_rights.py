@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import yaml
 
 from kubectl_ctrl.model.rights import Account, Refusal, Right, rights_in, roles
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table
+from kubectl_ctrl.value import replace
 
 SA = "system:serviceaccount:foo-system:kubectl-ctrl-foo"
 PATCH = Right("apps", "deployments", "patch", "default")

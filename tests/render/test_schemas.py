@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from kubectl_ctrl.model.record import Made, Recorded, Source, Story, Subject
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.attemptjson import attempt_json
 from kubectl_ctrl.render.export import export
+from kubectl_ctrl.value import replace
 from tests.house.checkout import REPOSITORY
 from tests.render.samples import FOOS, NOON
 from tests.render.stories import call, hostile, story, woken

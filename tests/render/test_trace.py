@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace import Scene, subject_lines, totals, trace_lines
 from kubectl_ctrl.render.tracerows import Showing
 from kubectl_ctrl.render.waterfall import waterfall_lines
+from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS
 from tests.render.stories import hostile
 from tests.render.traced import EDITED, FAILED, KILLED, MERGED, NOW, RETRIED, SCENE, SECRET, STORY, WEB, body

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from kubectl_ctrl.model.record import Branch, Source
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, Resource
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.tree import tree_lines
+from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON
 
 GOLDEN = Path(__file__).parent / "golden"

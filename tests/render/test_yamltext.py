@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 import yaml
 
 from kubectl_ctrl.model.record import Story
 from kubectl_ctrl.render.export import export
+from kubectl_ctrl.value import replace
 from tests.render.stories import hostile, story
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.model.attempt import (
@@ -24,6 +23,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Changes, Lived, Made, Moment, Recorded, Story, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
 from kubectl_ctrl.render.trace import Scene, totals
+from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON
 from tests.render.stories import CLUSTER, RUN, call, step, woken
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import FrozenInstanceError
 from functools import partial
 from typing import Any
 
@@ -46,7 +45,7 @@ def test_each_step_returns_a_new_frozen_value() -> None:
     first = controller("toy", do_nothing).for_(TOYS)
     second = first.owns(DEPLOYMENTS)
     assert (len(first.sources), len(second.sources)) == (1, 2)
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         first.name = "other"  # type: ignore[misc]
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
 
 from kubectl_ctrl.model.attempt import Attempt, Echoed
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
@@ -14,6 +13,7 @@ from kubectl_ctrl.runtime.echoes import Echoes, Written
 from kubectl_ctrl.runtime.watching import cause_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
+from kubectl_ctrl.value import replace
 from tests.runtime.toy import CONFIGMAPS, TOYS, added, at, deleted, made, modified
 from tests.runtime.world import World, toy
 

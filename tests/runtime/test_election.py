@@ -7,7 +7,6 @@ import contextlib
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
+from kubectl_ctrl.value import replace
 
 LEASE = LEASES.ref("kubectl-ctrl-foo", "default")
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from kubectl_ctrl.errors import ControllerError
@@ -9,6 +7,7 @@ from kubectl_ctrl.model.attempt import Call, Called, Observed, Outcome, Started,
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.observers import Observers
+from kubectl_ctrl.value import replace
 from tests.runtime.toy import TOYS
 
 START = Started(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,6 +22,7 @@ from kubectl_ctrl.model.replayed import Fate
 from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
 from kubectl_ctrl.testing.faults import Match
+from kubectl_ctrl.value import replace
 from tests.runtime.replays import again, config, dress, fates, fields, recorded, shown
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World

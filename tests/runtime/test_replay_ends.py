@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +15,7 @@ from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.replay import blessed
 from kubectl_ctrl.testing.faults import Match
+from kubectl_ctrl.value import replace
 from tests.runtime.replays import again, config, dress, fates, recorded
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from kubectl_ctrl.model.account import Risk, Try
 from kubectl_ctrl.model.attempt import Held, Outcome, Waiting
@@ -12,13 +11,13 @@ from kubectl_ctrl.model.record import Moment, Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.sighting import Life
 from kubectl_ctrl.model.suggestions import command, ctrl
+from kubectl_ctrl.value import Value, field
 
 Place = tuple[Resource, Key]
 Version = tuple[str, str]  # UID and resourceVersion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class Body(Value, kw_only=True):
     """An object as it was last seen."""
 
     obj: Obj | None  # None: it was looked for and is not there
@@ -30,8 +29,7 @@ class Body:
 _LOOKING_BACK = ("kubectl ctrl trace ", "kubectl ctrl explain ", "kubectl ctrl replay ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Value, kw_only=True):
     """One object of one controller, as far as it is known."""
 
     resource: Resource

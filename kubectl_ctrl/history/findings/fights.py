@@ -8,7 +8,6 @@ theirs which both begin at our value.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kubectl_ctrl.history.findings.case import Case
@@ -20,6 +19,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded, Source, Why
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 _LEAST = 3
 _SHOWN = 6
@@ -29,8 +29,7 @@ _LEAST_QUIET = 60.0
 _STOPPED_AFTER = 3  # attempts that were about something else
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Theirs:
+class _Theirs(Value, kw_only=True):
     """Somebody else's step on one field, and the attempt that it caused."""
 
     attempt: Recorded

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kubectl_ctrl.model.account import Coming, Fact, Finding, Gap, Step, Try, Turn
 from kubectl_ctrl.model.record import Made, Recorded
+from kubectl_ctrl.value import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value, kw_only=True):
     """A verdict with what it stands on."""
 
     finding: Finding

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
 from statistics import quantiles
 
 from kubectl_ctrl.history.findings.case import Body, Case, Place, failed
@@ -17,6 +16,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Played, Recorded, Run, Why
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value, field, replace
 
 _MOST = 5
 _OBJECTS = 4
@@ -27,8 +27,7 @@ _ASIDE = ("status", "metadata")
 GENERATION = "generation_changed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Value, kw_only=True):
     """What a controller did in one run, as far as it is looked at."""
 
     controller: Played

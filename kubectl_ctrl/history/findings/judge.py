@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from kubectl_ctrl.history.findings.case import Case
 from kubectl_ctrl.history.findings.chain import chain, edited
@@ -18,6 +17,7 @@ from kubectl_ctrl.history.findings.scope import never_ran, not_seen
 from kubectl_ctrl.history.findings.standing import standing
 from kubectl_ctrl.model.account import Account, Coming, Fact, Finding, Qualifier, Step
 from kubectl_ctrl.model.record import Source
+from kubectl_ctrl.value import replace
 
 # What is told of these is how far what was asked for has come.
 _WANTED = (Finding.NOT_CONVERGED, Finding.WAITING, Finding.CONVERGED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import median
 
 from kubectl_ctrl.history.findings.case import Case, failed, short, tail
@@ -19,6 +18,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Made, Recorded, Source
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value
 
 # Conditions that are bad news when they are True; of all others it is False.
 _BAD_WHEN_TRUE = frozenset({"ReplicaFailure", "Failed", "Degraded", "Stalled", "DiskPressure", "MemoryPressure"})
@@ -127,8 +127,7 @@ def _tries(case: Case, last: Recorded, call: Made | None) -> tuple[Try, ...]:
     return (look, case.kubectl(Risk.READ, "describe", case.target))
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Value):
     """What the object says of itself."""
 
     conditions: tuple[Obj, ...]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from kubectl_ctrl.model.attempt import Call, State
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Played, Run
 from kubectl_ctrl.model.resources import EVENTS, LEASES, NAMESPACES, Resource
 from kubectl_ctrl.model.rights import Account, CallOf, Refusal, Right, allows, everywhere, least
+from kubectl_ctrl.value import replace
 
 # What the client calls apply is a patch to the server; its Audit-ID and its rights are one call's.
 _VERBS = {"apply": "patch"}

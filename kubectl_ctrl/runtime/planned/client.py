@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Awaitable
-from dataclasses import replace
 from random import Random
 from typing import NoReturn, TypeVar
 
@@ -32,6 +31,7 @@ from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.runtime.handover import first_apply_patch, leftovers_patch
 from kubectl_ctrl.runtime.planned.laying import merged
 from kubectl_ctrl.runtime.planned.world import PLANNED, Layer, Planned, World, as_new, spoken
+from kubectl_ctrl.value import replace
 
 T = TypeVar("T")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from random import Random
 
 from kubectl_ctrl.client.options import PatchKind, WriteOptions
@@ -38,6 +37,7 @@ from kubectl_ctrl.runtime.runs import AttemptIds, new_run
 from kubectl_ctrl.runtime.services import Mute
 from kubectl_ctrl.runtime.status import Schemas
 from kubectl_ctrl.runtime.verdict import describe
+from kubectl_ctrl.value import Value
 
 MOST_ROUNDS = 10
 
@@ -45,8 +45,7 @@ MOST_ROUNDS = 10
 _APPLIER = WriteOptions(manager="kubectl", force=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOptions:
+class PlanOptions(Value, kw_only=True):
     """What a person may say about a plan."""
 
     namespace: str  # "" is all of them

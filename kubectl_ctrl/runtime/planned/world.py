@@ -12,7 +12,6 @@ Versions and UIDs that no server gave are marked as such: they begin with `plann
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from itertools import count
 
 from kubectl_ctrl.client.options import PatchKind
@@ -23,6 +22,7 @@ from kubectl_ctrl.model.patches import apply_json, apply_merge
 from kubectl_ctrl.model.plan import Step, alike
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.runtime.planned.laying import laid, merged
+from kubectl_ctrl.value import Unshown, Value, replace
 
 PLANNED = "planned-"
 
@@ -30,16 +30,15 @@ PLANNED = "planned-"
 _SERVERS_OWN = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(Value, kw_only=True):
     """One write that was tried: `answer` is what the server made of `live`."""
 
     kind: PatchKind | None  # None for a deletion
     manager: str = ""
     subresource: str = ""
-    body: Body = field(repr=False)
-    live: Obj = field(repr=False)
-    answer: Obj = field(repr=False)
+    body: Unshown[Body]
+    live: Unshown[Obj]
+    answer: Unshown[Obj]
 
     def over(self, before: Obj) -> Obj:
         state: Obj = laid(self.live, before, spoken(before, self.body, self.kind, self.subresource), self.answer)
@@ -51,12 +50,11 @@ class Layer:
         return self.kind is PatchKind.APPLY and mine == before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(Value, kw_only=True):
     """One object that the plan wrote."""
 
-    state: Obj | None = field(repr=False)  # None: deleted
-    live: Obj | None = field(default=None, repr=False)  # as the server has it; None: it exists in the plan alone
+    state: Unshown[Obj | None]  # None: deleted
+    live: Unshown[Obj | None] = None  # as the server has it; None: it exists in the plan alone
     layers: tuple[Layer, ...] = ()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.history.findings.case import Body, Case
@@ -15,6 +14,7 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Changes, Made, Moment, Recorded, Run, Source, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, NOON, RUN
 
 WEB = Key("default", "web")

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kubectl_ctrl.history.findings.judge import judge
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Source
 from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.value import replace
 from tests.history.findings.made import (
     OURS,
     attempt,

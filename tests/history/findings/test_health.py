@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from kubectl_ctrl.history.findings.health import Work, health
@@ -11,6 +10,7 @@ from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
 from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.value import replace
 from tests.history.findings.made import WEB, attempt, body, case, moment, retry, step, why, wish, wrote
 from tests.history.made import FOO, FOOS, NOON, RUN
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Recorded, Source
 from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
 from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.value import replace
 from tests.history.findings.made import (
     OURS,
     WEB,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -19,6 +18,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.model.sighting import Life
 from kubectl_ctrl.render.account import account_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.value import replace
 from tests.history.findings.made import OURS, WEB, attempt, body, case, held, looked, moment, step, why, wish, wrote
 from tests.history.made import FOOS, NOON, RUN
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,7 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import Played, Run
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, LEASES, NAMESPACES, Resource
 from kubectl_ctrl.model.rights import Account, CallOf, Right
+from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, NOON, RUN
 
 WEB, DB = Request("default", "web"), Request("default", "db")
