@@ -101,9 +101,18 @@ def known(kind: type[Value], document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _locked(draft: Path) -> int:
-    """The draft, for nobody but us until it has its name."""
+    """The draft, for nobody but us until it has its name. A link, or a file of another user's, is removed first."""
     while True:
-        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.ELOOP):
+                raise
+            try:
+                draft.unlink()
+            except OSError:
+                raise error from None
+            continue
         try:
             locks.lock(handle, wait=True)
             if locks.is_at(handle, draft):

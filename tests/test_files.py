@@ -78,3 +78,28 @@ def test_what_is_there_is_not_created_again(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         files.create(tmp_path / "one", b"2")
     assert (tmp_path / "one").read_bytes() == b"1"
+
+
+def test_a_draft_that_was_planted_as_a_link_is_not_followed(tmp_path: Path) -> None:
+    path, victim = tmp_path / "page", tmp_path / "victim"
+    victim.write_text("precious")
+    files.draft_of(path).symlink_to(victim)
+    files.replace(path, b"new")
+    assert (path.read_bytes(), victim.read_text(), path.is_symlink()) == (b"new", "precious", False)
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        files.replace(tmp_path / "none" / "page", b"new")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs the rights to become somebody else")
+def test_a_folder_that_is_not_writable_is_an_error(tmp_path: Path) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+    os.seteuid(65_534)
+    try:
+        with pytest.raises(PermissionError):
+            files.replace(tmp_path / "page", b"new")
+    finally:
+        os.seteuid(0)
