@@ -10,6 +10,7 @@ from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 import yaml
@@ -95,6 +96,8 @@ COPIES: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda obj: pickle.loads(pickle.dumps(obj)),
     "json": lambda obj: json.loads(json.dumps(obj)),
     "orjson": lambda obj: orjson.loads(orjson.dumps(obj)),
+    "msgspec": lambda obj: msgspec.json.decode(msgspec.json.encode(obj)),
+    "msgspec, converted": msgspec.to_builtins,
     "yaml, safe": lambda obj: yaml.safe_load(yaml.safe_dump(obj)),
     "yaml": lambda obj: yaml.safe_load(yaml.dump(obj)),
 }
