@@ -81,9 +81,9 @@ def table(rows: Sequence[Sequence[str]], *, header: Sequence[str], width: int | 
     widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
     room = None if width is None else width - sum(widths)
     gap = _CLOSE if room is not None and _CLOSE <= room / max(len(widths) - 1, 1) < _GAP else _GAP
-    return Text(
-        "\n".join(
-            (" " * gap).join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
-    )
+    # Loaded when a table is printed. The header is a row: as headers it would get blanks that kubectl does not print.
+    from tabulate import DataRow, TableFormat, tabulate
+
+    row = DataRow("", " " * gap, "")
+    form = TableFormat(None, None, None, None, row, row, padding=0, with_header_hide=None)
+    return Text(tabulate(lines, tablefmt=form, disable_numparse=True, stralign="left", preserve_whitespace=True))
