@@ -310,6 +310,8 @@ def unattended(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     """A process that was started as one in the background is, and waits."""
     module = folder / "stand-in" / "kubectl_ctrl" / "cli" / "unattended.py"
     module.parent.mkdir(parents=True)
+    for one in (module.parent.parent, module.parent):
+        (one / "__init__.py").touch()
     module.write_text("input()")
     words = [sys.executable, "-m", "kubectl_ctrl.cli.unattended", str(log)]
     return subprocess.Popen(words, stdin=subprocess.PIPE, cwd=folder / "stand-in")
