@@ -39,11 +39,14 @@ class Root:
     tests: str
 
 
+# What the bundled controllers do under faults (a third of the time) takes the paths of the runtime that its own tests take,
+# and the tests of the house start programs of this machine: once is enough for both.
+FEWER = "hack/test tests -- --ignore=tests/controllers --ignore=tests/house"
 # By the Python that they give.
 ROOTS = {
     "default": Root(suite="trixie", tests="hack/test"),
-    "oldest": Root(suite="bookworm", tests="hack/test tests"),
-    "newest": Root(suite="forky", tests="hack/test tests"),
+    "oldest": Root(suite="bookworm", tests=FEWER),
+    "newest": Root(suite="forky", tests=FEWER),
 }
 
 
