@@ -1,11 +1,11 @@
-"""The lanes of hack/test and hack/e2e: runs them one after the other, then says what ran, what was skipped, and why."""
+"""The lanes of hack/test and hack/e2e: run one after the other, then listed with what was skipped, and why."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +16,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from hack import reach  # noqa: E402 - after the path is set
+
+USAGE = """\
+usage: hack/test [--all | --changed | LANE...] [-- WORD...]
+
+Without words: the lanes that need no preparation, check and tests; with CI=true all lanes.
+--all       every lane; what a lane lacks is built, or installed where that takes a package manager
+--changed   check, and the tests that the commits since main and the uncommitted changes can reach
+LANE        only these: {lanes}
+WORD        for pytest; a path takes the place of the lane's own: hack/test -- tests/cli -k trace
+"""
 # What pytest and hack/check end with: `3 failed, 297 passed, 2 skipped in 4.56s`.
 COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
 # Every worker has a cluster of its own; most of a test is waiting for it, so three suit two cores. The files
@@ -52,6 +65,7 @@ class Run:
 
     environ: Mapping[str, str]
     pytest_words: Sequence[str] = field(default=())
+    tests: Sequence[str] = ("tests",)  # what the tests lane is given
 
     @property
     def must_all_run(self) -> bool:
@@ -70,7 +84,10 @@ class Run:
 
     def pytest(self, name: str, *paths: str, **environ: str) -> Lane:
         caches = Path(sys.prefix) / "check"
-        command = [sys.executable, "-m", "pytest", *paths, "-o", f"cache_dir={caches / 'pytest'}", *self.pytest_words]
+        # A path among the words, as tests/cli/test_trace.py::test_one, takes the place of the lane's own.
+        narrowed = any("/" in word and (ROOT / word.partition("::")[0]).exists() for word in self.pytest_words)
+        where = () if narrowed else paths
+        command = [sys.executable, "-m", "pytest", *where, "-o", f"cache_dir={caches / 'pytest'}", *self.pytest_words]
         return self.follow(name, command, HYPOTHESIS_STORAGE_DIRECTORY=str(caches / "hypothesis"), **environ)
 
 
@@ -129,39 +146,29 @@ def check(run: Run) -> Lane:
 
 def tests(run: Run) -> Lane:
     """Hermetic, so they can share the machine; more workers than this only start more slowly."""
-    words = ("-n", "auto", "--maxprocesses", "4", "--ignore=tests/browser")
-    return replace(run, pytest_words=words).pytest("tests", "tests")
+    if not run.tests:
+        return Lane(name="tests", ran=False, note="no test can notice the change")
+    words = ("-n", "auto", "--maxprocesses", "4", "--ignore=tests/browser", *run.pytest_words)
+    return replace(run, pytest_words=words).pytest("tests", *run.tests)
 
 
 def fresh(run: Run) -> Lane:
     """What a newcomer types, on Debians with Python and git alone; takes root on Debian."""
     code, _, reason = prepared(run, [str(ROOT / "hack/fresh"), "prepare"])
-    if code == CANNOT:
-        return Lane(name="fresh", ran=False, failed=int(run.must_all_run), note=reason)
-    if code:
-        return Lane(name="fresh", ran=False, failed=1, note=reason or f"exit code {code}")
-    return run.follow("fresh", [str(ROOT / "hack/fresh")])
+    return unready(run, "fresh", code, reason) or run.follow("fresh", [str(ROOT / "hack/fresh")])
 
 
 def browser(run: Run) -> Lane:
     """The pages that the program makes, in a browser that clicks them."""
     code, program, reason = prepared(run, [str(ROOT / "hack/browser")])
-    if code == CANNOT:
-        return Lane(name="browser", ran=False, failed=int(run.must_all_run), note=reason)
-    if code:
-        return Lane(name="browser", ran=False, failed=1, note=reason or f"exit code {code}")
-    return run.pytest("browser", "tests/browser", BROWSER_UNDER_TEST=program)
+    return unready(run, "browser", code, reason) or run.pytest("browser", "tests/browser", BROWSER_UNDER_TEST=program)
 
 
 def kwok(run: Run) -> Lane:
     """A real control plane whose nodes and pods kwok plays; needs Go to build it."""
     code, programs, reason = prepared(run, [str(ROOT / "hack/realkube"), "build"])
-    if code == CANNOT:
-        return Lane(name="kwok", ran=False, failed=int(run.must_all_run), note=reason)
-    # The environment of the program itself is made here, so that no test waits for it.
-    code, _, reason = (code, "", reason) if code else prepared(run, [str(ROOT / "bin/kubectl-ctrl"), "version"])
-    if code:
-        return Lane(name="kwok", ran=False, failed=1, note=reason or f"exit code {code}")
+    if lane := unready(run, "kwok", code, reason) or without_program(run, "kwok"):
+        return lane
     path = os.pathsep.join([programs, str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
     run = replace(run, pytest_words=(*SIDE_BY_SIDE, f"--ignore-glob={ROOT / KIND_FILES}", *run.pytest_words))
     return run.pytest("kwok", "e2e", PATH=path)
@@ -171,15 +178,12 @@ def kind(run: Run) -> Lane:
     """Real clusters of kind, whose pods are processes; needs a docker daemon, or root on Debian to make all of it."""
     realkube = str(ROOT / "hack/realkube")
     code, answer, reason = prepared(run, [realkube, "kind", "up"])
-    if code == CANNOT:
-        return Lane(name="kind", ran=False, failed=int(run.must_all_run), note=reason)
-    if code:
-        return Lane(name="kind", ran=False, failed=1, note=reason or f"exit code {code}")
+    if lane := unready(run, "kind", code, reason):
+        return lane
     there = json.loads(answer)
     try:
-        code, _, reason = prepared(run, [str(ROOT / "bin/kubectl-ctrl"), "version"])
-        if code:
-            return Lane(name="kind", ran=False, failed=1, note=reason or f"exit code {code}")
+        if lane := without_program(run, "kind"):
+            return lane
         path = os.pathsep.join([*there["path"], str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
         run = replace(run, pytest_words=("-v", *run.pytest_words))
         files = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob(KIND_FILES))
@@ -187,6 +191,20 @@ def kind(run: Run) -> Lane:
     finally:
         if there["started"]:
             prepared(run, [realkube, "kind", "stop"])
+
+
+def unready(run: Run, name: str, code: int, reason: str) -> Lane | None:
+    """The lane whose preparation did not succeed; skipped where this machine cannot have it."""
+    if not code:
+        return None
+    failed = int(run.must_all_run) if code == CANNOT else 1
+    return Lane(name=name, ran=False, failed=failed, note=reason or f"exit code {code}")
+
+
+def without_program(run: Run, name: str) -> Lane | None:
+    """The lane when bin/kubectl-ctrl does not start; that makes its environment, so that no test waits for it."""
+    code, _, reason = prepared(run, [str(ROOT / "bin/kubectl-ctrl"), "version"])
+    return unready(run, name, int(bool(code)), reason or f"exit code {code}")
 
 
 def prepared(run: Run, command: Sequence[str]) -> tuple[int, str, str]:
@@ -211,19 +229,61 @@ LANES: Mapping[str, Callable[[Run], Lane]] = {
     "kwok": kwok,
     "kind": kind,
 }
+QUICK = ("check", "tests")  # nothing is built or installed for them
+WITHOUT_PYTEST = ("check", "fresh")
 LATER = {"sandbox": "not yet in this version"}
+
+
+class UsageError(Exception):
+    """Words that hack/test does not take."""
+
+
+def chosen(words: Sequence[str], run: Run) -> tuple[Sequence[str], Run]:
+    """The lanes that the words ask for, and how they run."""
+    ours, rest = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
+    if strangers := [word for word in ours if word not in (*LANES, "--all", "--changed")]:
+        raise UsageError(
+            f"{strangers[0]!r} is none of the lanes: {', '.join(LANES)}. "
+            f"Words for pytest come after --: hack/test -- {shlex.join([*strangers, *rest])}"
+        )
+    flags = {word for word in ours if word.startswith("--")}
+    lanes = [name for name in LANES if name in ours]
+    if len(flags) + bool(lanes) > 1:
+        raise UsageError("--all, --changed and names of lanes exclude each other.")
+    if rest and (deaf := [name for name in lanes if name in WITHOUT_PYTEST]):
+        raise UsageError(
+            f"The lane {deaf[0]} takes no words for pytest. Name others, or none: hack/test -- {shlex.join(rest)}"
+        )
+    run = replace(run, pytest_words=rest)
+    if "--changed" in flags:
+        return QUICK, replace(run, tests=reachable())
+    if "--all" in flags or (run.must_all_run and not lanes and not rest):
+        return list(LANES), run
+    return lanes or (("tests",) if rest else QUICK), run
+
+
+def reachable() -> Sequence[str]:
+    base, changed = reach.changes(ROOT)
+    files = [test for test in reach.tests(ROOT, changed) if not test.startswith("tests/browser/")]
+    print(f"{len(changed)} files differ from {base}; {len(files)} files of tests can notice.", flush=True)
+    return files
 
 
 def main() -> int:
     words = sys.argv[1:]
-    ours, rest = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
-    parser = argparse.ArgumentParser(prog="hack/test")
-    parser.add_argument("lanes", nargs="*", choices=[*LANES, []])
-    asked = parser.parse_args(ours).lanes or list(LANES)
-    run = Run(os.environ, rest)
-    ended = [LANES[name](run) for name in asked]
-    ended += [Lane(name=name, ran=False, note=note) for name, note in LATER.items()]
+    if words and words[0] in {"-h", "--help"}:
+        print(USAGE.format(lanes=", ".join(LANES)), end="")
+        return 0
+    try:
+        names, run = chosen(words, Run(os.environ))
+    except (UsageError, reach.UnknownChange) as error:
+        print(f"hack/test: {error}", file=sys.stderr)
+        return 2
+    ended = [LANES[name](run) for name in names]
+    ended += [Lane(name=name, ran=False, note=note) for name, note in LATER.items() if len(names) == len(LANES)]
     print("\n=== lanes", *ended, sep="\n")
+    if others := [name for name in LANES if name not in names]:
+        print(f"\nnot run: {', '.join(others)}; hack/test --all runs every lane, and installs what they need")
     print(f"\n{sum(lane.passed for lane in ended)} passed, {sum(lane.failed for lane in ended)} failed", flush=True)
     return int(any(lane.failed for lane in ended))
 

@@ -39,8 +39,8 @@ class Root:
     tests: str
 
 
-# What the bundled controllers do under faults (a third of the time) takes the paths of the runtime that its own tests take,
-# and the tests of the house start programs of this machine: once is enough for both.
+# What controllers do under faults (a third of the time) takes the paths of the runtime that its own tests take, and the
+# tests of the house start programs of this machine: once is enough for both.
 FEWER = "hack/test tests -- --ignore=tests/controllers --ignore=tests/house"
 # By the Python that they give.
 ROOTS = {

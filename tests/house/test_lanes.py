@@ -141,6 +141,77 @@ def test_machine_without_kind_skips_its_lane_except_in_ci(
     assert lanes.kind(Run(environ)) == Lane(name="kind", ran=False, failed=failed, note="Go 1.26 is needed.")
 
 
+ALL = list(lanes.LANES)
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "names", "for_pytest"),
+    [
+        ("", {}, ["check", "tests"], []),
+        ("", {"CI": "true"}, ALL, []),
+        ("--all", {}, ALL, []),
+        ("kwok check", {}, ["check", "kwok"], []),
+        ("check", {"CI": "true"}, ["check"], []),
+        ("kwok -- -k trace", {}, ["kwok"], ["-k", "trace"]),
+        ("kwok --", {}, ["kwok"], []),
+        ("-- -x tests/cli", {"CI": "true"}, ["tests"], ["-x", "tests/cli"]),
+    ],
+)
+def test_words_choose_the_lanes(
+    words: str, environ: Mapping[str, str], names: list[str], for_pytest: list[str]
+) -> None:
+    chosen, run = lanes.chosen(words.split(), Run(environ))
+    assert (list(chosen), list(run.pytest_words)) == (names, for_pytest)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("-k trace", "'-k' is none of the lanes: .* hack/test -- -k trace$"),
+        ("sandbox", "'sandbox' is none of the lanes"),
+        ("--all tests", "exclude each other"),
+        ("--all --changed", "exclude each other"),
+        ("check -- -x", "The lane check takes no words for pytest"),
+    ],
+)
+def test_words_that_nobody_would_read_are_refused(words: str, problem: str) -> None:
+    with pytest.raises(lanes.UsageError, match=problem):
+        lanes.chosen(words.split(), Run({}))
+
+
+def test_refusal_is_wrong_usage() -> None:
+    command = [sys.executable, str(ROOT / "hack/lanes.py"), "nonsense"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("hack/test: 'nonsense' is none of the lanes: check, tests,")
+
+
+def test_quick_lanes_need_no_preparation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["hack/test"])
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(lanes.Run, "follow", lambda _, name, *__, **___: Lane(name=name, passed=1))
+    assert lanes.main() == 0
+    out = capsys.readouterr().out
+    assert "=== prepare" not in out
+    assert [line.split()[0] for line in out.splitlines() if " ok " in line] == ["check", "tests"]
+    assert "\nnot run: fresh, browser, kwok, kind; hack/test --all runs every lane" in out
+    assert out.endswith("\n2 passed, 0 failed\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "paths"),
+    [([], ["tests"]), (["-k", "hack"], ["tests"]), (["hack/realkube"], []), (["hack/realkube::test_x", "-x"], [])],
+)
+def test_path_takes_the_place_of_the_lanes_own(
+    without_go: Path, words: list[str], paths: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = without_go / "pytest.py"
+    program.write_text("import sys\nprint(*sys.argv[1:], '1 passed')\n")
+    assert Run({"PYTHONPATH": str(without_go)}, words).pytest("unit", "tests").passed == 1
+    given = capfd.readouterr().out.splitlines()[-1].split()
+    assert [word for word in given if word == "tests"] == paths
+
+
 @pytest.mark.parametrize(
     ("lane", "text"),
     [

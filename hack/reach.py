@@ -1,0 +1,253 @@
+"""The tests that a change can reach: an edge leads from a file to each file that it may use.
+
+- A module that it imports, anywhere in the file; not what only a type checker imports.
+- A module that one of its strings names, to load it later: "package.module:name", f"package.{name}", program text.
+- A path of the checkout that one of its strings names ("docs/errors.md", ROOT / "hack" / "check"); not in the package,
+  which also runs where there is no checkout.
+- Data, by its name ("schema.sql") or by the folder without code that holds it ("golden").
+- From a module, every conftest.py above it.
+
+Settings, and data that nobody names, reach everything. A name that can be meant is taken as meant: one test too many
+costs seconds, one too few costs the trust in all of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+# They decide how every test runs.
+SETTINGS = re.compile(r"[^/]*\.(toml|lock)|hack/(environment\.\w+|.*\.lock)")
+TEST = re.compile(r"tests/(.*/)?test_\w+\.py")
+IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+)?import\s+\(?([\w., ]+)", re.MULTILINE)
+WORD = re.compile(r"[\w./-]+")
+
+# A file, and whether what its strings name counts: a package that runs on the way to a module loads nothing more.
+Node = tuple[str, bool]
+
+
+class UnknownChange(Exception):
+    """git does not tell what has changed."""
+
+
+def changes(root: Path) -> tuple[str, list[str]]:
+    """The commit at which HEAD left main, and the files that differ from it now, deleted and new ones among them."""
+    for main in ("origin/main", "main"):
+        if base := _git(root, "merge-base", "HEAD", main):
+            differing = _git(root, "diff", "--name-only", "--no-renames", "-z", base[0].strip())
+            return f"{main} at {base[0][:10]}", sorted({*differing, *_git(root, "ls-files", "--others", *_OURS)})
+    raise UnknownChange("There is no commit that HEAD and main share, so nothing tells what has changed.")
+
+
+def tests(root: Path, changed: Iterable[str]) -> list[str]:
+    """The files of tests that can notice a change of these files."""
+    here = _git(root, "ls-files", "--cached", "--others", *_OURS)
+    return Tree(root, {*here, *changed}).reached(changed)
+
+
+_OURS = ("--exclude-standard", "-z")
+
+
+def _git(root: Path, *words: str) -> list[str]:
+    """The names that git prints; none when it fails."""
+    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
+    return [name for name in done.stdout.split("\0") if name] if not done.returncode else []
+
+
+class Tree:
+    """The files of a checkout, among them those that a change has deleted."""
+
+    def __init__(self, root: Path, files: Iterable[str]) -> None:
+        self._root = root
+        self._files = frozenset(files)
+        self.tests = sorted(file for file in self._files if TEST.fullmatch(file))
+
+    def reached(self, changed: Iterable[str]) -> list[str]:
+        """The test files that can notice a change of these files."""
+        changed = set(changed)
+        if any(SETTINGS.fullmatch(file) or self._is_stray(file) for file in changed):
+            return self.tests
+        seen: set[Node] = set()
+        ahead = [(file, wholly) for file in changed for wholly in (True, False)]
+        while ahead:
+            if (node := ahead.pop()) not in seen:
+                seen.add(node)
+                ahead += self._users.get(node, ())
+        return [test for test in self.tests if (test, True) in seen]
+
+    def _is_stray(self, file: str) -> bool:
+        return not file.endswith(".py") and (file, True) not in self._users
+
+    @cached_property
+    def _users(self) -> dict[Node, set[Node]]:
+        found: dict[Node, set[Node]] = {}
+        for file in self._files:
+            imports, names = self._uses(file)
+            for wholly, uses in ((True, imports | names), (False, imports)):
+                for used in uses - {file}:
+                    for node in ((used, True), *((package, False) for package in self._packages(used))):
+                        found.setdefault(node, set()).add((file, wholly))
+        return found
+
+    def _packages(self, file: str) -> list[str]:
+        """The packages that run on the way to a module."""
+        above = PurePosixPath(file).parents if file.endswith(".py") else ()
+        return [package for folder in above if (package := f"{folder}/__init__.py") in self._files]
+
+    def _uses(self, file: str) -> tuple[set[str], set[str]]:
+        """What a file imports, and what it may load later."""
+        path = self._root / file
+        if file.endswith(".py"):
+            above = {f"{folder}/conftest.py".removeprefix("./") for folder in PurePosixPath(file).parents}
+            words = Words.of(path.read_text() if path.exists() else "")
+            imports = {module for name in words.imports for module in self._imported(name, file)}
+            names = {used for text in words.strings for used in self._named(text, file)}
+            names |= {module for prefix in words.prefixes for module in self._below(prefix, words.strings, file)}
+            names |= self._data_of(file, {part for text in words.strings for part in text.split("/")})
+            return imports | (above & self._files), names
+        if path.is_file() and path.suffix in {"", ".sh", ".toml", ".tmpl"}:
+            code = re.sub("(?m)^ *#.*", "", path.read_text(errors="replace"))
+            texts = {word.strip("./") for word in WORD.findall(code) if "/" in word or "." in word}
+            beside = {f"{PurePosixPath(file).parent}/{text}" for text in texts}
+            used = {name for text in texts | beside for name in self._named(text, file)}
+            return used | self._data_of(file, {part for text in texts for part in text.split("/")}), set()
+        return set(), set()
+
+    def _imported(self, name: str, file: str) -> set[str]:
+        """`a.b.c` is a module, or the name c of the module a.b."""
+        for known in (name, name.rpartition(".")[0]):
+            if found := self._modules.get(known) or (not self._is_packaged(file) and self._scripts.get(known)):
+                return found
+        return set()
+
+    @cached_property
+    def _modules(self) -> dict[str, set[str]]:
+        return {
+            file.removesuffix(".py").removesuffix("/__init__").replace("/", "."): {file}
+            for file in self._files
+            if file.endswith(".py")
+        }
+
+    @cached_property
+    def _scripts(self) -> dict[str, set[str]]:
+        """Modules by their name in a folder that cannot be a package: the scripts of hack/bench.d know each other."""
+        found: dict[str, set[str]] = {}
+        for name, files in self._modules.items():
+            if inside := re.search(r"\.d\.(.+)$", name):
+                found.setdefault(inside[1], set()).update(files)
+        return found
+
+    def _named(self, text: str, file: str) -> Iterator[str]:
+        if "\n" in text:
+            for origin, names in IMPORT.findall(text):
+                for name in names.split(","):
+                    yield from self._imported(f"{origin}.{name.strip()}" if origin else name.strip(), file)
+            return
+        path = text.partition(":")[0].rstrip("/")
+        if "." in path:
+            yield from self._imported(path, file)
+        if not self._is_packaged(file):
+            yield from {path} & self._files
+            yield from self._below_folder.get(path, ()) if "/" in path else ()
+
+    def _is_packaged(self, file: str) -> bool:
+        return f"{file.split('/', maxsplit=1)[0]}/__init__.py" in self._files
+
+    @cached_property
+    def _below_folder(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for file in self._files:
+            for folder in PurePosixPath(file).parents:
+                found.setdefault(str(folder), set()).add(file)
+        return found
+
+    def _data_of(self, file: str, parts: set[str]) -> set[str]:
+        """What is not code and is named by the parts of paths in a file."""
+        meant = (
+            data
+            for part in parts
+            for needed, near, data in self._data.get(part, ())
+            if needed <= parts and file.startswith(near)
+        )
+        return {data for data in meant if self._is_packaged(data) or not self._is_packaged(file)}
+
+    @cached_property
+    def _data(self) -> dict[str, list[tuple[set[str], str, str]]]:
+        """Name of a file, or of a folder without code -> what else must be named, where it can be meant, the file."""
+        code = {str(folder) for file in self._files if file.endswith(".py") for folder in PurePosixPath(file).parents}
+        found: dict[str, list[tuple[set[str], str, str]]] = {}
+        for file in self._files:
+            path = PurePosixPath(file)
+            if path.suffix != ".py":
+                # A program's name is a word like any other: hack/check is meant where hack is named, too.
+                found.setdefault(path.name, []).append((set() if path.suffix else {path.parent.name}, "", file))
+                for folder in path.parents:
+                    if str(folder) not in code:
+                        near = "" if folder.parent == PurePosixPath() else f"{folder.parent}/"
+                        found.setdefault(folder.name, []).append((set(), near, file))
+        return found
+
+    def _below(self, prefix: str, strings: Iterable[str], file: str) -> set[str]:
+        """The modules that an f-string may mean: those that the strings beside it complete it to, else all."""
+        modules = self._modules if self._is_packaged(file) else {**self._scripts, **self._modules}
+        named = [modules.get(f"{prefix}{text}", set()) for text in strings]
+        known = [files for name, files in modules.items() if name.startswith(prefix)]
+        return set().union(*(named if any(named) else known))
+
+
+@dataclass(slots=True)
+class Words(ast.NodeVisitor):
+    """What a module's text says of others."""
+
+    imports: set[str] = field(default_factory=set)
+    strings: set[str] = field(default_factory=set)
+    prefixes: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, text: str) -> Words:
+        words = cls()
+        words.visit(ast.parse(text))
+        return words
+
+    def visit_If(self, node: ast.If) -> None:
+        ahead = (
+            node.orelse if ast.unparse(node.test).endswith("TYPE_CHECKING") else [node.test, *node.body, *node.orelse]
+        )
+        for each in ahead:
+            self.visit(each)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self.imports |= {alias.name for alias in node.names}
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        self.imports |= {f"{node.module}.{alias.name}" for alias in node.names}
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self.visit(node.value)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        for part, following in pairwise(node.values):
+            if isinstance(part, ast.Constant) and isinstance(following, ast.FormattedValue):
+                self.prefixes |= set(re.findall(r"[\w.]+\.$", str(part.value)))
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        """`ROOT / "hack" / "check"` names a path."""
+        parts: list[str] = []
+        left: ast.expr = node
+        while isinstance(left, ast.BinOp):
+            parts.append(str(left.right.value) if isinstance(left.right, ast.Constant) else "")
+            left = left.left
+        self.strings.add("/".join(reversed(parts)))
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self.strings.add(node.value)
