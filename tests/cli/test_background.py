@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.book import Book, Entry
 from kubectl_ctrl.errors import CtrlError, ProgramFailed, TimedOut
 from kubectl_ctrl.model.attempt import State
-from kubectl_ctrl.value import replace
+from kubectl_ctrl.value import asdict, replace
 from tests.cli.ours import made
 from tests.cli.own import Write
 from tests.history.made import NOON, RUN, recording
