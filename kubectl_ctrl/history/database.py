@@ -257,7 +257,9 @@ _ADVICE = {
 def is_damage(error: BaseException | None) -> bool:
     """Whether the file is not as it was left there."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    if isinstance(error, sqlite3.OperationalError) and code in (0, sqlite3.SQLITE_ERROR):
+        return True  # text that is no UTF-8, which has no code, and a schema that our statements do not fit
+    return isinstance(error, _DAMAGED) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def unusable(path: Path, error: Exception) -> RecordingError:
@@ -267,8 +269,8 @@ def unusable(path: Path, error: Exception) -> RecordingError:
             f"The recording {str(path)!r} cannot be used: {error.strerror or error}.",
             next_step=files.remedy(error) or "make the file and its folder readable and writable",
         )
-    code = sqlite3.SQLITE_CORRUPT if isinstance(error, _DAMAGED) else getattr(error, "sqlite_errorcode", 0) & 0xFF
-    reason, advice = _ADVICE.get(code, (str(error), ""))
+    told = "it is damaged" if is_damage(error) else str(error)
+    reason, advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (told, ""))
     if is_damage(error):
         advice = _rescue(path)
     return RecordingError(f"The recording {str(path)!r} cannot be used: {reason}.", next_step=advice)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
@@ -10,8 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from kubectl_ctrl.model.attempt import Attempt, Outcome, Verdict
 from kubectl_ctrl.value import replace
 from tests.history.made import NOON, RUN, recording
 from tests.history.test_copying import OTHER, attempt
+from tests.rights import unprivileged
 
 Captured = pytest.CaptureFixture[str]
 DAY = 86_400.0
@@ -304,20 +303,6 @@ def test_prune_leaves_what_still_goes_on(old: Path, capsys: Captured) -> None:
 
 
 # M34: a file that is none.
-
-
-@contextmanager
-def unprivileged() -> Iterator[None]:
-    """Files are met as an ordinary user meets them."""
-    if os.geteuid():
-        yield
-        return
-    libc = ctypes.CDLL(None)
-    libc.setfsuid(65534)
-    try:
-        yield
-    finally:
-        libc.setfsuid(0)
 
 
 ACTIONS = pytest.mark.parametrize(

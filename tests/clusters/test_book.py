@@ -16,6 +16,7 @@ from kubectl_ctrl.clusters.book import Book, Entry, Phase, locked_file
 from kubectl_ctrl.clusters.making import held
 from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
 from kubectl_ctrl.value import replace
+from tests.rights import unprivileged
 
 # Ends itself at the N-th thing that it does to a file, as kill -9 would.
 KILLED = """
@@ -145,10 +146,9 @@ def test_a_full_disk_leaves_the_page_as_it_was(book: Book, tmp_path: Path) -> No
     assert [path.name for path in book.place("one").iterdir()] == ["cluster.json"]
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_named(book: Book, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(CtrlError, match="cannot be made"):
+    with unprivileged(), pytest.raises(CtrlError, match="cannot be made"):
         book.write(page(book))
 
 
