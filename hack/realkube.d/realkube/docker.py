@@ -80,10 +80,11 @@ class Daemon:
     def runs(self) -> bool:
         return "dockerd" in process.running(self.folder)
 
-    def start(self, runc: Path) -> bool:
-        """Be there, answering; False when it was. `runc` is what starts containers."""
-        if self.runs() and self.docker.answers():
-            return False
+    def answers(self) -> bool:
+        return self.runs() and self.docker.answers()
+
+    def start(self, runc: Path) -> None:
+        """In place of one that does not answer. `runc` is what starts containers."""
         self._end()
         links = self.folder / "bin"
         links.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -95,7 +96,6 @@ class Daemon:
             (links / name).unlink(missing_ok=True)
             (links / name).symlink_to(target or name)
         self._launch()
-        return True
 
     def _launch(self) -> None:
         command = [
@@ -129,7 +129,7 @@ class Daemon:
         # Mounts without a daemon are of containers that outlived it: only a daemon ends them properly.
         found = self.runs() or any(_mounts_below(self.folder))
         if found:
-            if not (self.runs() and self.docker.answers()):
+            if not self.answers():
                 self._end()
                 self._launch()
             self.remove_containers()

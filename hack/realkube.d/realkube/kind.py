@@ -70,10 +70,11 @@ def up(environ: Mapping[str, str]) -> Lane:
         daemon, theirs = Daemon(base, environ), Docker(environ)
         found = not daemon.runs() and theirs.answers()
         started = False
-        if not found:
+        if not found and not daemon.answers():
             rootfs.provide(rootfs.DAEMON_NEEDS, base / "apt.log", lock)
             # Ours also where the package has started one: nobody has said that it can run nodes.
-            started = daemon.start(tools / "runc-caps")
+            daemon.start(tools / "runc-caps")
+            started = True
         docker = theirs if found else daemon.docker
         making = _Making(
             base=base, kubernetes=kubernetes, tools=tools, docker=docker, pulls=found, environ=environ, lock=lock
