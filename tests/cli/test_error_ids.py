@@ -10,6 +10,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,11 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.main import main
+from kubectl_ctrl.errors import CallSite, NotLeading
+from kubectl_ctrl.runtime.verdict import judge_error
 from tests.cli.bench import program
 from tests.client.loopback import server_tls
+from tests.history.made import begun, done, recording
 
 Captured = pytest.CaptureFixture[str]
 # What the server makes of a request: a status and a body; None breaks the connection.
@@ -277,6 +281,19 @@ def test_a_controller_that_is_declared_wrongly(tmp_path: Path, capsys: Captured)
 
 def test_nothing_that_is_recorded(capsys: Captured) -> None:
     told(capsys, "CTRL-NOT-RECORDED", "trace foo/web --offline", 4)
+
+
+def test_a_write_of_a_process_that_may_lead_no_more(tmp_path: Path, capsys: Captured) -> None:
+    """It ends no command: its attempt is dropped, and a trace has the reason."""
+    folder = tmp_path / "state" / "kubectl-ctrl"
+    folder.mkdir(parents=True, mode=0o700)
+    verdict = judge_error(
+        NotLeading("The lease may have passed.", site=CallSite("apply", "deployments.apps default/web"))
+    )
+    recording(folder, replace(done(begun(1)), verdict=verdict))
+    assert main(["trace", "foo/web", "--offline", "--output=json"]) == 0
+    (attempt,) = json.loads(capsys.readouterr().out)["attempts"]
+    assert (attempt["outcome"], attempt["errorId"]) == ("dropped", "CTRL-NOT-LEADING")
 
 
 def test_a_recording_that_is_none(tmp_path: Path, capsys: Captured) -> None:

@@ -17,6 +17,8 @@ from kubectl_ctrl.value import replace
 from tests.cli.ours import made
 from tests.cli.test_runlock import ME
 
+pytestmark = pytest.mark.programs("sleep")
+
 KUBECONFIG = {
     "apiVersion": "v1",
     "kind": "Config",
@@ -217,9 +219,7 @@ def test_an_answer_is_remembered_for_ten_seconds(home: Path, capsys: pytest.Capt
 def test_a_cluster_that_is_slow_is_left_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer(home, "foo/web")
     (home / "bin" / "slow").touch()
-    began = time.monotonic()
-    assert offered(capsys, "trace", "foo/") == []
-    assert 0.3 <= time.monotonic() - began < 5
+    assert offered(capsys, "trace", "foo/") == []  # though kubectl has printed a name, and would end well
     assert offered(capsys, "trace", "foo/") == []  # and not asked again at every key
     assert len(asked(home)) == 1
 

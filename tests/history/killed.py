@@ -1,4 +1,4 @@
-"""A process that records until it is killed; started by test_killed.py with a file, a run and a seed."""
+"""A process that records and prints the number of each attempt until test_killed.py, which started it, kills it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from tests.history.made import FOR_EVER, RUN, begun, done, owned, read_of, wrote
 def main(path: str, name: str, seed: int) -> None:
     rng, pause = Random(seed), threading.Event()
     recorder = Recorder(Path(path), replace(RUN, id=name), clock=SystemClock(), caps=FOR_EVER)
-    sys.stdout.write("started\n")
-    sys.stdout.flush()
     for number in range(1, 1_000_000):
         start, obj = (
             begun(number, run=name),
@@ -31,6 +29,8 @@ def main(path: str, name: str, seed: int) -> None:
             pause.wait(rng.random() / 20)
         recorder.observe(Called(attempt=start.id, call=call, answered=True))
         recorder.observe(done(start, call, reads=(read_of(obj),)))
+        sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ PAGE = (REPOSITORY / "docs/errors.md").read_text()
 _PARTS = ("Usual causes: ", "What to do: ")
 
 _HERE = "tests/cli/test_error_ids.py"
-# id -> the test that provokes it; in it, or in what it is parametrized with, the id stands.
+# id -> the test that provokes it and asserts the id, which may be a parameter of it.
 PROVOKED = {
     "CTRL-USAGE": f"{_HERE}::test_words_that_mean_nothing",
     "CTRL-KUBECONFIG": f"{_HERE}::test_a_kubeconfig_that_names_no_such_context",
@@ -29,7 +29,7 @@ PROVOKED = {
     "CTRL-API": f"{_HERE}::test_a_server_that_refuses",
     "CTRL-BAD-ANSWER": f"{_HERE}::test_a_server_that_refuses",
     "CTRL-OUTCOME-UNKNOWN": f"{_HERE}::test_a_write_of_which_nobody_knows_what_became",
-    "CTRL-NOT-LEADING": "e2e/test_run_alone.py::test_a_leader_that_slept_past_its_lease_writes_nothing_when_it_wakes",
+    "CTRL-NOT-LEADING": f"{_HERE}::test_a_write_of_a_process_that_may_lead_no_more",
     "CTRL-PREREQUISITE": f"{_HERE}::test_a_program_that_is_not_there",
     "CTRL-PROGRAM": f"{_HERE}::test_a_program_that_fails",
     "CTRL-CLUSTER": f"{_HERE}::test_a_cluster_whose_page_is_broken",
@@ -75,23 +75,48 @@ def test_a_section_says_its_code_what_causes_it_and_what_to_do(id_: str) -> None
 
 
 @cache
-def provoking(place: str) -> dict[str, str]:
-    """The tests of a file, each with its decorators as it is written."""
-    text = (REPOSITORY / place).read_text()
-    lines = text.splitlines()
-    return {
-        node.name: "\n".join(
-            lines[min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1 : node.end_lineno]
-        )
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef)
-    }
+def provoking(place: str) -> dict[str, ast.FunctionDef]:
+    """The tests of a file."""
+    body = ast.parse((REPOSITORY / place).read_text()).body
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def asserted(test: ast.FunctionDef) -> set[str]:
+    """The texts that a test compares with: in an `assert`, or as arguments of `told`, which runs one command."""
+    parts = [
+        part
+        for node in ast.walk(test)
+        if isinstance(node, ast.Assert)
+        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "told")
+        for part in ast.walk(node)
+    ]
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    if not names.isdisjoint(argument.arg for argument in test.args.args):
+        parts += [part for decorator in test.decorator_list for part in ast.walk(decorator)]
+    return {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
 
 
 @pytest.mark.parametrize("id_", sorted(ids()))
 def test_somebody_at_a_shell_meets_it_in_a_test(id_: str) -> None:
     place, _, name = PROVOKED[id_].partition("::")
-    assert f"{id_}" in provoking(place)[name]
+    assert id_ in asserted(provoking(place)[name])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def test_x():\n    run()  # CTRL-X", False),
+        ("def test_x():\n    'CTRL-X'\n    assert run()", False),
+        ("def test_x():\n    assert run().id == 'CTRL-X'", True),
+        ("def test_x(capsys):\n    told(capsys, 'CTRL-X', 'list', 1)", True),
+        ("@given('a', ['CTRL-X'])\ndef test_x(id_):\n    told(capsys, id_, 'list', 1)", True),
+        ("@given('a', ['CTRL-X'])\ndef test_x(id_):\n    run(id_)", False),
+    ],
+)
+def test_an_id_that_is_only_mentioned_is_not_met(text: str, expected: bool) -> None:
+    (test,) = ast.parse(text).body
+    assert isinstance(test, ast.FunctionDef)
+    assert ("CTRL-X" in asserted(test)) == expected
 
 
 def test_no_test_is_named_for_an_id_that_is_none() -> None:

@@ -1,10 +1,10 @@
-"""docs/faults.md promises a test for each row and subject, by name: each of them is there."""
+"""docs/faults.md promises a test for each row and subject, by name: each of them is there, and can fail."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 
 import pytest
@@ -20,6 +20,10 @@ ROOMS = {
 }
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Named = ast.Name | ast.Attribute
+
+
 def rows() -> Iterator[tuple[str, str]]:
     """(prefix of the test's name, subject)."""
     for letter, number, subjects in ROW.findall((REPOSITORY / "docs/faults.md").read_text()):
@@ -28,17 +32,40 @@ def rows() -> Iterator[tuple[str, str]]:
 
 
 @cache
-def names(place: str) -> frozenset[str]:
-    """The tests in a file or folder."""
+def collected(place: str) -> tuple[Function, ...]:
+    """The tests in a file or folder: what pytest would collect, and not what is merely named so somewhere inside."""
     path = REPOSITORY / place
     files = [path] if path.suffix else sorted(path.rglob("test_*.py"))
     trees = [ast.parse(file.read_text()) for file in files if file.exists()]
-    return frozenset(
-        node.name
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    return tuple(node for tree in trees for node in tree.body if isinstance(node, Function))
+
+
+def claims(node: ast.AST) -> bool:
+    """It states something that may turn out false."""
+    if isinstance(node, ast.Assert):
+        return any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node.test))
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in {"pytest.raises", "pytest.fail"}
+
+
+def called(function: Function) -> set[str]:
+    calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+    return {part.id if isinstance(part, ast.Name) else part.attr for part in calls if isinstance(part, Named)}
+
+
+@cache
+def asserting() -> frozenset[str]:
+    """The functions of tests/ and e2e/ that state something themselves or call one that does, by name."""
+    files = [*(REPOSITORY / "tests").rglob("*.py"), *(REPOSITORY / "e2e").rglob("*.py")]
+    trees = [ast.parse(file.read_text()) for file in files]
+    functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, Function)]
+    found: set[str] = set()
+    while more := {one.name for one in functions if one.name not in found and can_fail(one, found)}:
+        found |= more
+    return frozenset(found)
+
+
+def can_fail(function: Function, helpers: Collection[str]) -> bool:
+    return any(map(claims, ast.walk(function))) or not called(function).isdisjoint(helpers)
 
 
 def places(subject: str) -> tuple[str, ...]:
@@ -51,7 +78,28 @@ def places(subject: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(("prefix", "subject"), list(rows()))
 def test_the_row_has_its_test(prefix: str, subject: str) -> None:
     assert subject in (*ROOMS, *BUNDLED, "all")
-    assert [name for place in places(subject) for name in names(place) if name.startswith(prefix)]
+    found = [test for place in places(subject) for test in collected(place) if test.name.startswith(prefix)]
+    assert found
+    assert [test.name for test in found if not can_fail(test, asserting())] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def test_f01_x(): pass", False),
+        ("def test_f01_x(): 'assert x'", False),
+        ("def test_f01_x(): assert True", False),
+        ("def test_f01_x(): run(1)", False),
+        ("def test_f01_x(): assert run(1)", True),
+        ("def test_f01_x():\n    def body():\n        assert run(1)\n    run(body)", True),
+        ("def test_f01_x():\n    with pytest.raises(ValueError): run(1)", True),
+        ("def test_f01_x(): it.holds()", True),
+    ],
+)
+def test_what_cannot_fail_is_no_test(text: str, expected: bool) -> None:
+    (function,) = ast.parse(text).body
+    assert isinstance(function, Function)
+    assert can_fail(function, {"holds"}) == expected
 
 
 def test_the_page_is_read_whole() -> None:

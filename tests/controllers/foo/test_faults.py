@@ -342,26 +342,6 @@ def test_f35_a_rollout_that_never_completes() -> None:
     scenario(body)
 
 
-@pytest.mark.parametrize("name", ["Upper", "under_score", "a..b", "-dash", "a/b", "a%b", "f" * 254, "\N{BEAR FACE}"])
-def test_m12_a_name_that_is_none_is_refused_by_the_server(name: str) -> None:
-    async def body(world: FooWorld) -> None:
-        with pytest.raises(Refusal, match=r"metadata\.name: Invalid value.*RFC 1123|metadata\.name.*no more than 253"):
-            world.server.create(foo(name, deployment="fine"))
-
-    scenario(body)
-
-
-@pytest.mark.parametrize("labels", [{"not a key": "v"}, {"a": "not a value"}, {"a": "v" * 64}])
-def test_m13_labels_that_are_none_never_reach_it(labels: dict[str, str]) -> None:
-    async def body(world: FooWorld) -> None:
-        obj = foo()
-        obj["metadata"]["labels"] = labels
-        with pytest.raises(Refusal, match=r"metadata\.labels: Invalid value"):
-            world.server.create(obj)
-
-    scenario(body)
-
-
 @pytest.mark.parametrize("replicas", [-1, 0, 11, 1.5, "3", 2**31])
 @pytest.mark.parametrize("crd", ["ours", "original"])
 def test_m15_replicas_that_are_no_number_in_range_are_refused_by_the_server(replicas: Any, crd: str) -> None:

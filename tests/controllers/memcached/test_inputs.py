@@ -13,11 +13,21 @@ from kubectl_ctrl.testing.answers import Refusal
 from tests.controllers.memcached.caching import TEST, Caching, deployment, memcached, scenario
 
 
-@pytest.mark.parametrize("name", ["UPPER", "under_score", "-dash", "dash-", "a..b", "a/b", "a%b", "ü", "m" * 254])
-def test_m12_a_name_that_is_none_is_refused_by_the_server(name: str) -> None:
+@pytest.mark.parametrize("length", [63, 64, 253])
+def test_m12_a_name_too_long_for_a_label_is_a_condition(length: int) -> None:
     async def body(stage: Caching) -> None:
-        with pytest.raises(Refusal, match=r"Invalid value|should be valid|must"):
-            stage.server.create(memcached(name))
+        name = "m" * length
+        stage.server.create(memcached(name))
+        async with stage.controlled():
+            if length == 63:
+                assert stage.condition(name=name) == ("True", "MinimumReplicasReady")
+                return
+            assert stage.condition("Degraded", name=name) == ("True", "NameTooLong")
+            assert f"has {length} characters; a pod label may have 63" in stage.told_by("Degraded", name)["message"]
+            assert stage.server.objects(DEPLOYMENTS) == []
+            attempts = len(stage.attempts)
+            await stage.rest(3600)
+            assert len(stage.attempts) == attempts
 
     scenario(body)
 
