@@ -24,6 +24,7 @@ import yaml
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, REALKUBE, Audit, Cluster, KindLane, Kubectl, run
 from e2e.user import USERS_OWN, KindUser, User
+from tests.skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401 - hooks
 
 # Ours among all clusters: this checkout's, then the pid of the session or worker, which tells whether it still runs.
 _PREFIX = f"e2e-{hashlib.sha256(os.fsencode(CHECKOUT)).hexdigest()[:8]}-"
@@ -66,25 +67,21 @@ def plain_env(home: Path) -> Mapping[str, str]:
 
 @pytest.fixture(scope="session")
 def programs(plain_env: Mapping[str, str]) -> Path:
-    """The folder with kubectl and the rest; skips where this machine cannot build it, fails there when CI is set."""
+    """The folder with kubectl and the rest; skips where this machine cannot build it."""
     # A cold build takes longer than pytest gives a test before it takes it for hung.
     faulthandler.cancel_dump_traceback_later()
     built = run(REALKUBE, "build", env=plain_env, timeout=3600)
     if built.code == 3:
-        if os.environ.get("CI", "").lower() in {"true", "1"}:
-            pytest.fail(f"CI must run the kwok lane. {built.err}")
         pytest.skip(f"No real Kubernetes here. {built.err}")
     return Path(built.checked().out.strip())
 
 
 @pytest.fixture(scope="session")
 def kind_lane(plain_env: Mapping[str, str]) -> Iterator[KindLane]:
-    """kind, a docker daemon and a node image; skips where this machine cannot have them, fails there when CI is set."""
+    """kind, a docker daemon and a node image; skips where this machine cannot have them."""
     faulthandler.cancel_dump_traceback_later()
     prepared = run(REALKUBE, "kind", "up", env=os.environ, timeout=3600)
     if prepared.code == 3:
-        if os.environ.get("CI", "").lower() in {"true", "1"}:
-            pytest.fail(f"CI must run the kind lane. {prepared.err}")
         pytest.skip(f"No kind here. {prepared.err}")
     facts = json.loads(prepared.checked().out)
     path = os.pathsep.join([*facts["path"], str(CHECKOUT / "bin"), plain_env["PATH"]])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 import signal
-import socket
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.guard import Guard, Missing
+from tests.skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401 - hooks
 
 # How long an example takes is the machine's business: a busy one must not fail a test.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,7 +21,7 @@ settings.load_profile("house")
 # Who started us with nohup ignores it, and so would we.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-_SOCKET_CALLS = ("connect", "connect_ex", "bind", "sendto")
+_GUARD = pytest.StashKey[Guard]()
 
 
 class _Complaints(logging.Handler):
@@ -35,31 +35,31 @@ class _Complaints(logging.Handler):
         self.messages.append(record.getMessage())
 
 
-def _is_local(address: Any) -> bool:
-    if not isinstance(address, tuple):
-        return True  # a Unix socket
-    host = str(address[0])
+def guard_of(config: pytest.Config) -> Guard:
+    """The one of this process."""
+    if _GUARD not in config.stash:
+        config.stash[_GUARD] = Guard(config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
+    return config.stash[_GUARD]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Before every fixture: those of a module are under guard as well."""
+    names = [name for marker in item.iter_markers("programs") for name in marker.args]
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+        guard_of(item.config).begin(item.nodeid, names)
+    except Missing as error:
+        pytest.skip(f"There is no {error} here.")
+    return (yield)
 
 
-def _guarded(name: str) -> Any:
-    original = getattr(socket.socket, name)
-
-    def call(self: socket.socket, *args: Any) -> Any:
-        if not _is_local(args[-1]):
-            raise RuntimeError(f"A test may use loopback only, not {args[-1]!r}.")
-        return original(self, *args)
-
-    return call
-
-
-@pytest.fixture(autouse=True)
-def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in _SOCKET_CALLS:
-        monkeypatch.setattr(socket.socket, name, _guarded(name))
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    try:
+        return (yield)
+    finally:
+        if found := guard_of(item.config).end():
+            pytest.fail("\n".join([f"{item.nodeid} touched the machine (see tests/guard.py):", *found]), pytrace=False)
 
 
 @pytest.fixture(autouse=True)
@@ -82,11 +82,3 @@ def _no_lost_tasks() -> Iterator[None]:
     logger.removeHandler(complaints)
     lost = [message for message in complaints.messages if "destroyed" in message or "never retrieved" in message]
     assert not lost, f"the test lost tasks or errors: {lost}"
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What a test made of hostile text has to pass from one worker process to the other."""
-    report = yield
-    report.sections = [(title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections]
-    return report

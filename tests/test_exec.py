@@ -14,9 +14,12 @@ import pytest
 from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing, ProgramFailed
 from kubectl_ctrl.exec import Output, detached, quickly, run
 
+pytestmark = pytest.mark.programs("echo", "false", "sh", "sleep")
 linux = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd_open to see processes end")
 
-ENV = {"PATH": "/usr/bin:/bin", "GREETING": "hello"}
+
+def environ() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "GREETING": "hello"}
 
 
 def python(code: str, *args: str) -> list[str]:
@@ -24,7 +27,7 @@ def python(code: str, *args: str) -> list[str]:
 
 
 def ran(argv: list[str], *, timeout: float | None = 90.0, text: bytes = b"", check: bool = True) -> Output:
-    return asyncio.run(run(argv, timeout=timeout, env=ENV, input=text, check=check))
+    return asyncio.run(run(argv, timeout=timeout, env=environ(), input=text, check=check))
 
 
 def ends(pid: int) -> bool:
@@ -116,7 +119,7 @@ def test_cancellation_stops_the_program_first(tmp_path: Path) -> None:
 
     async def main() -> int:
         code = "import os, sys, pathlib as p, signal; p.Path(sys.argv[1]).write_text(str(os.getpid())); signal.pause()"
-        task = asyncio.create_task(run(python(code, str(pipe)), timeout=None, env=ENV))
+        task = asyncio.create_task(run(python(code, str(pipe)), timeout=None, env=environ()))
         pid = int(await asyncio.to_thread(pipe.read_text, encoding="utf-8"))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -133,7 +136,7 @@ def test_cancelled_while_it_is_started_it_is_stopped_with_what_it_has_started(tm
 
     async def main() -> int:
         script = 'sleep 300 & echo $! >"$0"; wait'
-        task = asyncio.create_task(run(["sh", "-c", script, str(pipe)], timeout=None, env=ENV))
+        task = asyncio.create_task(run(["sh", "-c", script, str(pipe)], timeout=None, env=environ()))
         for _ in range(2):  # until it waits for asyncio, which has started the program and says so later
             await asyncio.sleep(0)
         assert select.select([reading], [], [], 60.0)[0]  # with the loop standing still
@@ -158,7 +161,7 @@ def test_cancelled_again_it_is_killed_and_has_ended_all_the_same(tmp_path: Path)
             "import os, sys, pathlib as p, signal; signal.signal(15, signal.SIG_IGN)\n"
             "p.Path(sys.argv[1]).write_text(str(os.getpid()))\nwhile True: signal.pause()"
         )
-        task = asyncio.create_task(run(python(code, str(pipe)), timeout=None, env=ENV))
+        task = asyncio.create_task(run(python(code, str(pipe)), timeout=None, env=environ()))
         pid = int(await asyncio.to_thread(pipe.read_text, encoding="utf-8"))
         task.cancel()
         for _ in range(3):  # until it waits for the end that it asked for
@@ -191,7 +194,7 @@ def test_output_that_is_no_text_is_still_shown() -> None:
 
 
 def hearing(argv: list[str], heard: Callable[[str], None]) -> Output:
-    return asyncio.run(run(argv, timeout=90.0, env=ENV, heard=heard))
+    return asyncio.run(run(argv, timeout=90.0, env=environ(), heard=heard))
 
 
 def test_each_line_is_heard_once_and_recorded_all_the_same() -> None:
@@ -233,7 +236,7 @@ def test_what_was_said_before_a_failure_is_heard() -> None:
 
 def started(argv: list[str], output: Path) -> int:
     """The pid, once it has ended."""
-    pid = detached(argv, env=ENV, output=output)
+    pid = detached(argv, env=environ(), output=output)
     os.waitpid(pid, 0)
     return pid
 
@@ -250,7 +253,7 @@ def test_a_detached_program_has_a_session_no_input_and_a_file_of_its_own(tmp_pat
 def test_a_detached_program_holds_no_file_of_ours_open(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
-    pid = detached(python("import signal; signal.pause()"), env=ENV, output=tmp_path / "log")
+    pid = detached(python("import signal; signal.pause()"), env=environ(), output=tmp_path / "log")
     try:
         os.close(writing)
         assert select.select([reading], [], [], 60.0)[0], "its end is open elsewhere"
@@ -278,36 +281,36 @@ def test_a_detached_program_survives_who_started_it(tmp_path: Path) -> None:
 
 def test_a_program_that_is_missing_cannot_be_detached(tmp_path: Path) -> None:
     with pytest.raises(PrerequisiteMissing, match="'no-such-program' was not found"):
-        detached(["no-such-program"], env=ENV, output=tmp_path / "log")
+        detached(["no-such-program"], env=environ(), output=tmp_path / "log")
 
 
 def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     with pytest.raises(CtrlError, match=r"nowhere/log' for what echo says cannot be made: No such file or directory"):
-        detached(["/bin/echo"], env=ENV, output=tmp_path / "nowhere" / "log")
+        detached(["echo"], env=environ(), output=tmp_path / "nowhere" / "log")
 
 
 # Programs that have no time.
 
 
 def test_a_quick_program_answers() -> None:
-    assert quickly(["echo", "hello"], env=ENV, timeout=30.0) == "hello\n"
+    assert quickly(["echo", "hello"], env=environ(), timeout=30.0) == "hello\n"
 
 
 @pytest.mark.parametrize("argv", [["false"], ["no-such-program"], ["sh", "-c", "kill -9 $$"]])
 def test_one_that_fails_answers_nothing(argv: list[str]) -> None:
-    assert quickly(argv, env=ENV, timeout=30.0) is None
+    assert quickly(argv, env=environ(), timeout=30.0) is None
 
 
 @linux
 def test_one_that_is_late_is_killed_with_what_it_started(tmp_path: Path) -> None:
     pipe = tmp_path / "pid"
-    assert quickly(["sh", "-c", f"sleep 60 & echo $! > {pipe}; wait"], env=ENV, timeout=3.0) is None
+    assert quickly(["sh", "-c", f"sleep 60 & echo $! > {pipe}; wait"], env=environ(), timeout=3.0) is None
     assert ends(int(pipe.read_text()))
 
 
 def test_quickly_needs_no_asyncio() -> None:
     code = (
-        "import sys; from kubectl_ctrl.exec import quickly; "
-        "print(quickly(['echo', 'hi'], env={'PATH': '/bin'}, timeout=30.0), 'asyncio' in sys.modules)"
+        "import os, sys; from kubectl_ctrl.exec import quickly; "
+        "print(quickly(['echo', 'hi'], env=dict(os.environ), timeout=30.0), 'asyncio' in sys.modules)"
     )
     assert ran(python(code)).stdout == "hi\n False\n"

@@ -218,7 +218,7 @@ def browser(program: str, folder: Path) -> Iterator[Page]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**os.environ, "HOME": str(folder)},
+            env={**os.environ, "HOME": str(folder), "TMPDIR": str(folder)},
         )
     os.close(commands_out)
     os.close(answers_in)

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.clusters.processes import gone
-from tests.clusters.kindprograms import Programs, programs, ready
+from tests.clusters.kindprograms import TOOLS, Programs, programs, ready
+
+pytestmark = pytest.mark.programs(*TOOLS)
 
 
 @pytest.fixture

@@ -33,6 +33,8 @@ from tests.cli.bench import Layout, kubeconfig, laid_out, program
 from tests.history.made import begun, done, owned, recording, woken
 from tests.render.test_schemas import FORMATS, schema
 
+pytestmark = pytest.mark.programs("chmod")
+
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

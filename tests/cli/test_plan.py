@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from kubectl_ctrl.render.sides import Sides
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 from tests.cli.own import Write
+
+pytestmark = pytest.mark.programs("head")
 
 Captured = pytest.CaptureFixture[str]
 
@@ -254,7 +257,7 @@ def test_a_program_is_given_two_folders_and_the_words_that_kubectl_would_let_thr
 ) -> None:
     words = f"{program(tmp_path, code)} -N  --color=always a/b x.y two"
     compare(
-        app({VARIABLE: words, "PATH": "/usr/bin:/bin"}), [side(), side("same", "a: 1\n", "a: 1\n"), side("new", "")]
+        app({VARIABLE: words, "PATH": os.environ["PATH"]}), [side(), side("same", "a: 1\n", "a: 1\n"), side("new", "")]
     )
     called, *said = capfd.readouterr().out.splitlines()
     live, merged, *rest = called.split(" ")
@@ -270,7 +273,7 @@ def test_a_program_is_given_two_folders_and_the_words_that_kubectl_would_let_thr
 def test_s07_no_name_of_an_object_leads_a_file_elsewhere(tmp_path: Path, capfd: Captured) -> None:
     long = ["x" * 252 + tail for tail in "yz"]
     sides = [side(name) for name in ("/../../../gone", "a/b", "c\\d\ne", "system:node", *long)]
-    compare(app({VARIABLE: str(program(tmp_path, 1)), "PATH": "/usr/bin:/bin"}), sides)
+    compare(app({VARIABLE: str(program(tmp_path, 1)), "PATH": os.environ["PATH"]}), sides)
     said = capfd.readouterr().out.splitlines()
     files = {line.split()[1] for line in said if line.startswith("==>")}
     names = {"-..-..-..-gone", "a-b", "c-d-e", "system-node"}
@@ -281,7 +284,7 @@ def test_s07_no_name_of_an_object_leads_a_file_elsewhere(tmp_path: Path, capfd: 
 
 def test_a_program_that_fails_is_an_error(tmp_path: Path, capfd: Captured) -> None:
     with pytest.raises(ProgramFailed, match="ended with exit code 2"):
-        compare(app({VARIABLE: str(program(tmp_path, 2)), "PATH": "/usr/bin:/bin"}), [side()])
+        compare(app({VARIABLE: str(program(tmp_path, 2)), "PATH": os.environ["PATH"]}), [side()])
     with pytest.raises(PrerequisiteMissing):
         compare(app({VARIABLE: str(tmp_path / "absent")}), [side()])
     assert "LIVE-" in capfd.readouterr().out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -43,7 +42,7 @@ def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     config.write_text(f"{{apiVersion: v1, kind: Config, contexts: [{contexts}]}}")
     (tmp_path / "mine.py").touch()
     kinds = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("STATE", "CACHE", "CONFIG", "DATA")}
-    path = f"{folder}:/usr/local/bin:/usr/bin:/bin"
+    path = f"{folder}:{os.environ['PATH']}"
     plain = {"TERM": "dumb", "LC_ALL": "C.UTF-8", "PYTHONPATH": str(Path(__file__).parents[2])}
     return {**kinds, **plain, "HOME": str(tmp_path), "PATH": path, "KUBECONFIG": str(config)}
 
@@ -100,10 +99,8 @@ class Shell:
             self._said += os.read(self._ours, 65536).decode(errors="replace")
 
 
-@pytest.fixture(params=["bash", "zsh"])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.programs(name, "mv")) for name in ("bash", "zsh")])
 def shell(request: pytest.FixtureRequest, env: dict[str, str]) -> Iterator[Shell]:
-    if shutil.which(request.param, path=env["PATH"]) is None:
-        pytest.skip(f"There is no {request.param} here.")
     argv, setup = {
         "bash": (["bash", "--norc", "-i"], "source ~/bash; bind 'set show-all-if-ambiguous on'"),
         "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u -D; source ~/zsh"),
@@ -146,13 +143,10 @@ OFFERED = {
 }
 
 
+@pytest.mark.programs("fish", "mv")
 def test_what_fish_offers(env: dict[str, str]) -> None:
-    fish = shutil.which("fish", path=env["PATH"])
-    if fish is None:
-        pytest.skip("There is no fish here.")
-
     def said(line: str) -> list[str]:
-        words = [fish, "--no-config", "-c", f'source ~/fish; complete -C "kubectl-ctrl {line}"']
+        words = ["fish", "--no-config", "-c", f'source ~/fish; complete -C "kubectl-ctrl {line}"']
         done = subprocess.run(words, env=env, cwd=env["HOME"], capture_output=True, text=True, check=True)
         return done.stdout.splitlines()
 
@@ -161,10 +155,7 @@ def test_what_fish_offers(env: dict[str, str]) -> None:
 
 
 def test_powershell_gets_a_script_of_balanced_parts(env: dict[str, str]) -> None:
-    """There is seldom a PowerShell to ask; where there is one, it parses the script."""
     script = (Path(env["HOME"]) / "pwsh").read_text()
     for opening, closing in ("()", "[]", "{}"):
         assert script.count(opening) == script.count(closing)
     assert "__complete @words" in script
-    if pwsh := shutil.which("pwsh"):
-        subprocess.run([pwsh, "-NoProfile", "-File", "-"], input=script, text=True, check=True)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.cli import main as cli
-from tests.clusters.kindprograms import SAID, Programs, programs
+from tests.clusters.kindprograms import SAID, TOOLS, Programs, programs
+
+pytestmark = pytest.mark.programs(*TOOLS)
 
 Captured = pytest.CaptureFixture[str]
 REASON = 'error: networking.podSubnet: Invalid value: "nonsense": couldn\'t parse subnet'

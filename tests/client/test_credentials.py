@@ -21,6 +21,8 @@ from tests.client.test_execplugin import V1
 from tests.client.test_oidc import id_token
 from tests.client.test_oidc import user as oidc_user
 
+pytestmark = pytest.mark.programs("tr", "wc")
+
 CERTIFIED = {
     "client-certificate-data": base64.b64encode(certificate("client")).decode(),
     "client-key-data": base64.b64encode(certificate("client.key")).decode(),

@@ -19,7 +19,12 @@ from tests.client.kubeconfigs import certificate, kubeconfig, resolved
 CANARY = "c4nary-in-the-mine"
 V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
-ENVIRON = {"PATH": os.environ["PATH"], "FROM_OUTSIDE": "yes"}
+
+pytestmark = pytest.mark.programs("cat")
+
+
+def environ() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "FROM_OUTSIDE": "yes"}
 
 
 def answer(status: Any, version: str = V1) -> str:
@@ -43,7 +48,7 @@ def described(
 
 
 def obtain(found: Resolved, *, interactive: bool = False) -> Grant:
-    return asyncio.run(ExecPlugin(found, environ=ENVIRON, interactive=interactive).obtain())
+    return asyncio.run(ExecPlugin(found, environ=environ(), interactive=interactive).obtain())
 
 
 def prints(text: str) -> str:
@@ -183,5 +188,5 @@ def test_wrong_answers_are_named_and_not_quoted(tmp_path: Path, output: str, why
 
 def test_it_shows_its_command_alone(tmp_path: Path) -> None:
     found = described(tmp_path, "", args=[CANARY], env=[{"name": "A", "value": CANARY}])
-    plugin = ExecPlugin(found, environ=ENVIRON, interactive=False)
+    plugin = ExecPlugin(found, environ=environ(), interactive=False)
     assert repr(plugin) == f"ExecPlugin('{tmp_path}/plugin')"

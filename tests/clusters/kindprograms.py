@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +23,17 @@ from kubectl_ctrl.clusters.runtimes import MARK
 from kubectl_ctrl.value import replace
 
 SAID = Path(__file__).parent / "kindsaid"
+# What the stand-ins are made of; who uses them names these.
+TOOLS = ("cat", "env", "grep", "ls", "mkdir", "mv", "rm", "rmdir", "sed", "sleep")
 _MARK = "the mark"  # of a node that is still to be made
 
 # Every program first writes down its words and its environment.
 _HEAD = """#!/bin/sh
 home={home}
 printf '%s' '{name}' >> "$home/calls"; printf ' <%s>' "$@" >> "$home/calls"; echo >> "$home/calls"
-/usr/bin/env > "$home/environment.{name}"
 path=$PATH
-PATH=/usr/bin:/bin
+PATH={tools}
+PATH=$path "$(command -v env)" > "$home/environment.{name}"
 """
 
 _KIND = """
@@ -169,7 +172,9 @@ class Programs:
 
     def install(self, name: str, script: str) -> None:
         file = self.home / "bin" / name
-        file.write_text((_HEAD + script).format(home=quote(str(self.home)), name=name, mark=_MARK))
+        file.write_text(
+            (_HEAD + script).format(home=quote(str(self.home)), tools=quote(os.environ["PATH"]), name=name, mark=_MARK)
+        )
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
     def made_by_hand(self) -> None:

@@ -19,7 +19,9 @@ from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, Usag
 from kubectl_ctrl.exec import Output, detached, run
 from kubectl_ctrl.files import draft_of
 from kubectl_ctrl.value import replace
-from tests.clusters.kindprograms import Programs, create, node, programs, quiet, ready
+from tests.clusters.kindprograms import TOOLS, Programs, create, node, programs, quiet, ready
+
+pytestmark = pytest.mark.programs(*TOOLS)
 
 
 @pytest.fixture

@@ -9,7 +9,9 @@ import pytest
 
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.errors import UsageError
-from tests.clusters.kindprograms import Programs, programs, ready
+from tests.clusters.kindprograms import TOOLS, Programs, programs, ready
+
+pytestmark = pytest.mark.programs(*TOOLS)
 
 
 @pytest.fixture

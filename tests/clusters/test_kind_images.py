@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing
-from tests.clusters.kindprograms import Programs, programs, ready
+from tests.clusters.kindprograms import TOOLS, Programs, programs, ready
+
+pytestmark = pytest.mark.programs(*TOOLS)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 from random import SystemRandom
 
@@ -19,7 +20,9 @@ from kubectl_ctrl.clusters.provider import Machine, Wish
 from kubectl_ctrl.clusters.runtimes import MARK, Node, Runtime, last_line
 from kubectl_ctrl.errors import ClusterError
 from kubectl_ctrl.exec import run
-from tests.clusters.kindprograms import Programs, programs, quiet
+from tests.clusters.kindprograms import TOOLS, Programs, programs, quiet
+
+pytestmark = pytest.mark.programs(*TOOLS, "sh")
 
 NODE = Node(id="c0ffee", name="ctrl-control-plane", role="control-plane", state="running")
 # What it says of a container that lost its `podman run` in the middle. It has forgotten the container by then.
@@ -64,11 +67,10 @@ def test_a_removal_that_leaves_the_node_is_an_error_with_its_cause(inspected: st
         removal(there, inspected)
 
 
+@pytest.mark.programs("setsid")
 def test_what_makes_something_is_in_a_session_of_its_own(there: Programs) -> None:
     """There, it is not killed with the kind that started it."""
-    if not Path("/usr/bin/setsid").exists():
-        pytest.skip("There is no setsid here.")
-    (there.home / "bin" / "setsid").symlink_to("/usr/bin/setsid")
+    (there.home / "bin" / "setsid").symlink_to(shutil.which("setsid") or "")
     asked = podman(there, 'read -r _ _ _ _ _ session _ < /proc/$$/stat; echo "$$ $session"')
     kindfiles.marking(entry := there.entry(), "podman", asked.marking("m"), asked.path)
 
@@ -83,11 +85,10 @@ def test_what_makes_something_is_in_a_session_of_its_own(there: Programs) -> Non
     assert not alone("pull", "x")
 
 
+@pytest.mark.programs("setsid")
 def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there: Programs) -> None:
     """Cancelled in the middle of `podman run`: kind is killed at once, podman comes to its end."""
-    if not Path("/usr/bin/setsid").exists():
-        pytest.skip("There is no setsid here.")
-    (there.home / "bin" / "setsid").symlink_to("/usr/bin/setsid")
+    (there.home / "bin" / "setsid").symlink_to(shutil.which("setsid") or "")
     os.mkfifo(go := there.home / "go")
     entry, asked_before = there.entry(), list[str]()
 

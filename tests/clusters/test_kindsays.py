@@ -20,7 +20,9 @@ from kubectl_ctrl.errors import (
     UsageError,
 )
 from kubectl_ctrl.exec import Output
-from tests.clusters.kindprograms import SAID, Programs, programs
+from tests.clusters.kindprograms import SAID, TOOLS, Programs, programs
+
+pytestmark = pytest.mark.programs(*TOOLS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.value import replace
 from tests.clusters.made_up import machine
 
+pytestmark = pytest.mark.programs("cat", "mkdir", "sleep", "true")
+
 SAID = Path(__file__).parent / "kwoksaid"
 SERVERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 VERSION = "echo 'kwokctl version v0.8.0 go1.26.8 (linux/amd64)'"

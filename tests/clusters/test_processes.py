@@ -14,6 +14,8 @@ import pytest
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import processes
 
+pytestmark = pytest.mark.programs("sh", "sleep")
+
 SLEEP = Path("/bin/sleep")
 
 
@@ -145,11 +147,10 @@ def test_what_takes_too_long_to_end_is_killed(
     process.stdin.close()
 
 
+@pytest.mark.programs("ps")
 def test_without_proc_they_are_found_through_ps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    if not Path("/bin/ps").exists():
-        pytest.skip("There is no ps here.")
     program = linked(tmp_path / "with blanks", "kube-apiserver")
     process = subprocess.Popen([program, "1000"])
     started.append(process)

@@ -60,6 +60,7 @@ def test_disk_that_is_nearly_full_explains_a_tool_that_says_nothing(
     assert "error[CTRL-SETUP-DISK]" in explain_output(plan, "python -m venv", "Error: returned 1").lines
 
 
+@pytest.mark.programs("false")
 def test_failed_environment_leaves_no_folder(plan: Plan) -> None:
     plan.folder.parent.mkdir()
     broken = Plan(checkout=plan.checkout, locks=plan.locks, folder=plan.folder, uv="/bin/false")

@@ -12,6 +12,8 @@ import pytest
 from tests.house.checkout import INTERPRETER, UV, Checkout, ended, make, with_uv
 from tests.house.index import running_index
 
+pytestmark = pytest.mark.programs("readlink", "sh")
+
 REFUSING = "http://127.0.0.1:1/simple"
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.programs("chmod", "dirname")
+
 HACK = Path(__file__).resolve().parents[2] / "hack"
 
 PROGRAMS = {"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "kubectl", "kwok", "kwokctl"}

@@ -21,6 +21,8 @@ import pytest
 
 from tests.house.test_realkube import Realkube
 
+pytestmark = pytest.mark.programs("chmod", "dirname", "sh", "tr")
+
 ROOT = Path(__file__).resolve().parents[2]
 HACK = ROOT / "hack"
 

@@ -10,6 +10,8 @@ from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
 from tests.render.samples import NOON
 
+pytestmark = pytest.mark.programs("sh")
+
 LONG = 'kubectl --context kind-a patch deployment foo --type=merge --patch \'{"spec": {"replicas": 3}}\' --namespace a'
 FOUND = Diagnosis(
     at=NOON,

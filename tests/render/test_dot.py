@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -45,7 +44,7 @@ def test_it_is_made_of_the_tokens_of_the_language(shown: Story) -> None:
     assert all(line.isprintable() for line in text.splitlines())
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz is not here")
+@pytest.mark.programs("dot")
 @pytest.mark.parametrize("shown", STORIES)
 def test_graphviz_reads_it(shown: Story) -> None:
     done = subprocess.run(["dot", "-Tplain"], input="".join(export("dot", shown)).encode(), capture_output=True)
