@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from math import isfinite
 from typing import Any
 
 import yaml
@@ -210,4 +211,22 @@ def _objects(document: Manifest) -> Iterator[Manifest]:
     meta = obj.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
         raise document.wrong(f"The {obj['kind']} has no metadata.name.", "give it a name")
+    if found := _odd_number(obj):
+        raise document.wrong(f"{found}: numbers must be finite, and whole numbers within 64 bits.")
     yield document
+
+
+def _odd_number(obj: Obj) -> str:
+    """`spec.size is inf`: JSON or the API server has no such number, and it would be sent as null or refused late."""
+    left: list[tuple[str, Any]] = [("", obj)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, dict):
+            left += [(f"{path}.{key}" if path else key, part) for key, part in value.items()]
+        elif isinstance(value, list):
+            left += [(f"{path}[{at}]", part) for at, part in enumerate(value)]
+        elif (isinstance(value, float) and not isfinite(value)) or (
+            isinstance(value, int) and not -(2**63) <= value < 2**63
+        ):
+            return f"{path} is {value}"
+    return ""

@@ -10,7 +10,6 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import yaml
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.errors import CallSite, NotLeading
 from kubectl_ctrl.runtime.verdict import judge_error
+from kubectl_ctrl.value import replace
 from tests.cli.bench import program
 from tests.client.loopback import server_tls
 from tests.history.made import begun, done, recording

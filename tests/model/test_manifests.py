@@ -131,6 +131,24 @@ def test_m10_an_object_without_what_every_object_has_is_refused(raw: bytes, told
     assert _refused(b"\n" + raw) == f"all.yaml:2: {told}"
 
 
+@pytest.mark.parametrize(
+    "number", ["1.0e400", "-1.0e400", "9223372036854775808", "-9223372036854775809", '{"deep": [1e400]}', '{"n": NaN}']
+)
+@pytest.mark.parametrize("head", ['{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": ', "spec: "])
+def test_m25_a_number_that_an_api_server_cannot_hold_is_refused(number: str, head: str) -> None:
+    if head == "spec: ":
+        number = number.replace("1e400", "1.0e400").replace('{"n": NaN}', "1.0e999")  # to YAML the others are text
+    raw = head + number + "}" if head.startswith("{") else _HEAD.decode() + head + number
+    told = _refused(raw.encode())
+    assert told.startswith("all.yaml:1: spec")
+    assert "must be finite, and whole numbers within 64 bits" in told
+
+
+def test_m25_the_largest_numbers_and_a_negative_zero_are_taken() -> None:
+    (obj,) = _objects(_HEAD.decode() + "spec: [9223372036854775807, -9223372036854775808, -0.0, 1.5]\n")
+    assert repr(obj["spec"]) == "[9223372036854775807, -9223372036854775808, -0.0, 1.5]"
+
+
 def test_what_is_written_reads_back_as_it_was() -> None:
     shared = {"a": 1}
     values = {
