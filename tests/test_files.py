@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl import files
+from tests.rights import unprivileged
 
 CUT = """
 import os, signal, sys
@@ -93,13 +94,8 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         files.replace(tmp_path / "none" / "page", b"new")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs the rights to become somebody else")
 def test_a_folder_that_is_not_writable_is_an_error(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:-2]):
-        folder.chmod(0o755)
-    os.seteuid(65_534)
-    try:
-        with pytest.raises(PermissionError):
-            files.replace(tmp_path / "page", b"new")
-    finally:
-        os.seteuid(0)
+    tmp_path.chmod(0o500)
+    with unprivileged(), pytest.raises(PermissionError):
+        files.replace(tmp_path / "page", b"new")
+    tmp_path.chmod(0o700)

@@ -107,6 +107,7 @@ def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, ent
     assert (background.starting(entry), ended(app, entry)) == ((), [])
 
 
+@pytest.mark.programs("sh")
 def test_what_only_names_a_log_is_not_ended(app: App, entry: Entry) -> None:
     """As somebody who searches for it, or reads it."""
     log = pages.log_of(entry, "foo")

@@ -14,7 +14,7 @@ from tests.house.checkout import REPOSITORY
 
 ROW = re.compile(r"^\| ([FMS])(\d+) \| [^|]+ \| ([a-z ]+) \| [^|]+ \|$", re.MULTILINE)
 ROOMS = {
-    "runtime": ("tests/runtime", "tests/cache", "tests/client", "tests/model"),
+    "runtime": ("tests/runtime", "tests/cache", "tests/client", "tests/model", "tests/workqueue"),
     "history": ("tests/history", "tests/cli", "e2e"),
     "cli": ("tests/cli", "tests/clusters", "tests/install", "tests/model", "e2e"),
 }
@@ -71,8 +71,8 @@ def can_fail(function: Function, helpers: Collection[str]) -> bool:
 def places(subject: str) -> tuple[str, ...]:
     if subject in ROOMS:
         return ROOMS[subject]
-    shared = "tests/controllers/test_faults.py"
-    return (shared,) if subject == "all" else (f"tests/controllers/{subject}", f"e2e/test_{subject}.py", shared)
+    shared = ("tests/controllers/test_faults.py", "tests/controllers/test_two_runs.py")
+    return shared if subject == "all" else (f"tests/controllers/{subject}", f"e2e/test_{subject}.py", *shared)
 
 
 @pytest.mark.parametrize(("prefix", "subject"), list(rows()))
@@ -104,4 +104,4 @@ def test_what_cannot_fail_is_no_test(text: str, expected: bool) -> None:
 
 def test_the_page_is_read_whole() -> None:
     text = (REPOSITORY / "docs/faults.md").read_text()
-    assert len(ROW.findall(text)) == len(re.findall(r"^\| [FMS]\d", text, re.MULTILINE)) == 65
+    assert len(ROW.findall(text)) == len(re.findall(r"^\| [FMS]\d", text, re.MULTILINE)) == 77

@@ -4,6 +4,7 @@ delaying one, PQ of the one with priorities. What holds in any order of calls is
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -353,3 +354,28 @@ async def test_pq6_of_limiter_and_explicit_delay_the_smaller_wins(queue: Q, cloc
 
     assert [ended(), ended(at_most=0.5), ended(at_most=5), ended(at_most=5)] == [1.0, 0.5, 1.0, 5.0]
     assert [ended(), ended(at_least=90), ended(at_least=90, at_most=5)] == [60.0, 90.0, 90.0]
+
+
+# Overload.
+
+
+@virtual
+async def test_f53_ten_thousand_keys_that_change_for_ever_keep_to_their_memory(queue: Q, clock: FakeClock) -> None:
+    def changed(times: int) -> int:
+        """The bytes that are held after so many more changes of each key, of which nobody takes one."""
+        for _ in range(times):
+            for number in range(10_000):
+                queue.add(f"key {number}", f"cause {clock.elapsed()}")
+            clock.suspend(1)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        first = changed(12)
+        assert changed(8) < 1.1 * first
+    finally:
+        tracemalloc.stop()
+    assert len(queue) == 10_000
+    work = await queue.get()
+    assert (work.total, work.causes[-1]) == (20, f"cause {clock.elapsed() - 1}")
+    queue.done(work)
