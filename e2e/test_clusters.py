@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,7 +24,6 @@ import yaml
 from e2e.contract_clusters import ClusterContract, Maker
 from e2e.kube import wait_until
 from kubectl_ctrl.clusters.processes import gone
-from kubectl_ctrl.value import replace
 
 
 class KwokMaker(Maker):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
@@ -13,7 +14,6 @@ import pytest
 from e2e.contract_clusters import ClusterContract, Maker
 from e2e.docker import Docker
 from e2e.kube import KindLane, run, wait_until
-from kubectl_ctrl.value import replace
 
 
 class KindMaker(Maker):

@@ -6,12 +6,12 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from e2e.ctrl import Ctrl
 from e2e.kube import CHECKOUT, Ran, run, wait_until
 from e2e.user import User
-from kubectl_ctrl.value import replace
 
 README = (CHECKOUT / "README.md").read_text()
 

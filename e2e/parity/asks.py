@@ -6,10 +6,8 @@ A text may hold `{ns}`, the scenario's namespace, and `$2.metadata.uid`, a value
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-from kubectl_ctrl.value import replace
 
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
 SECRETS = "/api/v1/namespaces/{ns}/secrets"
