@@ -156,6 +156,8 @@ def test_f58_kubeadm_fails(user: Errors) -> None:
 
 
 def test_f58_the_wait_runs_out_although_kind_ends_with_0(user: Errors) -> None:
-    ran = user.up(f"--image={user.image}", "--wait=1s")
+    # Without a network plugin no node becomes Ready, however fast the machine is.
+    config = user.config(NODES % "" + "networking: {disableDefaultCNI: true}\n")
+    ran = user.up(f"--image={user.image}", config, "--wait=1s")
     says(ran, 124, "CTRL-TIMEOUT", f"was not Ready after 1 s: {user.name}-control-plane (", "--keep-on-failure")
     assert user.clusters() == []
