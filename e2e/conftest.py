@@ -1,6 +1,6 @@
 """One real cluster for the session, a namespace, a kubeconfig and a home for each test; and guards around every test.
 
-With pytest-xdist each worker is a session: files side by side do not see each other.
+With pytest-xdist each worker is a session: pieces of files side by side do not see each other.
 
 A test names what it needs: `kubectl`, `ctrl`, `audit`, `namespace`. Their KUBECONFIG is the test's own, and the test's
 namespace is its context's, so no command of a test needs `-n`.
@@ -14,6 +14,7 @@ import json
 import os
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -33,6 +34,10 @@ SESSION = f"{_PREFIX}{os.getpid()}"
 # Minutes long, so they begin: one that came last would have the other workers wait for it.
 _LONG = ("clusters", "foo", "memcached", "scaler", "realkube", "uninstall", "run_alone", "rbac", "podcount", "install")
 
+# Tests of one file that go to a worker together. Enough of them to pay for what a file leaves to be removed, and few
+# enough that no worker has minutes left when the others have none.
+_PIECE = 3
+
 _numbers = count(1)
 
 # A script's background job ignores Ctrl-C, under nohup the end of the terminal, and so would every program that is
@@ -41,8 +46,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONG)
+    seen: Counter[Path] = Counter()
+    for item in items:
+        # A file whose tests share something of their own is one group already.
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{seen[item.path] // _PIECE + 1}"))
+            seen[item.path] += 1
 
 
 @pytest.fixture(scope="session")

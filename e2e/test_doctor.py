@@ -16,6 +16,8 @@ from e2e.ctrl import Ctrl
 from e2e.kube import REALKUBE, Audit, Cluster, Kubectl, Ran, run, wait_until
 from e2e.test_foo import converged, deployment, foo
 
+pytestmark = pytest.mark.xdist_group("test_doctor")  # They share a cluster.
+
 NAME = "kubectl-ctrl-foo"
 
 

@@ -28,6 +28,9 @@ from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.testing import server
 from kubectl_ctrl.testing.server import ScriptedServer
 
+# All scenarios are played at once, for whoever has one of them.
+pytestmark = pytest.mark.xdist_group("test_scripted_parity")
+
 ROOMS = (reading, writing, applying, deleting, shapes, watching)
 SCENARIOS = [scenario for room in ROOMS for scenario in room.SCENARIOS]
 _JSON = {"Content-Type": "application/json"}

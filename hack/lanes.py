@@ -31,9 +31,9 @@ WORD        for pytest; a path takes the place of the lane's own: hack/test -- t
 """
 # What pytest and hack/check end with: `3 failed, 297 passed, 2 skipped in 4.56s`.
 COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
-# Every worker has a cluster of its own; most of a test is waiting for it, so three suit two cores. The files
-# keep the order that e2e/conftest.py gives them. `hack/e2e -n 0 ...` is one worker, as `--pdb` wants it.
-SIDE_BY_SIDE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "-v")
+# Every worker has a cluster of its own; most of a test is waiting for it, so three suit two cores. e2e/conftest.py says
+# what stays together, and in which order. `hack/e2e -n 0 ...` is one worker, as `--pdb` wants it.
+SIDE_BY_SIDE = ("-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder", "-v")
 TIDYING = 60.0  # seconds for a command that was told to end
 CANNOT = 3  # hack/realkube: this machine lacks what the build needs
 KIND_FILES = "e2e/test_kind*.py"  # the kind lane's; all others are the kwok lane's
