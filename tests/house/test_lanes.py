@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -186,7 +186,10 @@ def test_refusal_is_wrong_usage() -> None:
     assert ran.stderr.startswith("hack/test: 'nonsense' is none of the lanes: check, tests,")
 
 
-def test_quick_lanes_need_no_preparation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quick_lanes_need_no_preparation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["hack/test"])
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setattr(lanes.Run, "follow", lambda _, name, *__, **___: Lane(name=name, passed=1))
@@ -196,6 +199,47 @@ def test_quick_lanes_need_no_preparation(monkeypatch: pytest.MonkeyPatch, capsys
     assert [line.split()[0] for line in out.splitlines() if " ok " in line] == ["check", "tests"]
     assert "\nnot run: fresh, browser, kwok, kind; hack/test --all runs every lane" in out
     assert out.endswith("\n2 passed, 0 failed\n")
+
+
+@pytest.fixture
+def own_tests(without_go: Path) -> Callable[..., str]:
+    """Runs the tests lane of a repository with tests of hack/realkube, and returns what pytest was told."""
+    for name in ("tests/house/test_realkube.py", "tests/test_other.py", "hack/realkube.d/build.py"):
+        (without_go / name).parent.mkdir(parents=True, exist_ok=True)
+        (without_go / name).touch()
+    (without_go / "pytest.py").write_text("import os, sys\nprint(*sys.argv[1:], os.environ['ENDS'])\n")
+
+    def told(capfd: pytest.CaptureFixture[str], ends: str = "1 passed", words: Sequence[str] = ()) -> str:
+        environ = {"PYTHONPATH": str(without_go), "XDG_CACHE_HOME": str(without_go / "cache"), "ENDS": ends}
+        lanes.tests(Run(environ, words))
+        return capfd.readouterr().out.splitlines()[-1]
+
+    return told
+
+
+IGNORED = "--ignore=tests/house/test_realkube.py"
+
+
+def test_own_tests_of_realkube_run_again_when_an_input_changed(
+    own_tests: Callable[..., str], without_go: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert IGNORED not in own_tests(capfd)
+    assert IGNORED in own_tests(capfd)
+    assert IGNORED not in own_tests(capfd, words=["-k", "realkube"])  # whoever says what to run gets it
+    (without_go / "tests/test_other.py").write_text("changed = 1\n")
+    assert IGNORED in own_tests(capfd)
+    for name in ("hack/realkube", "hack/realkube.d/build.py", "tests/house/test_realkube.py"):
+        with (without_go / name).open("a") as file:
+            file.write("# changed\n")
+        assert IGNORED not in own_tests(capfd)
+        assert IGNORED in own_tests(capfd)
+
+
+def test_own_tests_of_realkube_that_failed_run_again(
+    own_tests: Callable[..., str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert IGNORED not in own_tests(capfd, ends="1 failed, 3 passed")
+    assert IGNORED not in own_tests(capfd)
 
 
 @pytest.mark.parametrize(

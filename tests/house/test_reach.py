@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -11,6 +12,8 @@ import pytest
 
 from hack import reach
 from hack.lanes import ROOT
+
+pytestmark = pytest.mark.programs("git")
 
 FILES = {
     "pyproject.toml": "",
@@ -99,7 +102,7 @@ def repository(checkout: Path) -> Callable[..., str]:
 
     def git(*words: str) -> str:
         identity = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        environ: Mapping[str, str] = {"PATH": "/usr/bin:/bin", "GIT_CONFIG_GLOBAL": "/dev/null", **identity}
+        environ: Mapping[str, str] = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", **identity}
         command = ["git", "-C", str(checkout), *words]
         return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
 
