@@ -17,10 +17,10 @@ from random import SystemRandom
 from typing import Any
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters import making
-from kubectl_ctrl.clusters.book import Book
-from kubectl_ctrl.clusters.choosing import providers
+from kubectl_ctrl.clusters import lifecycle
 from kubectl_ctrl.clusters.provider import Machine, Wish
+from kubectl_ctrl.clusters.providers import providers
+from kubectl_ctrl.clusters.registry import Book
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.value import asdict
 
@@ -41,11 +41,11 @@ async def main(verb: str, maker: str, name: str, root: Path, wish: Mapping[str, 
     paths = {key: Path(wish[key]) for key in ("bin_dir", "config") if wish.get(key)}
     wanted = Wish(**{**wish, **paths})
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _cancel, asyncio.current_task())
-    async with making.held(book, name, machine.clock, note):
+    async with lifecycle.held(book, name, machine.clock, note):
         if verb == "up":
-            say(entry=asdict(await making.raised(book, known, maker, name, wanted, machine=machine, note=note)))
+            say(entry=asdict(await lifecycle.raised(book, known, maker, name, wanted, machine=machine, note=note)))
         elif verb == "down":
-            say(removed=await making.removed(book, known, name, note=note))
+            say(removed=await lifecycle.removed(book, known, name, note=note))
             book.remove(name)
         else:
             entry = book.find(name)

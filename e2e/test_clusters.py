@@ -23,7 +23,7 @@ import yaml
 
 from e2e.contract_clusters import ClusterContract, Maker
 from e2e.kube import wait_until
-from kubectl_ctrl.clusters.processes import gone
+from kubectl_ctrl.processes import gone
 
 
 class KwokMaker(Maker):

@@ -123,7 +123,7 @@ def test_killed_and_started_again_in_every_way(user: User) -> None:
 
     # As it was started, it is started again: here by bin/kubectl-ctrl; as a module; as an installed script.
     python, apart, *rest = words_of(second["pid"])
-    assert (apart, rest[:2]) == ("-I", ["-m", "kubectl_ctrl.cli.unattended"])
+    assert (apart, rest[:2]) == ("-I", ["-m", "kubectl_ctrl.cli.background_main"])
     script = str(Path(python).parent / "kubectl-ctrl")
     for way in ([python, "-m", "kubectl_ctrl"], [python, script]):
         ctrl("stop", "foo", "--name=ctrl").checked()

@@ -13,8 +13,8 @@ import yaml
 
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import CHECKOUT, Audit, Cluster, Kubectl, wait_until
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
-from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.value import replace
 
 OTHER_AUTHORITY = CHECKOUT / "tests" / "client" / "certificates" / "ca.pem"

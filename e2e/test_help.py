@@ -14,9 +14,9 @@ import yaml
 from e2e.ctrl import Ctrl
 from e2e.kube import Kubectl, Ran, run
 from e2e.rights import granted_by_now
-from kubectl_ctrl.cli import table
-from kubectl_ctrl.cli.command import typed
-from tests.cli.test_help import calls
+from kubectl_ctrl.cli.parsing.verb import typed
+from kubectl_ctrl.cli.verbs import table
+from tests.cli.parsing.test_help import calls
 
 # Exit codes that are an answer: a verdict, or that --yes is missing.
 ANSWERS = {"plan": (0, 1), "replay": (0, 9), "explain": (0, 1), "uninstall": (0, 6)}

@@ -1,6 +1,6 @@
 """What the real kind and docker say when something goes wrong, and what a user of `up` is told; nothing is left.
 
-tests/clusters/test_kindsays.py holds every row of it word for word, on any machine.
+tests/clusters/test_kind_messages.py holds every row of it word for word, on any machine.
 """
 
 from __future__ import annotations

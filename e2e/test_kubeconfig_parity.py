@@ -22,13 +22,13 @@ import pytest
 
 from e2e.kube import run
 from kubectl_ctrl.client.connect import connect
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import ConfigError, CtrlError
-from tests.client.kubeconfigs import CERTIFICATES, certificate, kubeconfig, written
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
+from tests.client.auth.test_oidc import Provider, id_token
+from tests.client.auth.test_oidc import user as oidc_user
 from tests.client.loopback import Loopback, Request, plain, proxying, server_tls, serving
-from tests.client.test_oidc import Provider, id_token
-from tests.client.test_oidc import user as oidc_user
+from tests.kubeconfig.kubeconfigs import CERTIFICATES, certificate, kubeconfig, written
 
 V1 = "client.authentication.k8s.io/v1"
 

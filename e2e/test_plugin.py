@@ -10,9 +10,9 @@ import yaml
 
 from e2e.ctrl import PROGRAM
 from e2e.kube import Cluster, Kubectl, wait_until
-from kubectl_ctrl.cli.command import Given, Verb
-from kubectl_ctrl.cli.grammar import Flag
-from kubectl_ctrl.cli.table import VERBS
+from kubectl_ctrl.cli.parsing.grammar import Flag
+from kubectl_ctrl.cli.parsing.verb import Given, Verb
+from kubectl_ctrl.cli.verbs.table import VERBS
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.version import VERSION

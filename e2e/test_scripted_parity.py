@@ -20,11 +20,11 @@ from e2e.kube import COLLECTED, Cluster, Kubectl
 from e2e.parity import applying, deleting, reading, shapes, watching, writing
 from e2e.parity.asks import GROUP, Ask, Scenario, even_crd, foo_crd
 from e2e.parity.play import Player
-from kubectl_ctrl.client.credentials import Credentials
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
+from kubectl_ctrl.client.auth.credentials import Credentials
 from kubectl_ctrl.client.network import NetworkTransport
 from kubectl_ctrl.client.transport import HttpRequest, Transport
 from kubectl_ctrl.clock import Clock, SystemClock
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
 from kubectl_ctrl.testing import server
 from kubectl_ctrl.testing.server import ScriptedServer
 

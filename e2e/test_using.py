@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from e2e.kube import Cluster, Ran, run
-from kubectl_ctrl.cli import using
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.clusters.book import Book, Entry
+from kubectl_ctrl.clusters import current_context
+from kubectl_ctrl.clusters.registry import Book, Entry
 from tests.cli.ours import kubeconfig, made
 
 UNKNOWN = "of-nobody-we-know: {kept: true}\n"
@@ -43,10 +43,10 @@ class Theirs:
         return content
 
     def use(self, entry: Entry) -> Entry:
-        return asyncio.run(using.use(self.app(), entry, self.book))
+        return asyncio.run(current_context.use(self.app(), entry, self.book))
 
     def undo(self, entry: Entry) -> str:
-        return asyncio.run(using.undo(self.app(), entry, self.book))
+        return asyncio.run(current_context.undo(self.app(), entry, self.book))
 
     def snapshot(self) -> dict[str, str]:
         files = [path for path in self.folder.rglob("*") if path.is_file() and self.book.folder not in path.parents]

@@ -13,7 +13,7 @@ from pathlib import Path
 from e2e.ctrl import Ctrl, Started
 from e2e.docker import Docker
 from e2e.kube import Kubectl, Ran, run, wait_until
-from kubectl_ctrl.clusters.processes import gone
+from kubectl_ctrl.processes import gone
 
 USERS_OWN = """\
 # My own: comments stay.

@@ -85,7 +85,7 @@ class Run:
 
     def pytest(self, name: str, *paths: str, **environ: str) -> Lane:
         caches = Path(sys.prefix) / "check"
-        # A path among the words, as tests/cli/test_trace.py::test_one, takes the place of the lane's own.
+        # A path among the words, as tests/cli/verbs/test_trace.py::test_one, takes the place of the lane's own.
         narrowed = any("/" in word and (ROOT / word.partition("::")[0]).exists() for word in self.pytest_words)
         where = () if narrowed else paths
         command = [sys.executable, "-m", "pytest", *where, "-o", f"cache_dir={caches / 'pytest'}", *self.pytest_words]

@@ -30,7 +30,7 @@ def block(text: str) -> str:
 
 
 def verbs() -> Iterator[str]:
-    from kubectl_ctrl.cli import table
+    from kubectl_ctrl.cli.verbs import table
 
     yield "## Verbs\n"
     for entry in table.VERBS:
@@ -39,9 +39,9 @@ def verbs() -> Iterator[str]:
 
 
 def flags() -> Iterator[str]:
-    from kubectl_ctrl.cli.command import describe
-    from kubectl_ctrl.cli.flags import COMMON_FLAGS, KUBECTL_FLAGS
-    from kubectl_ctrl.cli.options import BY_VARIABLE
+    from kubectl_ctrl.cli.parsing.flags import COMMON_FLAGS, KUBECTL_FLAGS
+    from kubectl_ctrl.cli.parsing.verb import describe
+    from kubectl_ctrl.cli.verbs.options import BY_VARIABLE
 
     yield "## Flags of every verb\n"
     yield block(describe(COMMON_FLAGS))
@@ -51,7 +51,7 @@ def flags() -> Iterator[str]:
 
 
 def controllers() -> Iterator[str]:
-    from kubectl_ctrl.cli import bundled
+    from kubectl_ctrl.loader import bundled
 
     yield "## Controllers\n"
     for name, _ in bundled.candidates():

@@ -12,9 +12,9 @@ import pytest
 
 _NO_SHELL = "A lane that installs nothing has sh and bash; what is typed in bash stands for it."
 ALLOWED = {
-    "tests/cli/test_shells.py::test_what_keys_become[zsh]": _NO_SHELL,
-    "tests/cli/test_shells.py::test_several_are_shown_with_their_descriptions[zsh]": _NO_SHELL,
-    "tests/cli/test_shells.py::test_what_fish_offers": _NO_SHELL,
+    "tests/cli/completion/test_shells.py::test_what_keys_become[zsh]": _NO_SHELL,
+    "tests/cli/completion/test_shells.py::test_several_are_shown_with_their_descriptions[zsh]": _NO_SHELL,
+    "tests/cli/completion/test_shells.py::test_what_fish_offers": _NO_SHELL,
     "tests/render/test_dot.py::test_graphviz_reads_it": "The file checks the same documents by their grammar.",
 }
 _CI = os.environ.get("CI", "").lower() in {"true", "1"}

@@ -9,8 +9,9 @@ from pathlib import Path
 
 PACKAGE = "kubectl_ctrl"
 SAYS = ("Belongs here:", "Does not belong here:")
-# The list of the bundled controllers stands in this room's __init__, and each controller's spec in its folder's.
-WITH_CODE = "controllers"
+# The list of the bundled controllers stands in this room's __init__, and each controller's spec in its folder's; a
+# verb's folder declares the verb in its __init__.
+WITH_CODE = ("controllers", "cli/verbs")
 
 
 def problems(root: Path) -> Iterator[str]:
@@ -33,7 +34,7 @@ def judged(module: ast.Module, folder: Path) -> Iterator[str]:
         yield "has no docstring."
     elif len(folder.parts) == 1:
         yield from (f"its docstring lacks {words!r}." for words in SAYS if words not in docstring)
-    if folder.parts[0] != WITH_CODE and (code := [node for node in module.body if not is_prose(node)]):
+    if not folder.as_posix().startswith(WITH_CODE) and (code := [node for node in module.body if not is_prose(node)]):
         yield f"line {code[0].lineno}: holds code; import from the file that has the name instead."
 
 

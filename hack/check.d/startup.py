@@ -9,7 +9,7 @@ from pathlib import Path
 
 HEAVY = {"aiohttp", "kubernetes", "sqlite3"}
 HELP = "import sys; from kubectl_ctrl.cli.main import main; sys.exit(main(sys.argv[1:]))"
-COMPLETION = "import sys; from kubectl_ctrl.cli.complete import main; sys.exit(main())"
+COMPLETION = "import sys; from kubectl_ctrl.cli.completion.main import main; sys.exit(main())"
 # Program, its words, and the packages that it must do without.
 WAYS = (
     (HELP, ("--help",), HEAVY | {"rich"}),

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubectl_ctrl.cache.readonly import read_only
 from kubectl_ctrl.cache.selection import Selection
-from kubectl_ctrl.model.fields import reduce
+from kubectl_ctrl.model.managed_fields import reduce
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 

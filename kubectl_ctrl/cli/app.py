@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from kubectl_ctrl.cli.pinning import Pin
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
+from kubectl_ctrl.target.pin import Pin
 from kubectl_ctrl.value import Struct, field
 
 if TYPE_CHECKING:
-    from kubectl_ctrl.clusters.book import Book
+    from kubectl_ctrl.clusters.registry import Book
 
 # What kubectl finds for `kubectl ctrl`.
 PROGRAM = "kubectl-ctrl"
@@ -147,7 +147,7 @@ class App(Struct, kw_only=True):
     @property
     def book(self) -> Book:
         """Which clusters are ours."""
-        from kubectl_ctrl.clusters.book import Book
+        from kubectl_ctrl.clusters.registry import Book
 
         return Book(self.state_dir / "clusters")
 

@@ -10,10 +10,10 @@ import traceback
 from collections.abc import Sequence
 
 from kubectl_ctrl import files
-from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.flags import GLOBAL_FLAGS
-from kubectl_ctrl.cli.grammar import before_verb
+from kubectl_ctrl.cli.parsing.flags import GLOBAL_FLAGS
+from kubectl_ctrl.cli.parsing.grammar import before_verb
+from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut, UsageError
 from kubectl_ctrl.render.errors import error_lines
 from kubectl_ctrl.render.text import Text, escaped, verbatim
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None, app: App | None = None) -> int:
     """Run the process; the return value is its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     if words[:1] == ["__complete"]:  # cobra's word for it
-        from kubectl_ctrl.cli import complete
+        from kubectl_ctrl.cli.completion import main as complete
 
         return complete.main(words[1:])
     app = app or App.of_this_process()
@@ -116,7 +116,7 @@ def _failed(app: App, error: Exception) -> int:
     told.message, told.tried, told.next_step = map(app.hide, (told.message, told.tried, app.pin.into(told.next_step)))
     said = _said(app, told)
     if app.machine:
-        from kubectl_ctrl.cli.narration import error_line
+        from kubectl_ctrl.cli.output.log_lines import error_line
 
         app.narrate(error_line(told, output="\n".join(said)))
     else:

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import TypeVar
 
-from kubectl_ctrl.client import verbs
+from kubectl_ctrl.client import requests
+from kubectl_ctrl.client.call_record import failed, leaving, succeeded
 from kubectl_ctrl.client.flight import Flight
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.client.order import Order
-from kubectl_ctrl.client.record import failed, leaving, succeeded
 from kubectl_ctrl.client.transport import HttpResponse, HttpStream
 from kubectl_ctrl.client.wire import Wire
 from kubectl_ctrl.errors import CallSite, NotFound
@@ -63,7 +63,7 @@ class Caller:
         return Flight(self.wire, self.scope.gate, order, self.next_id(), self.scope.timeout or order.timeout)
 
     async def _read_back(self, order: Order, seconds: float) -> Obj | None:
-        read = verbs.read_back(order)
+        read = requests.read_back(order)
         flight = Flight(self.wire, self.scope.gate, read, self.next_id(), seconds)
         try:
             await self._recorded(flight, lambda: flight.send(self._read_back))

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from copy import copy
 from random import Random
 
-from kubectl_ctrl.client import verbs
+from kubectl_ctrl.client import requests
 from kubectl_ctrl.client.calls import Caller
 from kubectl_ctrl.client.counters import Counters
 from kubectl_ctrl.client.discovery import Discovery
@@ -82,7 +82,7 @@ class Client:
         return self._wire.counters
 
     async def get(self, ref: ObjectRef) -> Obj:
-        return await self._caller.call(verbs.get(ref))
+        return await self._caller.call(requests.get(ref))
 
     async def list(self, resource: Resource, query: ListQuery = LIST_ALL) -> Listed:
         """All objects, over as many pages as it takes; when a page expires on the way, all of them in one."""
@@ -110,30 +110,30 @@ class Client:
         A generateName is expanded here: only a name lets a lost answer be looked up instead of leaving two objects.
         """
         if isinstance(where, ObjectRef) or obj["metadata"].get("name") or not obj["metadata"].get("generateName"):
-            return await self._caller.call(verbs.create(where, obj, options))
+            return await self._caller.call(requests.create(where, obj, options))
         for left in reversed(range(_NAME_TRIES)):
             try:
-                return await self._caller.call(verbs.create(where, self._named(obj), options))
+                return await self._caller.call(requests.create(where, self._named(obj), options))
             except AlreadyExists:
                 if not left:
                     raise
         raise AssertionError("the last try returns or raises")
 
     async def replace(self, ref: ObjectRef, obj: Obj, options: WriteOptions = PLAIN_WRITE) -> Obj:
-        return await self._caller.call(verbs.replace(ref, obj, options))
+        return await self._caller.call(requests.replace(ref, obj, options))
 
     async def patch(self, ref: ObjectRef, body: Body, kind: PatchKind, options: WriteOptions = PLAIN_WRITE) -> Obj:
-        return await self._caller.call(verbs.patch(ref, body, kind, options))
+        return await self._caller.call(requests.patch(ref, body, kind, options))
 
     async def delete(self, ref: ObjectRef, options: DeleteOptions = PLAIN_DELETE) -> Obj:
         """The object when it is still there (finalizers, grace), else a Status."""
-        return await self._caller.call(verbs.delete(ref, options))
+        return await self._caller.call(requests.delete(ref, options))
 
     async def raw(
-        self, method: str, path: str, *, query: verbs.Query = (), accept: str = JSON, body: Obj | None = None
+        self, method: str, path: str, *, query: requests.Query = (), accept: str = JSON, body: Obj | None = None
     ) -> HttpResponse:
         """Any request of the API server; `path` is percent-encoded. Answers that are no success are errors."""
-        return await self._caller.response(verbs.raw(method, path, query, accept, body))
+        return await self._caller.response(requests.raw(method, path, query, accept, body))
 
     async def close(self) -> None:
         await self._wire.transport.close()
@@ -141,7 +141,7 @@ class Client:
     async def _pages(self, resource: Resource, query: ListQuery, *, resend: bool) -> AsyncIterator[Listed]:
         token = ""
         while True:
-            order = verbs.list_page(resource, query, token, resend=resend)
+            order = requests.list_page(resource, query, token, resend=resend)
             answer = await self._caller.call(order)
             page, following = page_of(answer, expected_of(order, query), order.site(""))
             if following and following == token:

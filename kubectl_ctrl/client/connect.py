@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
+from kubectl_ctrl.client.auth.credentials import Credentials
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.client.credentials import Credentials
-from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.client.network import NetworkTransport
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.kubeconfig.resolution import Resolved
 
 
 async def connect(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from kubectl_ctrl.client.catalog import ApiResource, Catalog, Match
 from kubectl_ctrl.client.order import JSON
-from kubectl_ctrl.client.status import decoded
+from kubectl_ctrl.client.responses import decoded
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import BadAnswer, CallSite, CtrlError, NotFound, NotServed, ServerError

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from kubectl_ctrl.client.lost import Fate, fate
 from kubectl_ctrl.client.order import Order
+from kubectl_ctrl.client.responses import answered, refused, unfit_for_a_stream
 from kubectl_ctrl.client.retry import FIRST_SHARE, Next, Sent, Step, casts_doubt, decide, pause
-from kubectl_ctrl.client.status import answered, refused, unfit_for_a_stream
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, NotTrusted, TooSlow, TransportFault
 from kubectl_ctrl.client.wire import Wire, encoded
 from kubectl_ctrl.client.words import plain, sentence

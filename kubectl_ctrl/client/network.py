@@ -12,15 +12,15 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 import aiohttp
 from yarl import URL
 
-from kubectl_ctrl.client.credentials import Credentials
+from kubectl_ctrl.client.auth.credentials import Credentials
+from kubectl_ctrl.client.auth.grants import Grant
 from kubectl_ctrl.client.faults import explain, is_distrust
-from kubectl_ctrl.client.grants import Grant
-from kubectl_ctrl.client.kubeconfig import Impersonation, Resolved, read_ca
 from kubectl_ctrl.client.pools import Pool, Pools, Trip, fail_when_lost
 from kubectl_ctrl.client.streams import NetworkStream
 from kubectl_ctrl.client.tls import Certificate, show, trusting, trusting_anyone
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, NoAnswer, NotTrusted, TooSlow
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.kubeconfig.resolution import Impersonation, Resolved, read_ca
 
 # What may stand in the name of a header, less the percent sign that escapes everything else.
 _HEADER_SAFE = "!#$&'*+-.^_`|~"

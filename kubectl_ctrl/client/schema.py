@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from kubectl_ctrl.client.order import JSON
-from kubectl_ctrl.client.status import decoded
+from kubectl_ctrl.client.responses import decoded
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.errors import BadAnswer, CallSite, Forbidden, NotFound
 from kubectl_ctrl.model.objects import Obj

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from kubectl_ctrl import files
-from kubectl_ctrl.client.secret import Secret
 from kubectl_ctrl.errors import ConfigError, CredentialsError
+from kubectl_ctrl.kubeconfig.secret import Secret
 from kubectl_ctrl.value import Unshown, Value
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)

@@ -12,11 +12,11 @@ from types import AsyncGeneratorType, TracebackType
 
 import orjson
 
-from kubectl_ctrl.client import verbs
+from kubectl_ctrl.client import requests
 from kubectl_ctrl.client.calls import Caller
 from kubectl_ctrl.client.options import WatchQuery
+from kubectl_ctrl.client.responses import refused_in_stream
 from kubectl_ctrl.client.shapes import PARTIAL_KIND, Expected, Poisoned, expected_of, flaw_of, projected
-from kubectl_ctrl.client.status import refused_in_stream
 from kubectl_ctrl.client.transport import HttpStream, TooSlow, TransportFault
 from kubectl_ctrl.client.words import plain, sentence
 from kubectl_ctrl.errors import ApiError, CallError, CtrlError, DeadlinePassed, Expired, Unreachable
@@ -76,7 +76,7 @@ class Watch:
         self.events = 0
         self.poisoned = 0
         self._caller = caller
-        self._order = verbs.watch(resource, query)
+        self._order = requests.watch(resource, query)
         self._silence = query.silence
         self._expected = expected_of(self._order, query)
         self._began = caller.wire.clock.elapsed()

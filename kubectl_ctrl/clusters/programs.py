@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kubectl_ctrl.client.words import plain
-from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.registry import Entry
 
 # How a program of this system begins: as compiled, or as a script. (Mach-O: for one processor, or for several.)
 _COMPILED = {

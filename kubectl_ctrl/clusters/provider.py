@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.value import Unshown, Value, field
 

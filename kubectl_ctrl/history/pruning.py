@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.bodies import USED_FOR
-from kubectl_ctrl.history.places import WriteLock
+from kubectl_ctrl.history.disk import WriteLock
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.value import Value
 

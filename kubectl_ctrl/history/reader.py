@@ -18,9 +18,9 @@ import orjson
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.documents import decoded, unpacked
+from kubectl_ctrl.history.inventory import Amount, Filled
 from kubectl_ctrl.history.sql import BACKGROUND, query
 from kubectl_ctrl.model.attempt import Echoed, State, Tally
-from kubectl_ctrl.model.inventory import Amount, Filled
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Cluster, Counts, Known, Made, Moment, Recorded, Run, Subject
 from kubectl_ctrl.model.resources import Resource

@@ -18,11 +18,11 @@ from pathlib import Path
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
+from kubectl_ctrl.history.disk import WriteLock
 from kubectl_ctrl.history.documents import loaded
-from kubectl_ctrl.history.places import WriteLock
 from kubectl_ctrl.history.pruning import Caps, Keeper
+from kubectl_ctrl.history.rows import Store
 from kubectl_ctrl.history.sql import query
-from kubectl_ctrl.history.store import Store
 from kubectl_ctrl.model.attempt import Attempt, Called, Observed, Started
 from kubectl_ctrl.model.record import Known, Run
 from kubectl_ctrl.value import Value

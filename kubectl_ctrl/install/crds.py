@@ -8,7 +8,7 @@ from typing import Any
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import WriteOptions
 from kubectl_ctrl.errors import Forbidden, Invalid, Refused
-from kubectl_ctrl.install.ours import MANAGER
+from kubectl_ctrl.install.marks import MANAGER
 from kubectl_ctrl.model.diffs import ABSENT, Difference, diff
 from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import CRDS, Resource

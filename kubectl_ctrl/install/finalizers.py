@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from kubectl_ctrl.model.fields import entries, fields_set
+from kubectl_ctrl.model.managed_fields import entries, fields_set
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.value import Value

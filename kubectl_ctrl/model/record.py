@@ -26,7 +26,7 @@ from kubectl_ctrl.model.attempt import (
 )
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.diffs import Difference, diff
-from kubectl_ctrl.model.fields import writer
+from kubectl_ctrl.model.managed_fields import writer
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import SECRETS, Resource
 from kubectl_ctrl.value import Unshown, Value, replace

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
-from kubectl_ctrl.model.account import Account, Coming, Fact, Finding, Gap, Risk, Single, Standing, Step, Try, Turn
+from kubectl_ctrl.findings.account import Account, Coming, Fact, Finding, Gap, Risk, Single, Standing, Step, Try, Turn
 from kubectl_ctrl.model.attempt import Call, Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
@@ -17,7 +17,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import counted, cut, escaped
-from kubectl_ctrl.render.tracebelow import read_text
+from kubectl_ctrl.render.trace.details import read_text
 
 _LABEL = 10
 _LEAST = 30

@@ -7,7 +7,7 @@ import textwrap
 from typing import Any
 
 from kubectl_ctrl.clock import rfc3339
-from kubectl_ctrl.model.diagnosis import Diagnosis, Group, Line, Mark, Outcome, Repair
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line, Mark, Outcome, Repair
 from kubectl_ctrl.render.style import Style, painted
 from kubectl_ctrl.render.text import escaped
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kubectl_ctrl.model.account import Failing, Health, Hot, Unready
+from kubectl_ctrl.findings.account import Failing, Health, Hot, Unready
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.account import commands, labelled
-from kubectl_ctrl.render.accountjson import SCHEMA, qualifier_json, try_json
-from kubectl_ctrl.render.attemptjson import stamp, time_json
+from kubectl_ctrl.render.account_json import SCHEMA, qualifier_json, try_json
+from kubectl_ctrl.render.attempt_json import stamp, time_json
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.text import counted, cut, escaped
 

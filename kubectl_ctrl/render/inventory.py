@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
+from kubectl_ctrl.history.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attemptjson import stamp, time_json
+from kubectl_ctrl.render.attempt_json import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.render.text import Text, counted, cut, escaped, table
 from kubectl_ctrl.value import replace

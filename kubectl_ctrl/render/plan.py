@@ -19,11 +19,11 @@ from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, Difference, Marker, di
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, is_secret
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
-from kubectl_ctrl.render.attemptjson import difference_json
-from kubectl_ctrl.render.sides import secrecy_of, shown_sides
+from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step
+from kubectl_ctrl.render.attempt_json import difference_json
+from kubectl_ctrl.render.plan_diff import secrecy_of, shown_sides
 from kubectl_ctrl.render.style import Style, painted
 from kubectl_ctrl.render.text import counted, cut, escaped
 from kubectl_ctrl.value import replace

@@ -8,8 +8,8 @@ from typing import Any
 
 from kubectl_ctrl.model.attempt import Depth, State, Waiting
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.sighting import Life, Sighting
-from kubectl_ctrl.render.attemptjson import stamp, time_json
+from kubectl_ctrl.model.life import Life, Sighting
+from kubectl_ctrl.render.attempt_json import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
 from kubectl_ctrl.render.text import counted, cut, escaped, table
 from kubectl_ctrl.value import Value

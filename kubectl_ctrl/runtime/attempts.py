@@ -17,11 +17,11 @@ from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import Conflict
 from kubectl_ctrl.model.attempt import Outcome, Verdict
+from kubectl_ctrl.runtime.access import Equipment, LiveReader, LiveWriter
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
-from kubectl_ctrl.runtime.live import Equipment, LiveReader, LiveWriter
+from kubectl_ctrl.runtime.ids import attempt_context, attempt_log
 from kubectl_ctrl.runtime.notes import Notes
-from kubectl_ctrl.runtime.runs import attempt_context, attempt_log
 from kubectl_ctrl.runtime.verdict import AttemptQuit, AttemptTimeout, judge_error, judge_result, where_raised
 from kubectl_ctrl.value import Value
 

@@ -22,8 +22,8 @@ from kubectl_ctrl.runtime.echoes import Echoes, Written
 from kubectl_ctrl.runtime.follow import follow
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.options import Run
+from kubectl_ctrl.runtime.triggers import Watching
 from kubectl_ctrl.runtime.verdict import leaves
-from kubectl_ctrl.runtime.watching import Watching
 from kubectl_ctrl.value import Value, replace
 from kubectl_ctrl.workqueue.limits import default_limiter
 from kubectl_ctrl.workqueue.queue import Queue

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
-from kubectl_ctrl.model.fields import made_by
+from kubectl_ctrl.model.managed_fields import made_by
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Unshown, Value

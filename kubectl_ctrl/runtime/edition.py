@@ -18,17 +18,17 @@ from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.runtime.access import Equipment
 from kubectl_ctrl.runtime.attempts import Attempts, Cut
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.caches import Caches, selection_of
 from kubectl_ctrl.runtime.controller import Controller, Gate
 from kubectl_ctrl.runtime.echoes import Echoes
-from kubectl_ctrl.runtime.live import Equipment
-from kubectl_ctrl.runtime.need import Settlements
+from kubectl_ctrl.runtime.noop import Settlements
 from kubectl_ctrl.runtime.options import Run
 from kubectl_ctrl.runtime.services import Recorder
 from kubectl_ctrl.runtime.status import Schemas
-from kubectl_ctrl.runtime.watching import Watching
+from kubectl_ctrl.runtime.triggers import Watching
 from kubectl_ctrl.value import Value
 
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubectl_ctrl.errors import CallSite, Conflict, ControllerError, Forbidden, NotFound, NotServed, Replaced
-from kubectl_ctrl.model.fields import own_entry
+from kubectl_ctrl.model.managed_fields import own_entry
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of, uid_of
 from kubectl_ctrl.model.owners import controlled_by, with_owner
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.runtime.caches import Caches
 from kubectl_ctrl.runtime.contract import Ensured, How
 from kubectl_ctrl.runtime.handover import co_owned, first_apply_patch, without
-from kubectl_ctrl.runtime.need import Need, with_uid
+from kubectl_ctrl.runtime.noop import Need, with_uid
 from kubectl_ctrl.runtime.writes import Writes
 
 # Each further round acts on what a live read just found; past a few of them backing off is better.

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kubectl_ctrl.model.fields import entries, fields_set, own_entry
+from kubectl_ctrl.model.managed_fields import entries, fields_set, own_entry
 from kubectl_ctrl.model.objects import Obj, version_of
 from kubectl_ctrl.model.patches import json_pointer, same
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubectl_ctrl.model.attempt import Outcome, Waiting
-from kubectl_ctrl.model.summary import Unmet
 from kubectl_ctrl.runtime.member import Member
+from kubectl_ctrl.runtime.summary import Unmet
 from kubectl_ctrl.workqueue.values import Stage
 
 # A run counts as idle when nothing was left to do for so long.

@@ -20,18 +20,18 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import ControllerError, CtrlError, NotInstalled
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.summary import Failed, Left, Reason, Summary, Unmet
 from kubectl_ctrl.runtime.attempts import Cut
 from kubectl_ctrl.runtime.builder import ControllerSpec, check_together
 from kubectl_ctrl.runtime.idle import QUIET, unmet
+from kubectl_ctrl.runtime.ids import AttemptIds, new_run
 from kubectl_ctrl.runtime.member import Member
 from kubectl_ctrl.runtime.observers import Observer, Observers
 from kubectl_ctrl.runtime.options import Run, RunOptions
 from kubectl_ctrl.runtime.presence import Presence
-from kubectl_ctrl.runtime.report import Reports
-from kubectl_ctrl.runtime.runs import AttemptIds, new_run
+from kubectl_ctrl.runtime.reports import Reports
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.summary import Failed, Left, Reason, Summary, Unmet
 from kubectl_ctrl.runtime.until import Until
 from kubectl_ctrl.version import VERSION
 

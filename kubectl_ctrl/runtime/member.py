@@ -21,7 +21,7 @@ from kubectl_ctrl.runtime.attempts import Cut
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.controller import Controller
 from kubectl_ctrl.runtime.edition import Edition, Kept
-from kubectl_ctrl.runtime.need import Settlements
+from kubectl_ctrl.runtime.noop import Settlements
 from kubectl_ctrl.runtime.options import Run
 from kubectl_ctrl.runtime.services import Elector, Mute, Recorder, Services
 from kubectl_ctrl.runtime.status import Schemas

@@ -23,8 +23,8 @@ from kubectl_ctrl.model.attempt import (
 )
 from kubectl_ctrl.model.objects import Obj, uid_of, version_of
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.runtime.asking import Question, plain_json, raised
 from kubectl_ctrl.runtime.observers import Observers
+from kubectl_ctrl.runtime.questions import Question, plain_json, raised
 
 T = TypeVar("T")
 

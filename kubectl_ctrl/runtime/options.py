@@ -7,8 +7,8 @@ from random import Random
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.runtime.ids import AttemptIds
 from kubectl_ctrl.runtime.observers import Observers
-from kubectl_ctrl.runtime.runs import AttemptIds
 from kubectl_ctrl.runtime.until import Wanted
 from kubectl_ctrl.value import Value, field
 

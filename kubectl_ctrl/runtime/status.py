@@ -12,7 +12,7 @@ from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runtime.caches import Caches
-from kubectl_ctrl.runtime.need import Need, with_uid
+from kubectl_ctrl.runtime.noop import Need, with_uid
 from kubectl_ctrl.runtime.writes import Writes
 
 _log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from kubectl_ctrl.errors import CallError, CtrlError, NotServed, UsageError
 from kubectl_ctrl.model.jsonpath import JsonPath
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.model.summary import Unmet
+from kubectl_ctrl.runtime.summary import Unmet
 from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)

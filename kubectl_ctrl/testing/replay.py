@@ -22,14 +22,14 @@ from pathlib import Path
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.attempt import Attempt
-from kubectl_ctrl.model.casefile import Case, dumps, loads
 from kubectl_ctrl.model.record import told
-from kubectl_ctrl.model.replayed import Replayed
 from kubectl_ctrl.render.replay import replay_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.replay.casefile import Case, dumps, loads
+from kubectl_ctrl.replay.deviations import Replayed
+from kubectl_ctrl.replay.execution import TIMEOUT, replay
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Reconciler
-from kubectl_ctrl.runtime.replay import TIMEOUT, replay
 
 
 def assert_replays(

@@ -33,13 +33,13 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.model.attempt import Attempt, Background, Observed
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import EVENTS
-from kubectl_ctrl.model.summary import Summary
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.runtime.manager import Manager
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.summary import Summary
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
 from kubectl_ctrl.testing.server import ScriptedServer

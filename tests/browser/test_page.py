@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.model.record import Story
-from kubectl_ctrl.render.export import export
+from kubectl_ctrl.render.trace.formats import export
 from kubectl_ctrl.value import replace
 from tests.browser.devtools import Page
 from tests.render.stories import hostile, story

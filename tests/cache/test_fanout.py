@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kubectl_ctrl.cache.fanout import Fanout
-from kubectl_ctrl.cli.narration import logging_to
+from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.model.change import Change, ChangeKind
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.testing.clock import FakeClock

@@ -12,15 +12,15 @@ from typing import Any
 import yaml
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.checks import Bench, Reach, Reached
-from kubectl_ctrl.cli.command import Given
-from kubectl_ctrl.cli.doctor import VERB
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, load
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.verbs.doctor import VERB
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Fitness, Life, Made, Note, Wish
+from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.doctor.checks import Bench, Reach, Reached
+from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CtrlError
-from kubectl_ctrl.model.diagnosis import Line
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
 from kubectl_ctrl.testing.answers import answer
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual

@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from kubectl_ctrl.cli.holder import identity
-from kubectl_ctrl.cli.runlock import Runner
-from kubectl_ctrl.client.kubeconfig import ConfigFlags, ca_fingerprint, load
-from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
+from kubectl_ctrl.runs.holder import identity
+from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.value import replace
-from tests.client.kubeconfigs import certificate
+from tests.kubeconfig.kubeconfigs import certificate
 
 
 def kubeconfig(current: str = "", **servers: str) -> str:

@@ -16,13 +16,13 @@ from urllib.parse import quote
 import pytest
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.cli import sources
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.narration import logging_to
-from kubectl_ctrl.cli.telling import Teller
+from kubectl_ctrl.cli.output.log_lines import logging_to
+from kubectl_ctrl.cli.verbs.run.output import Teller
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.history import database
-from kubectl_ctrl.history.store import Store
+from kubectl_ctrl.history.rows import Store
+from kubectl_ctrl.loader import sources
 from kubectl_ctrl.model.attempt import Attempt, Called, Observed
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Played
@@ -32,7 +32,7 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.value import replace
 from tests.cli.own import Write
-from tests.cli.test_telling import plan
+from tests.cli.verbs.test_run_output import plan
 from tests.history import made
 from tests.runtime.toy import TOYS
 from tests.runtime.world import World, toy

@@ -10,7 +10,7 @@ from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.value import replace
 from tests.cli.own import Write
-from tests.cli.test_trace import KUBECONFIG
+from tests.cli.verbs.test_trace import KUBECONFIG
 from tests.history.made import RUN, begun, done, owned, read_of, recording, woken
 
 # Nobody listens there.

@@ -11,8 +11,8 @@ import pytest
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.narration import logging_to
-from kubectl_ctrl.cli.telling import Teller
+from kubectl_ctrl.cli.output.log_lines import logging_to
+from kubectl_ctrl.cli.verbs.run.output import Teller
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.attempt import (
     Attempt,
@@ -35,10 +35,10 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Known, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.model.secrecy import Secrecy
-from kubectl_ctrl.model.summary import Failed, Reason, Summary, Unmet
 from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.runtime.summary import Failed, Reason, Summary, Unmet
 from kubectl_ctrl.value import replace
-from tests.cli.test_telling import plan
+from tests.cli.verbs.test_run_output import plan
 from tests.history.made import FOOS, KNOWN, NOON, RUN, recording
 
 # Sets the window's title, clears the screen, goes back over what was said, and turns the reading order around.

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.cli import pages
-from kubectl_ctrl.clusters.book import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.runs import background_notes
 from kubectl_ctrl.value import replace
 from tests.cli.test_hostile import EVIL_NAME, assert_tame
 
@@ -56,10 +56,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         book.write(entry)
         book.write_kubeconfig(entry, yaml.safe_dump(config))
     entry.controllers.mkdir()
-    log = pages.log_of(entry, "foo")
+    log = background_notes.log_of(entry, "foo")
     log.write_text(f"a\t{EVIL}\n{EVIL}\n", newline="")
-    page = pages.Page(word=EVIL, scope=EVIL, pid=os.getpid(), began=1.0)
-    pages.write(log, replace(page, ended=2.0, code=1))
+    page = background_notes.Page(word=EVIL, scope=EVIL, pid=os.getpid(), began=1.0)
+    background_notes.write(log, replace(page, ended=2.0, code=1))
     return tmp_path
 
 

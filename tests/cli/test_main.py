@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.cli import table
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.command import Given, Verb
-from kubectl_ctrl.cli.grammar import Flag
-from kubectl_ctrl.cli.table import VERBS, Effect, Entry
+from kubectl_ctrl.cli.parsing.grammar import Flag
+from kubectl_ctrl.cli.parsing.verb import Given, Verb
+from kubectl_ctrl.cli.verbs import table
+from kubectl_ctrl.cli.verbs.table import VERBS, Effect, Entry
 from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut
 
 OVERVIEW = """\

@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from kubectl_ctrl.cli import using
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.client import kubefiles
-from kubectl_ctrl.clusters.book import Entry
+from kubectl_ctrl.clusters import current_context
+from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.kubeconfig import files
 
 PROD = "https://10.0.0.1:6443"
 SERVER = "https://127.0.0.1:4001"
@@ -37,13 +37,13 @@ of-nobody-we-know: {{kept: "0x10"}}
 
 
 def use(app: App, entry: Entry) -> Entry:
-    found = asyncio.run(using.use(app, entry, app.book))
+    found = asyncio.run(current_context.use(app, entry, app.book))
     assert found == app.book.find(entry.name)
     return found
 
 
 def undo(app: App, entry: Entry) -> str:
-    text = asyncio.run(using.undo(app, entry, app.book))
+    text = asyncio.run(current_context.undo(app, entry, app.book))
     found = app.book.find(entry.name)
     assert found is not None
     assert found.used == {}
@@ -53,7 +53,7 @@ def undo(app: App, entry: Entry) -> str:
 
 def read(file: Path) -> dict[str, Any]:
     """As kubectl takes it: a date is text there."""
-    content: dict[str, Any] = kubefiles.parse(file.read_bytes(), "it")
+    content: dict[str, Any] = files.parse(file.read_bytes(), "it")
     return content
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.client.kubeconfigs import CERTIFICATES
+from tests.kubeconfig.kubeconfigs import CERTIFICATES
 
 
 @dataclass

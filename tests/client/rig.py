@@ -10,8 +10,8 @@ from typing import Any
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.client.order import Order
+from kubectl_ctrl.client.requests import get
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubectl_ctrl.client.verbs import get
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource

@@ -10,11 +10,11 @@ import pytest
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
-from kubectl_ctrl.client.kubeconfig import Resolved
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import ConfigError, CredentialsError, Unreachable
-from tests.client.kubeconfigs import certificate, kubeconfig, resolved
+from kubectl_ctrl.kubeconfig.resolution import Resolved
 from tests.client.loopback import server_tls, serving
+from tests.kubeconfig.kubeconfigs import certificate, kubeconfig, resolved
 
 CA = base64.b64encode(certificate("ca")).decode()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.client import verbs
+from kubectl_ctrl.client import requests
 from kubectl_ctrl.client.lost import Fate, fate
 from kubectl_ctrl.client.options import PLAIN_WRITE, DeleteOptions, PatchKind, WriteOptions
 from kubectl_ctrl.client.order import Order
@@ -25,7 +25,7 @@ def live(obj: Obj, version: str = "8", **metadata: Any) -> Obj:
 
 
 def created(obj: Obj) -> Order:
-    return verbs.create(CONFIGMAPS, obj, PLAIN_WRITE)
+    return requests.create(CONFIGMAPS, obj, PLAIN_WRITE)
 
 
 def test_a_create_that_left_nothing_was_not_done() -> None:
@@ -80,7 +80,7 @@ def test_zero_values_may_be_left_out_and_others_not() -> None:
 def test_the_plain_text_of_a_secret_is_stored_encoded() -> None:
     sent: Obj = {"metadata": {"name": "s", "namespace": "x"}, "stringData": {"p": "hunter2"}}
     stored: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": sent["metadata"], "data": {"p": "aHVudGVyMg=="}}
-    order = verbs.create(SECRETS, sent, PLAIN_WRITE)
+    order = requests.create(SECRETS, sent, PLAIN_WRITE)
     assert fate(order, live(stored)) is Fate.DONE
     stored["data"] = {"p": "b3RoZXI="}
     assert fate(order, live(stored)) is Fate.REFUSED
@@ -96,11 +96,11 @@ def test_the_plain_text_of_a_secret_is_stored_encoded() -> None:
     ],
 )
 def test_a_delete_of_one_version(there: Obj | None, expected: Fate) -> None:
-    assert fate(verbs.delete(REF, DeleteOptions(uid="u", version="7")), there) is expected
+    assert fate(requests.delete(REF, DeleteOptions(uid="u", version="7")), there) is expected
 
 
 def replaced(sent: Obj, subresource: str = "") -> Order:
-    return verbs.replace(REF.sub(subresource), live(sent, "7"), PLAIN_WRITE)
+    return requests.replace(REF.sub(subresource), live(sent, "7"), PLAIN_WRITE)
 
 
 def test_a_replacement() -> None:
@@ -126,7 +126,7 @@ def patched(patch: Any, kind: PatchKind) -> Order:
         patch = [{"op": "test", "path": "/metadata/resourceVersion", "value": "7"}, *patch]
     else:
         patch = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": "7"}}
-    return verbs.patch(REF, patch, kind, PLAIN_WRITE)
+    return requests.patch(REF, patch, kind, PLAIN_WRITE)
 
 
 @pytest.mark.parametrize(
@@ -183,12 +183,12 @@ def test_a_json_patch(patch: list[Obj], expected: Fate) -> None:
 )
 def test_a_strategic_patch(containers: list[Obj], expected: Fate) -> None:
     patch = {"metadata": {"resourceVersion": "7"}, "spec": {"template": {"spec": {"containers": containers}}}}
-    order = verbs.patch(DEPLOYMENTS.ref("d", "x"), patch, PatchKind.STRATEGIC, PLAIN_WRITE)
+    order = requests.patch(DEPLOYMENTS.ref("d", "x"), patch, PatchKind.STRATEGIC, PLAIN_WRITE)
     running = [{"name": "a", "image": "x", "env": []}, {"name": "sidecar"}]
     there = {"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": running}}}}
     assert fate(order, live(there)) is expected
 
 
 def test_an_apply_is_repeated_and_never_judged() -> None:
-    order = verbs.patch(REF, configmap(), PatchKind.APPLY, WriteOptions(manager="me"))
+    order = requests.patch(REF, configmap(), PatchKind.APPLY, WriteOptions(manager="me"))
     assert fate(order, live(configmap())) is Fate.UNCLEAR

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from kubectl_ctrl.client.call_record import FOUND_BY_READING
 from kubectl_ctrl.client.options import DeleteOptions, PatchKind, WriteOptions
-from kubectl_ctrl.client.record import FOUND_BY_READING
 from kubectl_ctrl.errors import (
     AlreadyExists,
     BadAnswer,

@@ -13,9 +13,9 @@ import pytest
 from kubectl_ctrl.client.network import NetworkTransport
 from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, NotTrusted, TooSlow
 from tests.client.hands import HandClock, until
-from tests.client.kubeconfigs import certificate, kubeconfig, resolved
 from tests.client.loopback import Request, plain, proxying, server_tls, serving
 from tests.client.wired import CANARY, GET, connected, dev, hang, of, run
+from tests.kubeconfig.kubeconfigs import certificate, kubeconfig, resolved
 
 
 class TestRequests:

@@ -10,9 +10,9 @@ import pytest
 from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, TooSlow
 from kubectl_ctrl.errors import CredentialsError, Refused
 from tests.client.hands import HandClock, until
-from tests.client.kubeconfigs import written
 from tests.client.loopback import STREAM, Request, plain, say_ok, server_tls, serving
 from tests.client.wired import CANARY, GET, connected, dev, hang, run
+from tests.kubeconfig.kubeconfigs import written
 
 
 def guarded(valid: set[str]) -> Callable[[Request, asyncio.StreamWriter], Coroutine[Any, Any, None]]:

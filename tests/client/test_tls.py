@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.client import tls
-from kubectl_ctrl.client.secret import Secret
 from kubectl_ctrl.client.tls import Certificate, show, trusting, trusting_anyone
 from kubectl_ctrl.errors import ConfigError, CredentialsError
-from tests.client.kubeconfigs import certificate
+from kubectl_ctrl.kubeconfig.secret import Secret
 from tests.client.loopback import server_tls, serving
+from tests.kubeconfig.kubeconfigs import certificate
 
 CLIENT = Certificate(chain=certificate("client"), key=Secret(certificate("client.key").decode()), origin="user 'dev'")
 

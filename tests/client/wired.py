@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from kubectl_ctrl.client.credentials import Credentials
-from kubectl_ctrl.client.kubeconfig import Resolved
+from kubectl_ctrl.client.auth.credentials import Credentials
 from kubectl_ctrl.client.network import NetworkTransport
 from kubectl_ctrl.client.transport import HttpRequest
 from kubectl_ctrl.clock import Clock, SystemClock
-from tests.client.kubeconfigs import certificate, kubeconfig, resolved
+from kubectl_ctrl.kubeconfig.resolution import Resolved
 from tests.client.loopback import Loopback, Request
+from tests.kubeconfig.kubeconfigs import certificate, kubeconfig, resolved
 
 CANARY = "c4nary-in-the-mine"
 CA = base64.b64encode(certificate("ca")).decode()

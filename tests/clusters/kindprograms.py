@@ -16,10 +16,10 @@ from random import SystemRandom
 from shlex import quote
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.book import Book, Entry, Phase
-from kubectl_ctrl.clusters.kind import Kind
+from kubectl_ctrl.clusters.kind.container_runtimes import MARK
+from kubectl_ctrl.clusters.kind.provider import Kind
 from kubectl_ctrl.clusters.provider import Machine, Made, Wish
-from kubectl_ctrl.clusters.runtimes import MARK
+from kubectl_ctrl.clusters.registry import Book, Entry, Phase
 from kubectl_ctrl.value import replace
 
 SAID = Path(__file__).parent / "kindsaid"

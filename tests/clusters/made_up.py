@@ -9,8 +9,8 @@ from pathlib import Path
 from random import Random
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.book import Entry
 from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish
+from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import ClusterError
 
 KUBECONFIG = """\

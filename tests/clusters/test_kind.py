@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.clusters import kindfiles, processes, runtimes
-from kubectl_ctrl.clusters.book import Entry, Phase
-from kubectl_ctrl.clusters.kind import Kind
+from kubectl_ctrl import processes
+from kubectl_ctrl.clusters.kind import cluster_files, container_runtimes
+from kubectl_ctrl.clusters.kind.provider import Kind
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
+from kubectl_ctrl.clusters.registry import Entry, Phase
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.exec import Output, detached, run
 from kubectl_ctrl.files import draft_of
@@ -103,7 +104,7 @@ def test_its_page_is_on_the_disk_before_it_counts(there: Programs, monkeypatch: 
     file = entry.folder / "kind.json"
     draft = draft_of(file)
     monkeypatch.setattr(os, "fsync", lambda _: kept.append((draft.read_text(), file.exists())))
-    kindfiles.write(entry, kindfiles.Page(runtime="docker", mark="m"))
+    cluster_files.write(entry, cluster_files.Page(runtime="docker", mark="m"))
     assert kept == [(file.read_text(), False)]
 
 
@@ -149,8 +150,7 @@ def test_somebody_who_is_quicker_keeps_the_name(there: Programs) -> None:
 
 def test_what_is_made_by_hand_after_we_were_killed_is_not_ours(there: Programs) -> None:
     """The page was written, and no node made; then, at once, somebody made a cluster of that name."""
-    kind = there.kind()
-    entry = ready(there, kind)
+    entry = ready(there, kind := there.kind())
     delete(kind, replace(entry, phase=Phase.DELETING))
     there.made_by_hand()
     for left in (entry, replace(entry, phase=Phase.CREATING, notes={}), there.book.unread("ctrl")):
@@ -202,8 +202,8 @@ def test_the_mark_is_put_on_what_is_made_and_on_nothing_else(
 ) -> None:
     asked = there.home / "asked"
     there.install("docker", f'[ "$1" = info ] || printf "%s\\0" "$@" > {shlex.quote(str(asked))}; exit 7')
-    runtime = runtimes.Runtime("docker", there.home / "bin" / "docker", there.environ)
-    path = kindfiles.marking(entry := there.entry(), "docker", runtime.marking("m"), runtime.path)
+    runtime = container_runtimes.Runtime("docker", there.home / "bin" / "docker", there.environ)
+    path = cluster_files.marking(entry := there.entry(), "docker", runtime.marking("m"), runtime.path)
     assert path == f"{entry.folder}/bin:{there.home}/bin"
     file = entry.folder / "bin" / "docker"
     assert stat.S_IMODE(file.stat().st_mode) == 0o700
@@ -437,7 +437,7 @@ def test_a_frozen_node_is_thawed_and_removed(there: Programs, monkeypatch: pytes
     group = there.home / "freezer" / "docker" / "ours1" / "kubelet"
     group.mkdir(parents=True)
     (group / "freezer.state").write_text("FROZEN\n")
-    monkeypatch.setattr(runtimes, "_FREEZER", there.home / "freezer")
+    monkeypatch.setattr(container_runtimes, "_FREEZER", there.home / "freezer")
     there.says("rm.says", "Error response from daemon: tried to kill container, but did not receive an exit event\n")
     delete(kind, entry)
     assert there.nodes() == []

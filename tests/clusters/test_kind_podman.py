@@ -14,10 +14,10 @@ from random import SystemRandom
 import pytest
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters import kindfiles
-from kubectl_ctrl.clusters.kind import Kind
+from kubectl_ctrl.clusters.kind import cluster_files
+from kubectl_ctrl.clusters.kind.container_runtimes import MARK, Node, Runtime, last_line
+from kubectl_ctrl.clusters.kind.provider import Kind
 from kubectl_ctrl.clusters.provider import Machine, Wish
-from kubectl_ctrl.clusters.runtimes import MARK, Node, Runtime, last_line
 from kubectl_ctrl.errors import ClusterError
 from kubectl_ctrl.exec import run
 from tests.clusters.kindprograms import TOOLS, Programs, programs, quiet
@@ -72,7 +72,7 @@ def test_what_makes_something_is_in_a_session_of_its_own(there: Programs) -> Non
     """There, it is not killed with the kind that started it."""
     (there.home / "bin" / "setsid").symlink_to(shutil.which("setsid") or "")
     asked = podman(there, 'read -r _ _ _ _ _ session _ < /proc/$$/stat; echo "$$ $session"')
-    kindfiles.marking(entry := there.entry(), "podman", asked.marking("m"), asked.path)
+    cluster_files.marking(entry := there.entry(), "podman", asked.marking("m"), asked.path)
 
     def alone(*words: str) -> bool:
         argv = [str(entry.folder / "bin" / "podman"), *words]

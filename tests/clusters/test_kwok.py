@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_ctrl.clusters import kwokconfig, kwokctl, ports, programs
-from kubectl_ctrl.clusters.book import Book, Entry, Phase
-from kubectl_ctrl.clusters.kwok import Kwok
-from kubectl_ctrl.clusters.making import removed
+from kubectl_ctrl.clusters import programs
+from kubectl_ctrl.clusters.kwok import config as kwokconfig
+from kubectl_ctrl.clusters.kwok import kwokctl, ports
+from kubectl_ctrl.clusters.kwok.provider import Kwok
+from kubectl_ctrl.clusters.lifecycle import removed
 from kubectl_ctrl.clusters.provider import Life, Made, Wish
+from kubectl_ctrl.clusters.registry import Book, Entry, Phase
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.value import replace
 from tests.clusters.made_up import machine

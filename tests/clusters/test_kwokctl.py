@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.clusters import kwokctl
+from kubectl_ctrl.clusters.kwok import kwokctl
 from kubectl_ctrl.errors import ClusterError, CtrlError, ProgramFailed, TimedOut
 
 SAID = Path(__file__).parent / "kwoksaid"

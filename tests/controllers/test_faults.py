@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.install.parts import read_parts
+from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj, generation_of, uid_of
 from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.model.patches import apply_merge

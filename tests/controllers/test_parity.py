@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl import controllers
-from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.install.parts import Parts, read_parts
+from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.loop import run_virtual

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.cli import bundled
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.controllers.foo import reconciler as foo
 from kubectl_ctrl.controllers.memcached import reconciler as memcached
@@ -16,10 +15,11 @@ from kubectl_ctrl.controllers.podcount import reconciler as podcount
 from kubectl_ctrl.controllers.podcount.reconciler import LABEL
 from kubectl_ctrl.controllers.scaler import configured
 from kubectl_ctrl.install.parts import read_parts
-from kubectl_ctrl.model.casefile import Case
+from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.replayed import Fate, Replayed
 from kubectl_ctrl.model.resources import DEPLOYMENTS, REPLICASETS
+from kubectl_ctrl.replay.casefile import Case
+from kubectl_ctrl.replay.deviations import Fate, Replayed
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.faults import WRITES
 from kubectl_ctrl.testing.loop import run_virtual

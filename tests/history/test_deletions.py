@@ -10,8 +10,8 @@ import pytest
 
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database, sql
-from kubectl_ctrl.history.copying import Chosen, copy
 from kubectl_ctrl.history.deletions import Deleted, note_deleted
+from kubectl_ctrl.history.extract import Chosen, copy
 from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, prune
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.value import replace

@@ -42,7 +42,7 @@ def test_s07_every_value_is_bound() -> None:
         if re.search(r"execute(many)?\(\s*f?[\"'].*[{%]", line)
     ]
     assert made == [
-        'copying.py: self._writing.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608',
+        'extract.py: self._writing.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608',
         'pruning.py: self._connection.execute(f"PRAGMA {name}").fetchone()[0]',
     ]
     assert not re.search(r"\bLIKE\b|\bGLOB\b", "".join(sql.queries().values()), re.IGNORECASE)

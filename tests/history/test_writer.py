@@ -68,7 +68,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tried again is tried again soon."""
     monkeypatch.setattr(writer, "_TRY_AGAIN", 0.02)
     monkeypatch.setattr(writer, "_LOOK_EVERY", 0.0)
-    monkeypatch.setattr("kubectl_ctrl.history.places._PATIENCE", 0.02)
+    monkeypatch.setattr("kubectl_ctrl.history.disk._PATIENCE", 0.02)
 
 
 def test_what_is_observed_is_in_the_file_soon_and_while_the_run_goes_on(tmp_path: Path) -> None:

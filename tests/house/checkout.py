@@ -103,13 +103,18 @@ def ended(process: subprocess.Popen[str], stdin: str = "") -> Ran:
 def make(folder: Path, programs: Sequence[str | Path] = ()) -> Checkout:
     """A checkout in a folder with a blank in its name, and a PATH with no more than `programs` and readlink."""
     checkout = Checkout(root=folder / "my code" / "ctrl", home=folder / "home", programs=folder / "programs")
-    for directory in (checkout.root / "kubectl_ctrl/cli", checkout.root / "hack", checkout.home, checkout.programs):
+    for directory in (
+        checkout.root / "kubectl_ctrl/cli/completion",
+        checkout.root / "hack",
+        checkout.home,
+        checkout.programs,
+    ):
         directory.mkdir(parents=True)
     shutil.copytree(REPOSITORY / "bin", checkout.root / "bin", symlinks=True)
     for name in ("environment.sh", "environment.py"):
         shutil.copy(REPOSITORY / "hack" / name, checkout.root / "hack" / name)
     shutil.copy(REPOSITORY / "pyproject.toml", checkout.root)
-    for name in ("main", "complete"):
+    for name in ("main", "completion/main"):
         (checkout.root / f"kubectl_ctrl/cli/{name}.py").write_text(PROGRAM)
     checkout.lock("0123456789abcdef")
     readlink = shutil.which("readlink")

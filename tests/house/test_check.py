@@ -152,10 +152,10 @@ def test_locks_that_do_not_do(locks: Path, body: str, sentence: str) -> None:
 
 def plant_program(root: Path, main: str, complete: str) -> None:
     """A program of our package's name, which hides the real one."""
-    for name in ("kubectl_ctrl/__init__.py", "kubectl_ctrl/cli/__init__.py"):
+    for name in ("kubectl_ctrl/__init__.py", "kubectl_ctrl/cli/__init__.py", "kubectl_ctrl/cli/completion/__init__.py"):
         write(root, name, "")
     write(root, "kubectl_ctrl/cli/main.py", main)
-    write(root, "kubectl_ctrl/cli/complete.py", complete)
+    write(root, "kubectl_ctrl/cli/completion/main.py", complete)
 
 
 def test_program_that_imports_too_much_before_it_answers(tmp_path: Path) -> None:

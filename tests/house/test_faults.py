@@ -16,7 +16,17 @@ ROW = re.compile(r"^\| ([FMS])(\d+) \| [^|]+ \| ([a-z ]+) \| [^|]+ \|$", re.MULT
 ROOMS = {
     "runtime": ("tests/runtime", "tests/cache", "tests/client", "tests/model", "tests/workqueue"),
     "history": ("tests/history", "tests/cli", "e2e"),
-    "cli": ("tests/cli", "tests/clusters", "tests/install", "tests/model", "e2e"),
+    "cli": (
+        "tests/cli",
+        "tests/clusters",
+        "tests/install",
+        "tests/kubeconfig",
+        "tests/loader",
+        "tests/model",
+        "tests/runs",
+        "tests/target",
+        "e2e",
+    ),
 }
 
 

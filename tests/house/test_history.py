@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kubectl_ctrl.model.account import Finding
+from kubectl_ctrl.findings.account import Finding
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs/history.md").read_text()

@@ -9,7 +9,13 @@ import kubectl_ctrl
 
 PACKAGE = Path(kubectl_ctrl.__file__).parent
 # App prints; these draw in place, and ask the same function; and one speaks a protocol to a shell.
-PRINTING = {"cli/app.py", "cli/complete.py", "cli/following.py", "cli/progress.py", "cli/redraw.py"}
+PRINTING = {
+    "cli/app.py",
+    "cli/completion/main.py",
+    "cli/verbs/trace/follow.py",
+    "cli/output/progress.py",
+    "cli/output/screen.py",
+}
 
 
 def prints(node: ast.AST) -> bool:

@@ -13,7 +13,7 @@ import kubectl_ctrl
 
 PACKAGE = Path(kubectl_ctrl.__file__).parent
 # Where words are quoted: of suggestions, of programs that ran, and in a script that is started.
-QUOTING = {"model/suggestions.py", "errors.py", "exec.py", "clusters/runtimes.py"}
+QUOTING = {"model/suggestions.py", "errors.py", "exec.py", "clusters/kind/container_runtimes.py"}
 _THEIRS = "annotate|apply|config|create|delete|describe|edit|get|label|logs|patch|replace|rollout|scale"
 # The words of a command, up to where a value would be put in.
 BEGUN = re.compile(
@@ -21,7 +21,7 @@ BEGUN = re.compile(
     r"|--(name|context|allow-context|recorded-cluster|namespace|kubeconfig) $"
 )
 # Help texts show the usage of a verb; and a pin goes into a command that is there.
-NO_VALUES = {"cli/command.py", "cli/pinning.py"}
+NO_VALUES = {"cli/parsing/verb.py", "target/pin.py"}
 
 
 def begun(tree: ast.AST) -> Iterator[str]:

@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.install.apply import Putter, Step
 from kubectl_ctrl.install.kinds import CLUSTERROLES
-from kubectl_ctrl.install.needs import needs
 from kubectl_ctrl.install.parts import Parts
-from kubectl_ctrl.install.putting import Putter, Step
+from kubectl_ctrl.install.requirements import needs
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, Resource
 from kubectl_ctrl.testing.clock import FakeClock

@@ -8,8 +8,8 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.attempt import Attempt, Intent, Outcome, Started, Verdict
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.plan import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
+from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.value import replace
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")

@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.history.findings.case import Case
-from kubectl_ctrl.history.findings.health import Work, health
-from kubectl_ctrl.history.findings.judge import judge
-from kubectl_ctrl.history.findings.single import single
-from kubectl_ctrl.model.account import Unready
+from kubectl_ctrl.findings.account import Unready
+from kubectl_ctrl.findings.case import Case
+from kubectl_ctrl.findings.health import Work, health
+from kubectl_ctrl.findings.judge import judge
+from kubectl_ctrl.findings.single import single
 from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Waiting
 from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.model.sighting import Life
 from kubectl_ctrl.render.account import account_lines, single_lines
-from kubectl_ctrl.render.accountjson import account_json, single_json
+from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace
-from tests.history.findings.made import (
+from tests.findings.made import (
     OURS,
     WEB,
     attempt,

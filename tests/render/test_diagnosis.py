@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from kubectl_ctrl.model.diagnosis import Diagnosis, Group, Line, Mark, Outcome, Repair, Told, worst
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line, Mark, Outcome, Repair, Told, worst
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
 from tests.render.samples import NOON

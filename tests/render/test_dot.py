@@ -8,8 +8,8 @@ import pytest
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.record import Story
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.dot import quoted
-from kubectl_ctrl.render.export import export
+from kubectl_ctrl.render.trace.dot import quoted
+from kubectl_ctrl.render.trace.formats import export
 from kubectl_ctrl.value import replace
 from tests.render.samples import NOON
 from tests.render.stories import hostile, story, woken

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kubectl_ctrl.model.record import Recorded, Story
-from kubectl_ctrl.render.export import FILES, FORMS, export
+from kubectl_ctrl.render.trace.formats import FILES, FORMS, export
 from kubectl_ctrl.value import replace
 from tests.house.checkout import REPOSITORY
 from tests.render.stories import NASTY, hostile, story
@@ -75,7 +75,8 @@ def test_what_a_terminal_cannot_show_is_told_apart() -> None:
 
 def test_a_form_waits_only_for_what_it_needs() -> None:
     program = (
-        "import sys; from kubectl_ctrl.model.record import Story; from kubectl_ctrl.render.export import export; "
+        "import sys; from kubectl_ctrl.model.record import Story; "
+        "from kubectl_ctrl.render.trace.formats import export; "
         "list(export('jsonl', Story(at=0.0))); print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)

@@ -13,7 +13,7 @@ import pytest
 
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import Story
-from kubectl_ctrl.render.export import export
+from kubectl_ctrl.render.trace.formats import export
 from kubectl_ctrl.value import replace
 from tests.render.stories import NASTY, hostile, story
 

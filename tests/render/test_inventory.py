@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.model.inventory import Amount, Filled, Inventory
+from kubectl_ctrl.history.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text

@@ -3,7 +3,7 @@ from __future__ import annotations
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.record import Made, Recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.links import Link, links
+from kubectl_ctrl.render.trace.links import Link, links
 from kubectl_ctrl.value import replace
 from tests.render.samples import NOON
 from tests.render.stories import call, story, woken

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kubectl_ctrl.model.diagnosis import Group, Mark, Outcome
-from kubectl_ctrl.model.inferred import Evidence
-from kubectl_ctrl.model.sighting import Life
+from kubectl_ctrl.doctor.diagnosis import Group, Mark, Outcome
+from kubectl_ctrl.findings.inference import Evidence
+from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.render.diagnosis import diagnosis_json
-from kubectl_ctrl.render.inferred import inferred_json
+from kubectl_ctrl.render.inference import inferred_json
 from kubectl_ctrl.render.queue import Look, queue_json
 from kubectl_ctrl.render.rights import unused_json
 from kubectl_ctrl.value import replace
@@ -19,7 +19,7 @@ from kubectl_ctrl.workqueue.values import Stage
 from tests.render.samples import NOON
 from tests.render.test_diagnosis import FOUND as FOUND_WRONG
 from tests.render.test_diagnosis import MENDED
-from tests.render.test_inferred import FOUND
+from tests.render.test_inference import FOUND
 from tests.render.test_queue import ALL
 from tests.render.test_rights import ACCOUNT, LIST
 from tests.render.test_schemas import FORMATS, parts, schema

@@ -12,8 +12,8 @@ from google.protobuf import json_format
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status, TracesData
 
 from kubectl_ctrl.model.record import Story
-from kubectl_ctrl.render.export import export
-from kubectl_ctrl.render.links import links
+from kubectl_ctrl.render.trace.formats import export
+from kubectl_ctrl.render.trace.links import links
 from kubectl_ctrl.value import replace
 from tests.render.stories import hostile, story
 

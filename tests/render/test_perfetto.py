@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.model.record import Story
-from kubectl_ctrl.render.export import export
-from kubectl_ctrl.render.links import links
+from kubectl_ctrl.render.trace.formats import export
+from kubectl_ctrl.render.trace.links import links
 from kubectl_ctrl.value import replace
 from tests.render.stories import hostile, story
 

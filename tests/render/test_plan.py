@@ -11,10 +11,10 @@ from jsonschema import Draft202012Validator
 
 from kubectl_ctrl.model.attempt import Outcome, Verdict
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.plan import Effect, Fate, Plan
 from kubectl_ctrl.model.resources import LEASES, SECRETS
+from kubectl_ctrl.plan.steps import Effect, Fate, Plan
 from kubectl_ctrl.render.plan import plan_json, plan_lines, then
-from kubectl_ctrl.render.sides import secrecy_of, sides_of, unified
+from kubectl_ctrl.render.plan_diff import secrecy_of, sides_of, unified
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace
 from tests.render import plans

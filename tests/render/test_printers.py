@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.cli.flags import LISTED
+from kubectl_ctrl.cli.parsing.flags import LISTED
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.printers import TEMPLATES, Printer, printer
 

@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_ctrl.model.attempt import Crowd, Depth, State, Waiting
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.sighting import Life, Sighting
+from kubectl_ctrl.model.life import Life, Sighting
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Verdict
-from kubectl_ctrl.model.casefile import Case
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Changes, Recorded, Why
-from kubectl_ctrl.model.replayed import Fate, Finding, Replayed
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
 from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.replay.casefile import Case
+from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
 from kubectl_ctrl.value import replace
 from tests.render.test_schemas import check
 

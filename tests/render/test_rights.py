@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from kubectl_ctrl.model.rights import Account, Refusal, Right, rights_in, roles
+from kubectl_ctrl.rbac.rights import Account, Refusal, Right, rights_in, roles
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table
 from kubectl_ctrl.value import replace
 

@@ -15,8 +15,8 @@ from kubectl_ctrl.model.attempt import Echoed, Intent, Outcome, Raised, Read, Ve
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.record import Made, Recorded, Source, Story, Subject
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.attemptjson import attempt_json
-from kubectl_ctrl.render.export import export
+from kubectl_ctrl.render.attempt_json import attempt_json
+from kubectl_ctrl.render.trace.formats import export
 from kubectl_ctrl.value import replace
 from tests.house.checkout import REPOSITORY
 from tests.render.samples import FOOS, NOON

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from kubectl_ctrl.model.attempt import Outcome, Verdict, Waiting
-from kubectl_ctrl.model.summary import Failed, Left, Reason, Summary, Unmet
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
+from kubectl_ctrl.runtime.summary import Failed, Left, Reason, Summary, Unmet
 from tests.render.samples import NOON, PIPE, TERMINAL, WEB
 
 

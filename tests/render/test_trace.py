@@ -11,9 +11,9 @@ import pytest
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import Recorded, Story, Subject
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.trace import Scene, subject_lines, totals, trace_lines
-from kubectl_ctrl.render.tracerows import Showing
-from kubectl_ctrl.render.waterfall import waterfall_lines
+from kubectl_ctrl.render.trace.rows import Showing
+from kubectl_ctrl.render.trace.text import Scene, subject_lines, totals, trace_lines
+from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS
 from tests.render.stories import hostile

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_ctrl.render.tracks import grouped, laid, span_of
+from kubectl_ctrl.render.trace.tracks import grouped, laid, span_of
 from kubectl_ctrl.value import replace
 from tests.render.samples import NOON
 from tests.render.stories import story

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Branch, Source
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, Resource
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.tree import tree_lines
+from kubectl_ctrl.render.trace.tree import tree_lines
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON
 

@@ -12,11 +12,11 @@ from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.model.attempt import Attempt, Call, Outcome, Started, Verdict
 from kubectl_ctrl.model.objects import Key, Obj, name_of, namespace_of
+from kubectl_ctrl.runtime.access import Equipment, LiveReader, LiveWriter
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.caches import Caches
 from kubectl_ctrl.runtime.echoes import Echoes
-from kubectl_ctrl.runtime.live import Equipment, LiveReader, LiveWriter
-from kubectl_ctrl.runtime.need import Settlements
+from kubectl_ctrl.runtime.noop import Settlements
 from kubectl_ctrl.runtime.notes import Notes
 from kubectl_ctrl.runtime.observers import Observers
 from kubectl_ctrl.runtime.status import Schemas

@@ -9,7 +9,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
-from kubectl_ctrl.runtime.runs import current_attempt
+from kubectl_ctrl.runtime.ids import current_attempt
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.loops import causes, nothing, outcomes, spec_of, virtually
 from tests.runtime.toy import CONFIGMAPS, TOYS

@@ -11,8 +11,8 @@ import pytest
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
-from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.runtime.summary import Reason
 from tests.runtime.loops import Body, causes, outcomes, spec_of, virtually
 from tests.runtime.thrones import Throne, on_throne
 from tests.runtime.toy import CONFIGMAPS, TOYS

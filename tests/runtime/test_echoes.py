@@ -10,7 +10,7 @@ from kubectl_ctrl.model.objects import Key, Obj, key_of
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Cached, Context, Result
 from kubectl_ctrl.runtime.echoes import Echoes, Written
-from kubectl_ctrl.runtime.watching import cause_of
+from kubectl_ctrl.runtime.triggers import cause_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.value import replace

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.errors import ControllerError, Forbidden, Invalid
-from kubectl_ctrl.model.fields import own_entry
+from kubectl_ctrl.model.managed_fields import own_entry
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of, version_of
 from kubectl_ctrl.model.owners import controlled_by, with_owner
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_ctrl.model.fields import own_entry
+from kubectl_ctrl.model.managed_fields import own_entry
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import apply_json
 from kubectl_ctrl.runtime.handover import co_owned, first_apply_patch, leftovers_patch, without

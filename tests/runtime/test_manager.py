@@ -11,13 +11,13 @@ from kubectl_ctrl.model.attempt import Attempt, Observed, Started, State, Tally
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
-from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.manager import Manager
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.predicates import generation_changed
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.version import VERSION

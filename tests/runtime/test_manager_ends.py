@@ -8,10 +8,10 @@ import pytest
 from kubectl_ctrl.errors import Forbidden, NotInstalled, TerminalError, TimedOut
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import Request
-from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.services import Mute, Services
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.managers import names, nothing, settings_for, spec_of

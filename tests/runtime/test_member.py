@@ -10,11 +10,11 @@ from kubectl_ctrl.errors import NotLeading, Refused
 from kubectl_ctrl.model.attempt import Background, Call, Outcome, State
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.resources import LEASES
-from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.services import Elector, Mute, Recorder, Services, Tell
+from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual

@@ -8,9 +8,9 @@ import pytest
 
 from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.summary import Reason
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.swaps import code, kinds, spec_of
 from tests.runtime.thrones import Throne, on_throne

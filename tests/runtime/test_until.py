@@ -9,7 +9,7 @@ import pytest
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.model.summary import Reason
+from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.runtime.until import Wanted, parse_until
 from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.managers import nothing, settings_for, spec_of

@@ -7,9 +7,9 @@ import pytest
 
 from kubectl_ctrl.controllers import foo
 from kubectl_ctrl.errors import ControllerError, RecordingError
-from kubectl_ctrl.model.casefile import Case, dumps
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.replay.casefile import Case, dumps
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.loop import run_virtual

@@ -10,7 +10,7 @@ import pytest
 from kubectl_ctrl import CONFIGMAPS, PODS, Context, Obj, Request, Resource, Result, controller
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.attempt import Outcome, Started
-from kubectl_ctrl.model.summary import Reason
+from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 

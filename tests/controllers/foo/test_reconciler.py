@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubectl_ctrl.controllers.foo.reconciler import CONTROLLER, FOOS
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, EVENTS
-from kubectl_ctrl.model.summary import Reason
+from kubectl_ctrl.runtime.summary import Reason
 from tests.controllers.foo.foos import CRD, FooWorld, foo, foreign, original_crd, scenario
 
 # --- the original's four cases ---

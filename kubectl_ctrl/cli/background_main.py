@@ -1,0 +1,70 @@
+"""A controller in the background, as its process sees it: it runs, and beside that keeps its log small.
+
+`background` starts it as `python -m kubectl_ctrl.cli.background_main LOG run ...`, with its output in that file.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.clock import SystemClock, pause
+from kubectl_ctrl.runs import background_notes
+from kubectl_ctrl.runs.background_notes import Page
+from kubectl_ctrl.value import replace
+
+# Weeks of it fill a disk: so much of it is kept, and once more as much of what was before.
+MOST = 10_000_000
+_LOOK_EVERY = 10.0
+
+
+def main(words: Sequence[str]) -> int:
+    """Run until somebody asks it to stop; the return value is the exit code of the process."""
+    from kubectl_ctrl.cli.main import main as verb
+
+    app = App.of_this_process()
+    app.end = "SIGTERM"  # as kubectl ctrl stop sends it; no terminal can
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    log, clock = Path(words[0]), SystemClock()
+    page = Page(word=words[2], scope=_scope(words), pid=os.getpid(), began=clock.now())
+    background_notes.write(log, page)
+    threading.Thread(target=_keep_small, args=(log,), name="log", daemon=True).start()
+    code = verb(words[1:], app)
+    background_notes.write(log, replace(background_notes.read(log) or page, ended=clock.now(), code=code))
+    return code
+
+
+def _scope(words: Sequence[str]) -> str:
+    return next((word.partition("=")[2] for word in words if word.startswith("--namespace=")), "")
+
+
+def _keep_small(log: Path) -> None:
+    while True:
+        pause(_LOOK_EVERY)
+        with suppress(OSError):
+            keep_small(log)
+
+
+def keep_small(log: Path, most: int = MOST) -> bool:
+    """Go on in a new file when our output's has grown longer than that; whether it had."""
+    if os.fstat(sys.stdout.fileno()).st_size <= most:
+        return False
+    with suppress(FileNotFoundError):
+        log.replace(background_notes.older(log))
+    handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(handle, stream.fileno())
+    finally:
+        os.close(handle)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

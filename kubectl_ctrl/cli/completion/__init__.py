@@ -1,0 +1,1 @@
+"""`kubectl_complete-ctrl`: the entry point for shells, and the sources of its candidates."""

@@ -1,0 +1,163 @@
+"""What completion offers from elsewhere than a recording: kubeconfig files, the book, and kubectl where it is quick.
+
+kubectl is asked only for what nobody here knows. It has 0.3 seconds, and what it said is said again for ten, so holding
+Tab down does not ask a cluster over and over. Every failure is an empty answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from kubectl_ctrl import exec as programs
+from kubectl_ctrl import files
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.kubeconfig import files as kubefiles
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
+from kubectl_ctrl.runs import background_notes, runners
+from kubectl_ctrl.target.choice import pointed
+from kubectl_ctrl.value import asdict, replace
+
+Pairs = Iterable[tuple[str, str]]
+
+_PATIENCE = 0.3
+_KEPT = 10.0
+# A type as it is typed; nothing that kubectl could take for a flag or a file.
+_TAKE_NAMES = ("delete", "env", "kubeconfig", "logs")
+_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
+
+
+def offered(what: str, app: App, given: Given) -> list[tuple[str, str]]:
+    """What there is of this sort (a key of `SORTS`)."""
+    return list(SORTS[what](app, given))
+
+
+def names(app: App, given: Given, kind: str) -> list[tuple[str, str]]:
+    """The objects of a type in the namespace that is meant, as the cluster has them, each with its type."""
+    if not _TYPE.fullmatch(kind):
+        return []
+    lines = _asked(app, given, "get", kind, "--output=name")
+    return [(name, found) for found, _, name in (line.rpartition("/") for line in lines)]
+
+
+def kinds(app: App, given: Given) -> list[tuple[str, str]]:
+    """The types that the cluster serves: plural and group."""
+    return [(kind, "") for kind in _asked(app, given, "api-resources", "--output=name", "--verbs=get", "--cached")]
+
+
+def _contexts(app: App, given: Given) -> Pairs:
+    """The user's own first, which win."""
+    found = {name: f"Cluster {entry.text('cluster')}" for name, entry in _files(app, given).contexts.items()}
+    ours = ((entry.context, f"Cluster {entry.name} of ours") for entry in app.book.entries() if entry.context)
+    return [*found.items(), *(pair for pair in ours if pair[0] not in found)]
+
+
+def _named(kind: str) -> Callable[[App, Given], Pairs]:
+    return lambda app, given: [(name, "") for name in getattr(_files(app, given), kind)]
+
+
+def _files(app: App, given: Given) -> kubefiles.Merged:
+    return kubefiles.read(given["kubeconfig"], app.environ, app.home)
+
+
+def _clusters(app: App, given: Given) -> Pairs:
+    return [(entry.name, " ".join((entry.provider, entry.version or entry.phase))) for entry in app.book.entries()]
+
+
+def _logged(app: App, given: Given) -> Pairs:
+    """Controllers that have a log, on the cluster that --name says or on any of ours."""
+    for entry in () if given.arguments else _named_entries(app, given):
+        yield from ((name, f"In the background of cluster {entry.name}") for name in background_notes.logged(entry))
+
+
+def _running(app: App, given: Given) -> Pairs:
+    """Controllers that run here, or should in the background."""
+    entries = _named_entries(app, given)
+    keys = {key for entry in entries for key in runners.keys(entry)}
+    for runner in runners.runners(app.state_dir):
+        if runner.cluster in keys or not given["name"]:
+            yield runner.controller, f"Process {runner.pid} on {runner.context}"
+    for entry in entries:
+        yield from ((name, f"On cluster {entry.name}") for name, _ in background_notes.pages(entry))
+
+
+def _named_entries(app: App, given: Given) -> Sequence[Entry]:
+    return [entry for entry in app.book.entries() if given["name"] in ("", entry.name)]
+
+
+def _behind_an_action(app: App, given: Given) -> Pairs:
+    """Of `cluster`: those that it can be done with."""
+    return _clusters(app, given) if given.arguments[:1] in [(one,) for one in _TAKE_NAMES] else ()
+
+
+def _namespaces(app: App, given: Given) -> Pairs:
+    """The cluster's; those that contexts name while it does not say."""
+    asked = names(app, given, "namespaces")
+    named = (entry.text("namespace") for entry in _files(app, given).contexts.values())
+    return [(name, "") for name in [name for name, _ in asked] or dict.fromkeys(filter(None, named))]
+
+
+SORTS: dict[str, Callable[[App, Given], Pairs]] = {
+    "contexts": _contexts,
+    "kubeconfig clusters": _named("clusters"),
+    "logged": _logged,
+    "named behind an action": _behind_an_action,
+    "namespaces": _namespaces,
+    "our clusters": _clusters,
+    "running": _running,
+    "users": _named("users"),
+}
+
+
+def _asked(app: App, given: Given, *words: str) -> list[str]:
+    """The lines of kubectl's answer, perhaps of one that it gave a moment ago; none where it has none in time."""
+    kubectl = app.environ.get("KUBECTL_PATH") or shutil.which("kubectl", path=app.environ.get("PATH", ""))
+    if not kubectl:
+        return []
+    try:
+        resolved = pointed(app, given)
+    except CtrlError:
+        return []
+    flags = replace(resolved.origin.flags, context=resolved.context or "")
+    if flags.token or flags.password:
+        return []  # kubectl takes them from its arguments alone, which every user of the machine can read
+    argv = [kubectl, *words, *_typed(flags)]
+    key = hashlib.sha256("\0".join([resolved.server, *argv]).encode()).hexdigest()
+    return _remembered(
+        app.cache_dir / "names" / key,
+        lambda: programs.quickly(argv, env=app.environ, timeout=_PATIENCE) or "",
+    ).splitlines()
+
+
+def _typed(flags: ConfigFlags) -> Sequence[str]:
+    """kubectl's own flags as somebody would type them."""
+    words = []
+    for (field, value), default in zip(asdict(flags).items(), asdict(ConfigFlags()).values(), strict=True):
+        name = "as" if field == "as_user" else field.replace("_", "-")
+        values = value if isinstance(value, tuple) else ("true",) if value is True else (value,)
+        words += [f"--{name}={item}" for item in values if item and value != default]
+    return words
+
+
+def _remembered(file: Path, ask: Callable[[], str]) -> str:
+    """What the file holds where it is young; what is asked otherwise, which is written there. Old answers go."""
+    now = SystemClock().now()
+    with suppress(OSError, UnicodeDecodeError):
+        if 0 <= now - file.stat().st_mtime < _KEPT:
+            return file.read_text(encoding="utf-8")
+    answer = ask()
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for old in file.parent.iterdir():
+            if now - old.stat().st_mtime > _KEPT:
+                old.unlink(missing_ok=True)
+        files.replace(file, answer.encode(), sync=False)
+    return answer

@@ -1,0 +1,1 @@
+"""What a verb writes to its streams: answers, progress, log lines, redrawn terminal lines."""

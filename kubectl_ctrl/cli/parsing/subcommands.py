@@ -1,0 +1,28 @@
+"""Verbs whose first word says what to do, like `record list`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kubectl_ctrl.cli.parsing.grammar import nearest
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.model.suggestions import ctrl
+
+
+def chosen(
+    given: Given, verb: str, actions: Sequence[tuple[str, str]], own: Mapping[str, Sequence[str]]
+) -> tuple[str, tuple[str, ...]]:
+    """The action and the words after it; `own` names the flags that only some actions take, by their long names."""
+    names = [name for name, _ in actions]
+    if not given.arguments:
+        raise UsageError(f"{verb} needs to be told what to do.", next_step=f"one of: {', '.join(names)}")
+    action, *words = given.arguments
+    if action not in names:
+        hint = nearest(action, names) or f"one of: {', '.join(names)}"
+        raise UsageError(f"{verb} knows no {action!r}.", next_step=hint)
+    for flag in given.typed:
+        name = flag.partition("=")[0].removeprefix("--")
+        if action not in own.get(name, names):
+            raise UsageError(f"--{name} is for {verb} {' and '.join(own[name])}.", next_step=str(ctrl(verb, "--help")))
+    return action, tuple(words)

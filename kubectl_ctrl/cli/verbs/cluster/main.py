@@ -1,0 +1,267 @@
+"""What `cluster` does: the pieces of `up` and `down`, and ways to get at a cluster of ours.
+
+A shell that begins may ask for `env`: what makes clusters is imported by those who need it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.subcommands import chosen
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.verbs.cluster import ACTIONS, OWN
+from kubectl_ctrl.clock import SystemClock, rfc3339
+from kubectl_ctrl.clusters import names
+from kubectl_ctrl.clusters.registry import Entry, Phase
+from kubectl_ctrl.errors import ClusterError, ConfigError, CtrlError, NoCluster, UsageError
+from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.render.text import counted, verbatim
+from kubectl_ctrl.value import Value
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.clusters.provider import Provider
+
+
+class _Asked(Value, kw_only=True):
+    """What one action is asked for."""
+
+    app: App
+    given: Given
+    words: tuple[str, ...]  # after the action
+
+    @property
+    def meant(self) -> str:
+        """The cluster that is named, or that can only be meant."""
+        return self._or_only(names.named(self.given, self.words))
+
+    @property
+    def named(self) -> str:
+        """The same, where only --name names it."""
+        return self._or_only(self.given["name"])
+
+    def _or_only(self, name: str) -> str:
+        found = name or names.only(self.app.book)
+        if not found:
+            raise NoCluster("There is no cluster of ours.", next_step="kubectl ctrl up makes one")
+        return found
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    app.machine = given["progress"] == "json"
+    action, words = chosen(given, "cluster", ACTIONS, OWN)
+    return _BODIES[action](_Asked(app=app, given=given, words=words))
+
+
+def _create(asked: _Asked) -> int:
+    from kubectl_ctrl.cli.verbs.up import main
+
+    app, given = asked.app, asked.given
+    name = names.named(given, asked.words) or names.DEFAULT
+    app.book.place(name)
+    wanted = main.Asked(name=name, provider=given["provider"], wish=names.wish(given), use=given["use"])
+    clock = SystemClock()
+    _, code = main.bring(app, wanted, names.progress(app, given, wanted.steps, clock), clock)
+    return code
+
+
+def _delete(asked: _Asked) -> int:
+    from kubectl_ctrl.cli.verbs.down import main
+
+    return main.down(asked.app, asked.given, asked.words)
+
+
+def _list(asked: _Asked) -> int:
+    import asyncio
+
+    from kubectl_ctrl.cli.output import answers
+
+    if asked.words:
+        raise UsageError("cluster list takes no name.", next_step="kubectl ctrl cluster list shows all of them")
+    form = answers.printer(asked.given)
+    rows = form.ordered(asyncio.run(_rows(asked.app)), lambda row: row)
+    if form.form not in ("", "wide"):
+        answers.printed(asked.app, form, {"clusters": rows}, "clusters")
+    elif rows:
+        columns = ["name", "provider", "state", "version", "context"]
+        columns += ["server", "folder"] if form.form == "wide" else []
+        cells = [[row[column] or "-" for column in columns] for row in rows]
+        asked.app.answer(form.table(cells, [column.upper() for column in columns]))
+    else:
+        asked.app.narrate("there is no cluster of ours")
+    return 0
+
+
+async def _rows(app: App) -> list[dict[str, Any]]:
+    from kubectl_ctrl.clusters.providers import providers
+
+    known = providers(names.machine(app, SystemClock()))
+    rows = [await _row(app, entry, known.get(entry.provider)) for entry in app.book.entries()]
+    rows += [_unreadable(path) for path in app.book.damaged()]
+    return sorted(rows, key=lambda row: str(row["name"]))
+
+
+def _unreadable(folder: Path) -> dict[str, Any]:
+    """One whose page cannot be read: there is something of it, and nobody knows what."""
+    nothing = dict.fromkeys(("provider", "version", "context", "server", "began", "uid"), "")
+    return {"name": folder.name, "state": "unreadable", "folder": str(folder), **nothing}
+
+
+async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "provider": entry.provider,
+        "state": await _state(app, entry, provider),
+        "version": entry.version,
+        "context": entry.context,
+        "server": entry.server,
+        "folder": str(entry.folder),
+        "began": rfc3339(entry.began),
+        "uid": entry.uid,
+    }
+
+
+async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
+    """In a word, as its provider sees it; a question mark where that cannot be seen."""
+    if entry.phase is not Phase.READY:
+        with app.book.locked(entry.name) as free:
+            return "incomplete" if free else entry.phase.value
+    try:
+        return (await provider.life(entry)).value if provider else "?"
+    except CtrlError:
+        return "?"
+
+
+def _load(asked: _Asked) -> int:
+    import asyncio
+
+    from kubectl_ctrl.cli.interrupts import cancellable
+    from kubectl_ctrl.clusters.lifecycle import held
+
+    app, images = asked.app, asked.words
+    if not images:
+        raise UsageError("cluster load needs an image.", next_step="for instance: kubectl ctrl cluster load mine:dev")
+    clock, name = SystemClock(), asked.named
+    progress = names.progress(app, asked.given, ("load",), clock)
+
+    async def load() -> None:
+        async with held(app.book, name, clock, names.waiting(app.book, name, progress)):
+            entry, provider = _provided(app, name, clock)
+            with progress.step("load", f"load {', '.join(images)}") as step:
+                await provider.load(entry, images)
+                step.text = f"{counted(len(images), 'image')} loaded to {name}"
+
+    return asyncio.run(cancellable(load(), stopping=names.stopping(progress)))
+
+
+def _logs(asked: _Asked) -> int:
+    import asyncio
+
+    from kubectl_ctrl.cli.interrupts import cancellable
+
+    app, clock, name = asked.app, SystemClock(), asked.meant
+    folder = Path(asked.given["to"] or f"{name}-logs").expanduser()
+    entry, provider = _provided(app, name, clock)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"The folder {str(folder)!r} is not empty.", next_step="name another one with --to")
+    except OSError as error:
+        raise UsageError(
+            f"The folder {str(folder)!r} cannot be made: {error.strerror}.", next_step="name another one with --to"
+        ) from error
+    progress = names.progress(app, asked.given, ("logs",), clock)
+
+    async def export() -> None:
+        with progress.step("logs", f"logs of {name}"):
+            await provider.logs(entry, folder)
+
+    if code := asyncio.run(cancellable(export(), stopping=names.stopping(progress))):
+        return code
+    app.answer(str(folder))
+    return 0
+
+
+def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]:
+    """A cluster that was made to its end, and its provider."""
+    from kubectl_ctrl.clusters.providers import providers
+
+    entry = names.ready(app.book, name)
+    provider = providers(names.machine(app, clock)).get(entry.provider)
+    if provider is None:
+        raise ClusterError(
+            f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.",
+            next_step="use the version that made it",
+        )
+    return entry, provider
+
+
+_LINES = {
+    "sh": "export KUBECONFIG={}",
+    "fish": "set -gx KUBECONFIG {}",
+    "pwsh": "$env:KUBECONFIG = {}",
+}
+
+
+def _env(asked: _Asked) -> int:
+    shell = asked.given.one_of("shell", tuple(_LINES))
+    path = str(_meaning_it(asked).kubeconfig)
+    quoted = str(command(path)) if shell == "sh" else _single(path, shell)
+    asked.app.answer(_LINES[shell].format(quoted))
+    return 0
+
+
+def _meaning_it(asked: _Asked) -> Entry:
+    """The cluster, whose kubeconfig goes on meaning it: in a shell of `env` it is the file that others write to."""
+    entry, text = names.ready(asked.app.book, asked.meant), ""
+    with suppress(OSError, UnicodeDecodeError):
+        text = entry.kubeconfig.read_text(encoding="utf-8")
+    found = re.search(r"^current-context: *(\S.*?) *$", text, re.MULTILINE)
+    current = found[1].strip("'\"") if found else ""
+    if current not in ("", entry.context) and current not in names.contexts_of(asked.app, entry)[0]:
+        repair = command("kubectl", "--kubeconfig", entry.kubeconfig, "config", "use-context", entry.context)
+        raise ConfigError(
+            f"The kubeconfig of cluster {entry.name!r} means another context by now: {current}.",
+            tried=str(entry.kubeconfig),
+            next_step=f"to have it mean the cluster again: {repair}",
+        )
+    return entry
+
+
+def _single(text: str, shell: str) -> str:
+    """In single quotes, as fish and PowerShell read them."""
+    if shell == "pwsh":
+        return "'" + text.replace("'", "''") + "'"
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _kubeconfig(asked: _Asked) -> int:
+    entry = _meaning_it(asked)
+    if asked.given["path"]:
+        asked.app.answer(str(entry.kubeconfig))
+        return 0
+    try:
+        asked.app.answer(verbatim(entry.kubeconfig.read_text(encoding="utf-8").rstrip("\n")))
+    except OSError as error:
+        raise ClusterError(
+            f"The kubeconfig of cluster {entry.name!r} cannot be read: {error.strerror}.",
+            tried=str(entry.kubeconfig),
+            next_step=f"make it readable, or give the cluster up: {names.down(entry.name)}, then "
+            f"{names.up(entry.name)}",
+        ) from error
+    return 0
+
+
+_BODIES = {
+    "create": _create,
+    "delete": _delete,
+    "list": _list,
+    "load": _load,
+    "env": _env,
+    "kubeconfig": _kubeconfig,
+    "logs": _logs,
+}

@@ -1,0 +1,106 @@
+"""What `doctor` does: looks at everything at once and tells it in a settled order, or mends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output.answers import document
+from kubectl_ctrl.cli.parsing.grammar import truth
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters import names
+from kubectl_ctrl.clusters.providers import providers
+from kubectl_ctrl.doctor import context, controllers, leftovers, recordings, tools
+from kubectl_ctrl.doctor.checks import Check, benched, looked
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line
+from kubectl_ctrl.doctor.downloads import RECIPES, fetched
+from kubectl_ctrl.doctor.fixes import Mended, mended
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
+from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.value import replace
+
+_FORMS = ("text", "json", "yaml")
+
+CHECKS = (
+    Check(name="python", group=Group.MACHINE, look=tools.python),
+    Check(name="kubectl", group=Group.MACHINE, look=tools.kubectl),
+    Check(name="plugin", group=Group.MACHINE, look=tools.plugin),
+    Check(name="config", group=Group.MACHINE, look=tools.configuration),
+    Check(name="providers", group=Group.PROVIDERS, look=tools.providers, waits=True),
+    Check(name="context", group=Group.CLUSTER, look=context.context, waits=True),
+    Check(name="guard", group=Group.CLUSTER, look=context.permission, remote=True),
+    Check(name="skew", group=Group.CLUSTER, look=tools.skew, remote=True),
+    Check(name="controllers", group=Group.CONTROLLERS, look=controllers.controllers, remote=True),
+    Check(name="crds", group=Group.CONTROLLERS, look=controllers.stored, remote=True),
+    Check(name="machine", group=Group.LEFTOVERS, look=leftovers.machine),
+    Check(name="cluster", group=Group.LEFTOVERS, look=leftovers.cluster, remote=True),
+    Check(name="recording", group=Group.RECORDINGS, look=recordings.recording),
+)
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    form = given.one_of("output", _FORMS)
+    given = _with_name(given)
+    for flag in ("yes", "allow_context"):
+        if given[flag] and not given["fix"]:
+            raise UsageError(f"--{flag.replace('_', '-')} is for doctor --fix.", next_step="kubectl ctrl doctor --help")
+    if not given["fix"]:
+        if given.arguments:
+            raise UsageError("doctor takes a name only with --fix.", next_step="kubectl ctrl doctor --help")
+        found = asyncio.run(_examined(app, given))
+        _answer(app, found, form)
+        return found.code
+    if given.arguments:
+        return asyncio.run(fetched(app, given, _recipe(given)))
+    done = asyncio.run(_mended(app, given))
+    _answer(app, done.diagnosis, form)
+    if done.refused is not None:
+        raise done.refused
+    return done.code
+
+
+def _with_name(given: Given) -> Given:
+    """What was given, with `--fix=kind` taken for `--fix kind`."""
+    said = truth(given["fix"])
+    if said is None:
+        return replace(given, flags={**given.flags, "fix": True}, arguments=(given["fix"], *given.arguments))
+    return replace(given, flags={**given.flags, "fix": said})
+
+
+def _recipe(given: Given) -> str:
+    [name, *more] = given.arguments
+    if more or name not in RECIPES:
+        raise UsageError(f"doctor --fix gets {', '.join(RECIPES)}, one at a time.", next_step="name one of them")
+    return name
+
+
+async def _examined(app: App, given: Given) -> Diagnosis:
+    clock = SystemClock()
+    async with benched(app, given, clock, providers(names.machine(app, clock))) as bench:
+        told = await looked(CHECKS, bench)
+    return Diagnosis(at=clock.now(), told=tuple(replace(one, lines=_pinned(app, one.lines)) for one in told))
+
+
+def _pinned(app: App, lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Whoever copies a command means the cluster that was looked at."""
+    return tuple(replace(line, command=app.pin.into(line.command)) for line in lines)
+
+
+async def _mended(app: App, given: Given) -> Mended:
+    clock = SystemClock()
+    async with benched(app, given, clock, providers(names.machine(app, clock))) as bench:
+        return await mended(bench)
+
+
+def _answer(app: App, found: Diagnosis, form: str) -> None:
+    if form != "text":
+        app.answer(verbatim(app.as_called(app.hide(document(diagnosis_json(found), form)))))
+        return
+    style = Style(width=app.width, color=app.color, unicode=app.unicode)
+    lines = diagnosis_lines(found, style)
+    app.answer(Text(app.as_called(app.hide("\n".join(lines)))) if lines else "Nothing is left that could be mended.")

@@ -1,0 +1,138 @@
+"""What `install` does: looks at everything, writes what is needed, and waits until the CRDs can be used."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output import answers
+from kubectl_ctrl.cli.output.log_lines import logging_to
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.verbs.table import Effect
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.install.apply import Outcome, Putter, Step
+from kubectl_ctrl.install.kinds import shown
+from kubectl_ctrl.install.ready import wait_until_served
+from kubectl_ctrl.install.requirements import needs
+from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.loader import sources
+from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.model import manifests
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import CRDS
+from kubectl_ctrl.render.text import verbatim
+from kubectl_ctrl.target.connection import connected, meant
+from kubectl_ctrl.value import Value
+
+# What kubectl apply, unless it is --server-side, copies into an annotation, has to fit there.
+_LARGEST_ANNOTATION = 256 * 1024
+_FORMS = ("", "name", "json", "yaml")
+
+Wanted = Sequence[tuple[Sourced, tuple[Obj, ...]]]
+
+
+class Manner(Value, kw_only=True):
+    """How to install."""
+
+    dry_run: str = "none"  # none, client or server
+    force: bool = False
+    wait: float = 60.0  # seconds until the CRDs can be used; 0 does not wait
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    dry_run = given.one_of("dry_run", ("none", "client", "server"))
+    answers.printer(given, _FORMS)
+    if given["crds_only"] and given["rbac_only"]:
+        raise UsageError("--crds-only and --rbac-only exclude each other.", next_step="without either it is both")
+    wanted = _wanted(given)
+    if given["print"]:
+        _print(app, [obj for _, objects in wanted for obj in objects])
+        return 0
+    if not given.arguments:
+        app.narrate(f"all bundled controllers: {', '.join(sourced.spec.name for sourced, _ in wanted)}")
+    resolved = meant(app, given, Effect.WRITE if dry_run == "none" else Effect.DRY_RUN)
+    with logging_to(app.narrate, form="text", verbosity=app.verbosity):
+        asyncio.run(_install(app, given, resolved, wanted))
+    return 0
+
+
+def _wanted(given: Given) -> Wanted:
+    """Each controller with its objects."""
+    sourced = sources.resolve(given.arguments or BUNDLED)
+    crds, rbac = not given["rbac_only"], not given["crds_only"]
+    return [(one, needs(one.parts(), given["namespace"], crds=crds, rbac=rbac)) for one in sourced]
+
+
+def _print(app: App, objects: Sequence[Obj]) -> None:
+    if any(len(json.dumps(obj)) > _LARGEST_ANNOTATION for obj in objects):
+        app.narrate("for objects of this size kubectl apply needs --server-side")
+    app.answer(verbatim(manifests.text(objects).rstrip("\n")))
+
+
+async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -> None:
+    manner = Manner(dry_run=given["dry_run"], force=given["force_conflicts"], wait=given["wait"])
+    client = await connected(app, resolved, clock=SystemClock(), rng=random.SystemRandom())
+    try:
+        done = await put(client, wanted, manner, lambda step: _tell(app, given["output"], step, manner.dry_run))
+        _show(app, given, done)
+    finally:
+        await client.close()
+
+
+async def put(client: Client, wanted: Wanted, manner: Manner, tell: Callable[[Step], None]) -> list[Step]:
+    """Have all of it in the cluster, and usable: nothing is written before everything was looked at."""
+    plans: list[tuple[Putter, tuple[Step, ...]]] = []
+    for sourced, objects in wanted:
+        putter = Putter(client, sourced.spec.name, force=manner.force, ask=manner.dry_run != "client")
+        plans.append((putter, await putter.look(objects)))
+    done = []
+    for putter, steps in plans:
+        for step in steps:
+            after = await putter.put(step) if manner.dry_run == "none" else step
+            done.append(after)
+            tell(after)
+    if manner.dry_run == "none" and manner.wait > 0:
+        crds = [step.desired for step in done if step.ref.resource == CRDS]
+        await wait_until_served(client, crds, manner.wait)
+    return done
+
+
+_DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
+
+
+def _tell(app: App, form: str, step: Step, dry_run: str) -> None:
+    """A line for what was done, as soon as it was; beside the answer where that is something else."""
+    line = f"{step}{_DRY[dry_run]}"
+    if form == "":
+        app.answer(line)
+    elif step.outcome in (Outcome.CREATED, Outcome.CONFIGURED):
+        app.narrate(line)
+
+
+def _show(app: App, given: Given, steps: Sequence[Step]) -> None:
+    form = answers.printer(given, _FORMS)
+    listed: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [_bare(step.would or step.live or step.desired) for step in steps],
+    }
+    match form.form:
+        case "":
+            pass
+        case "yaml":
+            app.answer(verbatim(manifests.text([listed])), end="")
+        case _:
+            app.answer(verbatim(form.text(listed, listed["items"], [shown(step.ref) for step in steps])), end="")
+
+
+def _bare(obj: Obj) -> Obj:
+    """Without managedFields, as kubectl shows objects."""
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}

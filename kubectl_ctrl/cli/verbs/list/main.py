@@ -1,0 +1,232 @@
+"""What `list` does: what the controllers declare, beside what one cluster and this machine say of them.
+
+It never fails for want of a cluster, and does not wait for one: what is not known after two seconds is a question mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from enum import StrEnum
+from typing import Any
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output import answers
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.verbs.table import Effect
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clock import SystemClock, rfc3339
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import CallError, CtrlError, NotFound, UsageError
+from kubectl_ctrl.install.kinds import ref_of, shown
+from kubectl_ctrl.install.requirements import needs
+from kubectl_ctrl.loader import bundled, sources
+from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.resources import (
+    CRDS,
+    DEPLOYMENTS,
+    HPAS,
+    NAMESPACES,
+    PODS,
+    REPLICASETS,
+    STATEFULSETS,
+    Resource,
+)
+from kubectl_ctrl.render.printers import Printer
+from kubectl_ctrl.runs.instances import Found, Place, look
+from kubectl_ctrl.runs.takeover import Repair, repairs
+from kubectl_ctrl.runtime.builder import Via
+from kubectl_ctrl.target.connection import cluster_id, connected, credentials_from, meant
+from kubectl_ctrl.value import Struct, field
+
+_PATIENCE = 2.0
+# As kubectl shortens them: a table has eighty columns.
+_SHORT = {DEPLOYMENTS: "deploy", STATEFULSETS: "sts", REPLICASETS: "rs", PODS: "po", HPAS: "hpa", NAMESPACES: "ns"}
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class State(StrEnum):
+    """Whether a controller's parts are in the cluster."""
+
+    YES = "yes"
+    NO = "no"
+    PARTLY = "partly"
+    UNKNOWN = "?"
+
+
+class _Row(Struct, kw_only=True):
+    """One controller: what it declares, and what is found out about it while there is time."""
+
+    sourced: Sourced
+    owns: tuple[Resource, ...]
+    watches: tuple[Resource, ...]
+    installed: State = State.UNKNOWN
+    missing: tuple[str, ...] = ()
+    found: Found | None = None
+    repairs: list[Repair] = field(default_factory=list)  # Deployments that a run has taken over
+    rules: list[Obj] = field(default_factory=list)
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    if given.arguments:
+        raise UsageError("list takes no arguments.", next_step="kubectl ctrl list --help")
+    form = answers.printer(given)
+    if form.form == "name" and form.sort_by is None:
+        app.answer_all(BUNDLED)
+        return 0
+    rows = [_declared(sourced) for sourced in sources.resolve(BUNDLED)]
+    why = asyncio.run(_asked(app, given, rows))
+    if why:
+        app.narrate(f"Where they are installed and run is not known: {why}")
+    for repair in [repair for row in rows for repair in row.repairs]:
+        how = "the next run of it, or --takeover, restores it" if repair.certain else "by a run that may go on"
+        app.narrate(f"{repair.taken.text} ({how})")
+    rows = form.ordered(rows, _fields)
+    if form.form in ("", "wide"):
+        app.answer(_table(form, rows))
+    else:
+        answers.printed(app, form, {"controllers": [_fields(row) for row in rows]}, "controllers")
+    return 0
+
+
+def _declared(sourced: Sourced) -> _Row:
+    spec = sourced.spec
+    owns = tuple(dict.fromkeys(source.resource for source in spec.sources if source.via is Via.OWNER))
+    watches = tuple(one for one in spec.resources if one not in spec.primaries and one not in owns)
+    rules = [rule for role in sourced.parts().rbac for rule in role.get("rules") or ()]
+    return _Row(sourced=sourced, owns=owns, watches=watches, rules=rules)
+
+
+# What the cluster says.
+
+
+async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
+    """Fill the rows with what is found out in time; says why when that is nothing, or not all."""
+    clock, asked = SystemClock(), ""
+    try:
+        async with clock.timeout(_PATIENCE), AsyncExitStack() as held:
+            resolved = meant(app, given, Effect.READ)
+            asked = credentials_from(resolved)
+            client = await connected(app, resolved, clock=clock, rng=random.SystemRandom())
+            held.push_async_callback(client.close)
+            asked = "the cluster"
+            cluster = await cluster_id(client, resolved)
+            await asyncio.gather(*(_ask(app, client, cluster, row) for row in rows))
+    except TimeoutError:
+        return f"{asked} did not answer within {_PATIENCE:g} s."
+    except CtrlError as error:
+        return app.briefly(error)
+    if any(row.found and row.found.unseen for row in rows):
+        return "Deployments or Leases may not be looked at with these credentials; -o yaml names them."
+    return ""
+
+
+async def _ask(app: App, client: Client, cluster: str, row: _Row) -> None:
+    name = row.sourced.spec.name
+
+    async def running() -> None:
+        row.found = await look(client, state_dir=app.state_dir, cluster=cluster, name=name)
+
+    async def installed() -> None:
+        row.installed, row.missing = await _installed(client, row.sourced)
+
+    async def taken_over() -> None:
+        row.repairs = await repairs(client, [name])
+
+    await asyncio.gather(running(), installed(), taken_over())
+
+
+async def _installed(client: Client, sourced: Sourced) -> tuple[State, tuple[str, ...]]:
+    """Whether all that install makes is there, and what is missing."""
+    objects = [obj for obj in needs(sourced.parts()) if obj["kind"] != NAMESPACES.kind]
+    there = await asyncio.gather(*(_is_there(client, obj) for obj in objects))
+    missing = tuple(shown(ref_of(obj)) for obj, found in zip(objects, there, strict=True) if found is False)
+    if len(missing) == len(objects):
+        return State.NO, missing
+    if missing:
+        return State.PARTLY, missing
+    return (State.UNKNOWN if None in there else State.YES), ()
+
+
+async def _is_there(client: Client, obj: Obj) -> bool | None:
+    """None where it may not be looked at. A CRD is there when what it defines is served, which everybody may see."""
+    try:
+        if obj["kind"] == CRDS.kind:
+            spec = obj["spec"]
+            served = [one["name"] for one in spec["versions"] if one.get("served", True)]
+            kind = spec["names"]["kind"]
+            types = [Resource(spec["group"], version, spec["names"]["plural"], kind) for version in served]
+            found = [await client.discovery.serves(one) for one in types]
+            return all(one is not None for one in found)
+        await client.get(ref_of(obj))
+    except NotFound:
+        return False
+    except CallError:
+        return None
+    return True
+
+
+# What it looks like.
+
+
+def _table(form: Printer, rows: Sequence[_Row]) -> str:
+    wide = form.form == "wide"
+    header = ["NAME", "FOR", "OWNS", "WATCHES", "INSTALLED", "RUNNING", *(["NEEDS", "SUMMARY"] if wide else [])]
+    return form.table([_cells(row, wide=wide) for row in rows], header)
+
+
+def _cells(row: _Row, *, wide: bool) -> list[str]:
+    spec = row.sourced.spec
+
+    def named(resources: Sequence[Resource]) -> str:
+        return ",".join(str(one) if wide else _SHORT.get(one, one.plural) for one in resources) or "-"
+
+    cells = [spec.name, named(spec.primaries), named(row.owns), named(row.watches), row.installed.value, _running(row)]
+    return [*cells, _account(row.rules), bundled.summary(spec.name)] if wide else cells
+
+
+def _running(row: _Row) -> str:
+    if row.found is None:
+        return "?"
+    text = ", ".join(place.short for place in row.found.places)
+    return text or ("?" if row.found.unseen else "-")
+
+
+def _account(rules: Sequence[Obj]) -> str:
+    """`write deployments,events; read foos`: what it may do, in a few words."""
+    verbs: dict[str, set[str]] = {}
+    for rule in rules:
+        for resource in rule.get("resources") or ():
+            verbs.setdefault(resource, set()).update(rule.get("verbs") or ())
+    written = [name for name, may in verbs.items() if may & _WRITES]
+    read = [name for name, may in verbs.items() if not may & _WRITES]
+    return "; ".join(f"{verb} {','.join(names)}" for verb, names in (("write", written), ("read", read)) if names)
+
+
+def _fields(row: _Row) -> dict[str, Any]:
+    spec = row.sourced.spec
+    return {
+        "name": spec.name,
+        "for": [str(one) for one in spec.primaries],
+        "owns": [str(one) for one in row.owns],
+        "watches": [str(one) for one in row.watches],
+        "needs": row.rules,
+        "installed": "unknown" if row.installed is State.UNKNOWN else row.installed.value,
+        "missing": list(row.missing),
+        "running": None if row.found is None else [_place(place) for place in row.found.places],
+        "takenOver": [str(repair.taken.ref) for repair in row.repairs],
+        "unseen": list(row.found.unseen) if row.found else [],
+        "summary": bundled.summary(spec.name),
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    fields: dict[str, Any] = {"kind": place.kind.value, "text": place.text, "namespace": place.scope}
+    if runner := place.runner:
+        since = rfc3339(runner.since)
+        fields |= {"pid": runner.pid, "run": runner.run, "context": runner.context, "since": since}
+    return fields

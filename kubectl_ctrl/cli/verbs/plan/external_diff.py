@@ -1,0 +1,67 @@
+"""Compares objects as texts: by itself, or with the program in KUBECTL_EXTERNAL_DIFF, as kubectl diff calls it.
+
+The program is given two folders, LIVE-... and MERGED-..., and behind them those of the variable's further words that
+have no other characters than letters, digits, dashes and equals signs. It has our terminal. Its code 0 or 1 says what
+it thinks of the difference and decides nothing here; above 1 it failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kubectl_ctrl import exec as programs
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.errors import ProgramFailed
+from kubectl_ctrl.render.plan_diff import Sides, unified
+
+VARIABLE = "KUBECTL_EXTERNAL_DIFF"
+_WORD = re.compile(r"[a-zA-Z0-9-=]+")
+_NO_FILE = re.compile(r"[^a-zA-Z0-9._-]")
+_LONGEST = 200  # file systems take 255 bytes
+
+
+def compare(app: App, objects: Sequence[Sides]) -> None:
+    """Show what differs; nothing for objects that are alike."""
+    differing = [one for one in objects if one.live != one.merged]
+    program = app.environ.get(VARIABLE, "")
+    if program and differing:
+        asyncio.run(_externally(app, program.split(" "), differing))
+        return
+    for one in differing:
+        for line in unified(one, color=app.color):
+            app.answer(line)
+
+
+async def _externally(app: App, words: Sequence[str], objects: Sequence[Sides]) -> None:
+    with ExitStack() as folders:
+        live, merged = (Path(folders.enter_context(TemporaryDirectory(prefix=name))) for name in ("LIVE-", "MERGED-"))
+        for one in objects:
+            name = _file_name(one.name)
+            (live / name).write_text(one.live, encoding="utf-8")
+            (merged / name).write_text(one.merged, encoding="utf-8")
+        argv = (words[0], str(live), str(merged), *(word for word in words[1:] if _WORD.fullmatch(word)))
+        app.out.flush()
+        done = await programs.run(argv, timeout=None, env=app.environ, shown=True, check=False)
+    if done.code not in (0, 1):
+        how = f"exit code {done.code}" if done.code > 0 else f"signal {-done.code}"
+        raise ProgramFailed(
+            f"The program {words[0]!r} in {VARIABLE} ended with {how}.",
+            argv=argv,
+            outcome=f"ended with {how}",
+            code=done.code,
+        )
+
+
+def _file_name(name: str) -> str:
+    """No name out of a cluster or a file leads elsewhere, and one that is too long for a file is still told apart."""
+    plain = _NO_FILE.sub("-", name)
+    if len(plain) <= _LONGEST:
+        return plain
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{plain[: _LONGEST - len(digest) - 1]}-{digest}"

@@ -1,0 +1,187 @@
+"""What `queue` does: looks at the recording and at the locks of this machine's runs, once or until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output.answers import document, style_of
+from kubectl_ctrl.cli.output.screen import Screen
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock, pause
+from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
+from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.life import Sighting
+from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
+from kubectl_ctrl.render.style import Style, timestamp
+from kubectl_ctrl.render.text import Text
+from kubectl_ctrl.runs import runners as runlock
+from kubectl_ctrl.runs.liveness import Traces, sightings
+from kubectl_ctrl.story import lookup
+from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.target import guard
+from kubectl_ctrl.target.choice import pointed
+from kubectl_ctrl.value import replace
+
+_FORMS = ("text", "wide", "json", "yaml")
+# While watching: how often a change is looked for, and how often "heard of 2s ago" is drawn anew.
+_LOOK_EVERY = 0.1
+_DRAW_EVERY = 1.0
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    form = given.one_of("output", _FORMS)
+    if len(given.arguments) > 1:
+        raise UsageError("queue takes one controller at most.", next_step="kubectl ctrl queue --help")
+    with ExitStack() as held:
+        source = _Source(app, given, held)
+        if given["watch"]:
+            return _watch(app, source, form, style_of(app, given))
+        look = source.look(wide=form == "wide")
+        _answer(app, look, form, style_of(app, given))
+        if not look.sightings:
+            app.narrate(source.nothing)
+        return 0
+
+
+class _Source:
+    """Where the sightings come from; a recording that is not there yet may come while it is watched."""
+
+    def __init__(self, app: App, given: Given, held: ExitStack) -> None:
+        self._app = app
+        self._given = given
+        self._held = held
+        self._clock = SystemClock()
+        self._meant: Meant | None = None
+        self._controller = given.arguments[0] if given.arguments else ""
+        self._context = _context_name(app, given)
+
+    def look(self, *, wide: bool = False) -> Look:
+        if self._meant is None:
+            self._meant = self._opened()
+        found = sightings(self._traces(), self._clock.now(), controller=self._controller)
+        namespace = self._given["namespace"]
+        shown = [one for one in found if not namespace or one.namespace in ("", namespace)]
+        return Look(sightings=shown, now=self._clock.now(), wide=wide)
+
+    @property
+    def changed(self) -> int:
+        """Another number after each change of the recording."""
+        return self._meant.recording.changed() if self._meant is not None else 0
+
+    @property
+    def nothing(self) -> str:
+        what = f"{self._controller} does not run" if self._controller else "No controller runs"
+        where = f" in namespace {self._given['namespace']}" if self._given["namespace"] else ""
+        return f"{what}{where} from this machine on {self._cluster}."
+
+    @property
+    def _cluster(self) -> str:
+        return (
+            lookup.cluster_text(self._meant.cluster)
+            if self._meant
+            else f"context {self._context}"
+            if self._context
+            else "any cluster"
+        )
+
+    def _opened(self) -> Meant | None:
+        """The recording of the cluster that is meant; what is not recorded may run all the same."""
+        named = self._given["from"] or self._given["recorded_cluster"]
+        try:
+            meant = lookup.meant_recording(self._app, self._given)
+        except NotRecorded as error:
+            unclear = isinstance(error, lookup.Unclear) and not self._context
+            if named or (unclear and runlock.runners(self._app.state_dir)):
+                raise
+            return None
+        if self._context and meant.cluster.ended is not None and not named:
+            # The context is of a cluster that is there: one that had its name before has no queue any more.
+            with meant.recording:
+                return None
+        self._held.enter_context(meant.recording)
+        if meant.note:
+            self._app.narrate(meant.note)
+        return meant
+
+    def _traces(self) -> Traces:
+        runners = [] if self._given["from"] else runlock.runners(self._app.state_dir)
+        if self._meant is None:  # nothing of its cluster is recorded, so neither is what runs on it
+            return Traces(runners=[runner for runner in runners if self._context in ("", runner.context)])
+        recording, cluster = self._meant.recording, self._meant.cluster.key
+        return Traces(
+            runs=recording.runs(cluster=cluster),
+            moments=recording.moments(cluster=cluster),
+            runners=[runner for runner in runners if runner.cluster == cluster],
+        )
+
+
+def _context_name(app: App, given: Given) -> str:
+    try:
+        return guard.context_name(pointed(app, given))
+    except ConfigError:
+        return ""
+
+
+def _answer(app: App, look: Look, form: str, style: Style) -> None:
+    match form:
+        case "json" | "yaml":
+            app.answer(document(queue_json(look), form))
+        case _ if look.sightings:
+            app.answer_all(map(Text, queue_lines(look, style)))
+
+
+# Watching.
+
+
+def _watch(app: App, source: _Source, form: str, style: Style) -> int:
+    try:
+        if form in ("text", "wide") and app.terminal and app.environ.get("TERM") != "dumb":
+            with Screen(app.out) as screen:
+                _follow(source, form, lambda look: screen.draw(_frame(app, source, look, style)), drawing=True)
+        _follow(source, form, lambda look: _append(app, source, look, form, style), drawing=False)
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _follow(source: _Source, form: str, show: Callable[[Look], None], *, drawing: bool) -> None:
+    """Show each change; where it is drawn in place also how time passes. Ends with Ctrl-C."""
+    shown: object = None
+    while True:
+        look, changed = source.look(wide=form == "wide"), source.changed
+        if drawing or _gist(look.sightings) != shown:
+            shown = _gist(look.sightings)
+            show(look)
+        for _ in range(round(_DRAW_EVERY / _LOOK_EVERY)):
+            pause(_LOOK_EVERY)
+            if source.changed != changed:
+                break
+
+
+def _gist(found: Sequence[Sighting]) -> list[Sighting]:
+    """What is worth a new snapshot: all but the signs of life, and times that are worked out anew for each of them."""
+    return [replace(one, seen=0.0, state=one.state and _at_rest(one.state)) for one in found]
+
+
+def _at_rest(state: State) -> State:
+    # Who is to run at another time than before has other causes, or another number of failures.
+    return replace(state, at=0.0, entries=tuple(replace(entry, due=None) for entry in state.entries))
+
+
+def _frame(app: App, source: _Source, look: Look, style: Style) -> list[str]:
+    return list(map(Text, queue_lines(look, replace(style, width=app.width)))) if look.sightings else [source.nothing]
+
+
+def _append(app: App, source: _Source, look: Look, form: str, style: Style) -> None:
+    match form:
+        case "json":
+            app.answer(json.dumps(queue_json(look)))
+        case "yaml":
+            app.answer_all(["---", document(queue_json(look), form)])
+        case _:
+            lines = list[str](map(Text, queue_lines(look, style))) or [source.nothing]
+            app.answer_all([f"-- {timestamp(look.now, style)}", *lines, ""])

@@ -1,0 +1,120 @@
+"""What `record export` does: writes one attempt as a case file, or runs and attempts as a recording of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kubectl_ctrl.cli.verbs.record.main import Asked
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.errors import NotRecorded, UsageError
+from kubectl_ctrl.history.extract import Chosen, Copied, copy, made_anew
+from kubectl_ctrl.history.reader import Recording
+from kubectl_ctrl.render.inventory import size_text
+from kubectl_ctrl.render.text import counted, verbatim
+from kubectl_ctrl.replay.casefile import case_of, dumps
+from kubectl_ctrl.story import lookup
+
+_RUN = re.compile(r"r[0-9a-z]+")
+
+
+def export(asked: Asked) -> int:
+    """The body of the action."""
+    words = asked.words
+    if bool(words) == asked.given["all"] or len(words) > 2:
+        raise UsageError(
+            "record export takes RUN-N, RUN, TYPE/NAME or --all.", next_step="kubectl ctrl record list names the runs"
+        )
+    if words and lookup.is_attempt(words[0]):
+        _case(asked, words[0])
+        return 0
+    if asked.app.terminal and not asked.given["to"]:
+        raise UsageError(
+            "A recording is a file for programs, and this is a terminal.",
+            next_step=f"{asked.given.again('record')} > recording.db",
+        )
+    copied = _recording(asked, _chosen(asked))
+    for table in copied.damaged:
+        asked.app.narrate(f"The recording is damaged: of its table {table!r} only a part could be read.")
+    runs, attempts = counted(copied.runs, "run"), counted(copied.attempts, "attempt")
+    asked.app.narrate(f"{runs}, {attempts}, {size_text(copied.size)}.")
+    return 0
+
+
+def _case(asked: Asked, word: str) -> None:
+    if "-" not in word:
+        raise UsageError(f"Attempt {word} of which run is not said.", next_step="write RUN-N, like r7f3-12")
+    with lookup.opened(asked.file, SystemClock().now()) as recording:
+        attempt = recording.replayable(word.removeprefix("#"), cluster=asked.cluster_in(recording))
+        text = dumps(case_of(attempt, recording.run(attempt.run)))
+    if not asked.given["to"]:
+        asked.app.answer(verbatim(text), end="")
+        return
+    target = _target(asked)
+    made_anew(target, text.encode())
+
+
+def _target(asked: Asked) -> Path:
+    return Path(asked.given["to"]).expanduser()
+
+
+# Which attempts.
+
+
+def _chosen(asked: Asked) -> Chosen:
+    words = asked.words
+    if not words and not asked.cluster:
+        return Chosen(every=True)  # without a look into a file that may be damaged
+    with lookup.opened(asked.file, SystemClock().now()) as recording:
+        cluster = asked.cluster_in(recording)
+        if not words:
+            return Chosen(every=True, cluster=cluster)
+        if len(words) == 1 and "/" not in words[0]:
+            return Chosen(runs=(_run(recording, words[0], cluster),), cluster=cluster)
+    return _of_object(asked)
+
+
+def _run(recording: Recording, word: str, cluster: str) -> str:
+    if any(run.id == word for run in recording.runs(cluster=cluster)):
+        return word
+    if not _RUN.fullmatch(word):
+        raise UsageError(f"{word!r} is neither RUN-N, RUN nor TYPE/NAME.", next_step="kubectl ctrl record --help")
+    raise NotRecorded(
+        f"The recording {str(recording.path)!r} holds no run {word!r}.",
+        next_step="kubectl ctrl record list names those that are",
+    )
+
+
+def _of_object(asked: Asked) -> Chosen:
+    """An object's attempts, and those that it caused or that wrote it."""
+    meant = lookup.meant_recording(asked.app, asked.given, asked.words)
+    with meant.recording as recording:
+        if meant.note:
+            asked.app.narrate(meant.note)
+        resource, key = lookup.object_of(meant, asked.words)
+        cluster = meant.cluster.key
+        found = {one.id for one in recording.attempts(cluster=cluster, resource=resource, key=key)}
+        for uid, *_ in recording.uids(cluster, resource, key):
+            found.update(one.id for one in recording.related(cluster=cluster, uid=uid))
+        if not found:
+            raise lookup.not_recorded(meant, resource, key)
+    return Chosen(attempts=tuple(sorted(found)), cluster=cluster)
+
+
+# Where to.
+
+
+def _recording(asked: Asked, chosen: Chosen) -> Copied:
+    if asked.given["to"]:
+        return copy(asked.file, _target(asked), chosen)
+    # In a folder of our own until it is whole: half of a database is none.
+    with TemporaryDirectory(prefix="kubectl-ctrl-") as folder:
+        made = Path(folder) / "recording.db"
+        copied = copy(asked.file, made, chosen)
+        asked.app.out.flush()
+        with made.open("rb") as whole, os.fdopen(os.dup(asked.app.out.fileno()), "wb") as out:
+            shutil.copyfileobj(whole, out)
+    return copied

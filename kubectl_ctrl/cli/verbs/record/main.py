@@ -1,0 +1,141 @@
+"""What `record` does: chooses the action, and lists and shows what is recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output import answers
+from kubectl_ctrl.cli.output.answers import style_of
+from kubectl_ctrl.cli.parsing.grammar import nearest
+from kubectl_ctrl.cli.parsing.subcommands import chosen
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.verbs.record import ACTIONS, OWN
+from kubectl_ctrl.cli.verbs.table import attribute
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.errors import NotRecorded, UsageError
+from kubectl_ctrl.history.database import too_open
+from kubectl_ctrl.history.inventory import Filled, Inventory
+from kubectl_ctrl.history.pruning import file_size
+from kubectl_ctrl.history.reader import Recording
+from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
+from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.story import lookup
+from kubectl_ctrl.value import Value, replace
+
+_FORMS = (*answers.WORDS, "text")
+
+_BODIES = {
+    "list": "kubectl_ctrl.cli.verbs.record.main:show_all",
+    "show": "kubectl_ctrl.cli.verbs.record.main:show_one",
+    "path": "kubectl_ctrl.cli.verbs.record.main:show_path",
+    "export": "kubectl_ctrl.cli.verbs.record.export:export",
+    "prune": "kubectl_ctrl.cli.verbs.record.prune:prune",
+}
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    action, words = chosen(given, "record", ACTIONS, OWN)
+    asked = Asked(app=app, given=given, words=words)
+    code: int = attribute(_BODIES[action])(asked)
+    return code
+
+
+class Asked(Value, kw_only=True):
+    """What one action is asked for."""
+
+    app: App
+    given: Given
+    words: tuple[str, ...]  # after the action
+
+    @property
+    def file(self) -> Path:
+        return Path(self.given["from"]).expanduser() if self.given["from"] else lookup.path(self.app)
+
+    @property
+    def style(self) -> Style:
+        return style_of(self.app, self.given)
+
+    @property
+    def cluster(self) -> str:
+        """What was said of the cluster: kubectl's own words for one mean it too, as it was recorded."""
+        return next((self.given[name] for name in ("recorded_cluster", "cluster", "context") if self.given[name]), "")
+
+    def cluster_in(self, recording: Recording) -> str:
+        """The key of the cluster that was said, of several of one name the newest; "" for all."""
+        return lookup.all_of_name(self.cluster, recording.clusters())[0].key if self.cluster else ""
+
+    def no_more_words(self) -> None:
+        if self.words:
+            raise UsageError(
+                f"record {self.given.arguments[0]} takes no {self.words[0]!r}.",
+                next_step="kubectl ctrl record --help",
+            )
+
+
+def show_path(asked: Asked) -> int:
+    asked.no_more_words()
+    asked.app.answer(str(asked.file))
+    return 0
+
+
+def show_all(asked: Asked) -> int:
+    asked.no_more_words()
+    form = answers.printer(asked.given, _FORMS)
+    try:
+        found = _inventory(asked)
+    except NotRecorded as error:
+        if asked.given["from"] or asked.cluster:
+            raise
+        asked.app.narrate(f"{error.message} {error.next_step}.")
+        found = Inventory(path=str(asked.file), size=0, now=SystemClock().now())
+    pairs = zip(found.runs, inventory_json(found)["runs"], strict=True)
+    found = replace(found, runs=tuple(run for run, _ in form.ordered(list(pairs), lambda pair: pair[1])))
+    if form.form not in ("", "text", "wide"):
+        answers.printed(asked.app, form, inventory_json(found), "runs", "run")
+    elif found.runs:
+        asked.app.answer(form.beheaded(runs_table(found, asked.style, wide=form.form == "wide")))
+        asked.app.narrate(f"{found.path}: {size_text(found.size)}")
+    return 0
+
+
+def _inventory(asked: Asked) -> Inventory:
+    now = SystemClock().now()
+    with lookup.opened(asked.file, now) as recording:
+        cluster = asked.cluster_in(recording)
+        if warning := too_open(asked.file):
+            asked.app.narrate(warning)
+        clusters = tuple(one for one in recording.clusters() if cluster in ("", one.key))
+        return Inventory(
+            path=str(asked.file),
+            size=file_size(asked.file),
+            clusters=clusters,
+            runs=recording.filled(cluster=cluster),
+            now=now,
+        )
+
+
+def show_one(asked: Asked) -> int:
+    form = answers.printer(asked.given, _FORMS)
+    if len(asked.words) != 1:
+        raise UsageError("record show takes one run.", next_step="kubectl ctrl record list names them")
+    found = _inventory(asked)
+    filled = run_of(found, asked.words[0])
+    if form.form not in ("", "text", "wide"):
+        fields = run_json(filled, found)
+        asked.app.answer(verbatim(form.text(fields, [fields], [filled.run.id])), end="")
+    else:
+        asked.app.answer_all(map(Text, run_lines(filled, found, asked.style)))
+    return 0
+
+
+def run_of(found: Inventory, name: str) -> Filled:
+    """The run of that name, the newest of several."""
+    for filled in found.runs:
+        if filled.run.id == name:
+            return filled
+    names = [filled.run.id for filled in found.runs]
+    hint = nearest(name, names) or "kubectl ctrl record list names those that are"
+    raise NotRecorded(f"The recording {found.path!r} holds no run {name!r}.", next_step=hint)

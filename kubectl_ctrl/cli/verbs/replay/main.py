@@ -1,0 +1,189 @@
+"""What `replay` does: finds the attempt and today's code, executes the one with the other, and shows the difference."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from kubectl_ctrl import files
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output.answers import document, style_of
+from kubectl_ctrl.cli.output.log_lines import logging_to
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import ControllerError, NotRecorded, RecordingError, UsageError
+from kubectl_ctrl.loader import sources
+from kubectl_ctrl.loader.code_errors import shown
+from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.render.replay import replay_json, replay_lines
+from kubectl_ctrl.render.text import Text
+from kubectl_ctrl.replay.casefile import Case, case_of, dumps, loads
+from kubectl_ctrl.replay.deviations import Replayed
+from kubectl_ctrl.replay.execution import blessed, replay, why_not
+from kubectl_ctrl.story import lookup
+from kubectl_ctrl.value import replace
+
+_DIFFERS = 9
+_LARGEST = 64 * 2**20  # no attempt comes near it
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    app.general_error = 2
+    form = given.one_of("output", ("", "text", "json", "yaml"))
+    if len(given.arguments) != 1:
+        raise UsageError("replay takes one attempt or one file.", next_step="for instance: kubectl ctrl replay r7f3-12")
+    (word,) = given.arguments
+    recorded = lookup.is_attempt(word)
+    if recorded and given["bless"]:
+        raise UsageError(
+            "--bless rewrites what a file expects, and what was recorded stays as it was.",
+            next_step=f"{ctrl('record', 'export', word)} > case.json, then replay case.json --code CONTROLLER --bless",
+        )
+    case = _from_recording(app, given, word) if recorded else _from_file(Path(word))
+    own = recorded and not given["from"]
+    if why := why_not(case.attempt):  # told before the code is looked for
+        raise NotRecorded(f"{word} cannot be replayed: {why}.", next_step=_instead(case, recorded))
+    sourced = _code(case, given["code"] or (_own(case) if own else _bundled(given, case)))
+    # What the code prints is not the answer.
+    with logging_to(app.narrate, form="text", verbosity=app.verbosity), redirect_stdout(app.err):
+        replayed = asyncio.run(
+            replay(case, sourced.spec.reconcile, clock=SystemClock(), timeout=given["timeout"] or _FOREVER)
+        )
+    code = given["code"] or (case.controller if sourced.word in BUNDLED else shown(sourced.source.main.file))
+    _show(app, given, replayed, form, code=code)
+    if replayed.same:
+        return 0
+    if given["bless"] and not replayed.unknown:
+        _replace(Path(word), dumps(blessed(replayed)))
+        app.narrate(f"{word} now expects what {code} does.")
+        return 0
+    app.narrate(f"next: {_next(given, replayed, recorded)}")
+    return _DIFFERS
+
+
+def _next(given: Given, replayed: Replayed, recorded: bool) -> str:
+    if replayed.unknown:
+        return "let today's code run where it can read that, and replay what is recorded then"
+    if recorded:
+        return f"{ctrl('record', 'export', given.arguments[0])} > case.json keeps it as a test"
+    return f"{given.again('replay', '--bless')}, if it is as it should be"
+
+
+_FOREVER = 10.0 * 365 * 86400
+
+
+def _instead(case: Case, recorded: bool) -> str:
+    request = case.attempt.request
+    kind = case.primaries[0].kind.lower() if case.primaries else "TYPE"
+    return (
+        str(ctrl("trace", f"{kind}/{request.name}", "--id", case.attempt.id)) if recorded else "export another attempt"
+    )
+
+
+# What is replayed.
+
+
+def _from_recording(app: App, given: Given, word: str) -> Case:
+    """RUN-N says all, so that neither a cluster nor a context is needed to find it."""
+    if "-" not in word:
+        raise UsageError(f"Attempt {word} of which run is not said.", next_step="write RUN-N, like r7f3-12")
+    if given["recorded_cluster"]:
+        meant = lookup.meant_recording(app, given)
+        recording, cluster = meant.recording, meant.cluster.key
+    else:
+        file = Path(given["from"]).expanduser() if given["from"] else lookup.path(app)
+        recording, cluster = lookup.opened(file, SystemClock().now()), ""
+    with recording:
+        attempt = recording.replayable(word, cluster=cluster)
+        return case_of(attempt, recording.run(attempt.run))
+
+
+def _from_file(file: Path) -> Case:
+    file = file.expanduser()
+    try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise RecordingError(f"{file} is no file but a device or a pipe.", next_step="name a file")
+        if file.stat().st_size > _LARGEST:
+            raise RecordingError(f"{file} is too large for a case file.", next_step="name what record export made")
+        text = file.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(
+            f"{str(file)!r} is neither an attempt nor a file.", next_step="write RUN-N, like r7f3-12, or a file's path"
+        ) from None
+    except OSError as error:
+        raise RecordingError(f"{file} cannot be read: {error.strerror}.", next_step="check its path") from None
+    return loads(text, str(file))
+
+
+def _code(case: Case, named: str) -> Sourced:
+    """Today's code of the controller."""
+    (sourced,) = sources.resolve([named], dict(case.settings))
+    if sourced.spec.name != case.controller:
+        raise ControllerError(
+            f"{named} is controller {sourced.spec.name!r}, and {case.attempt.id} is of {case.controller!r}.",
+            next_step="say which code is meant with --code",
+        )
+    return sourced
+
+
+def _own(case: Case) -> str:
+    """The code that this user's own recording names."""
+    if _is_bundled(case):
+        return case.controller
+    if there := _named(case):
+        return there
+    raise UsageError(
+        f"The code of controller {case.controller!r} is not here any more: {case.code or case.word or '?'}.",
+        next_step="name the code: --code ./mine.py",
+    )
+
+
+def _bundled(given: Given, case: Case) -> str:
+    """The code that a file names. Somebody may have sent the file, and loading code runs it: only bundled code is."""
+    if _is_bundled(case):
+        return case.controller
+    there = _named(case)
+    again = given.again("replay", f"--code={there or './mine.py'}")
+    raise UsageError(
+        f"A file does not choose the code that is run, and controller {case.controller!r} is not bundled.",
+        tried=f"the file names {case.code or case.word or 'none'}",
+        next_step=f"if you trust that code: {again}" if there else f"name the code: {again}",
+    )
+
+
+def _is_bundled(case: Case) -> bool:
+    return not case.code and case.controller in BUNDLED
+
+
+def _named(case: Case) -> str:
+    """The file that the recording names, with the name in it that was given behind a colon; "" where it is gone."""
+    word, colon, attribute = case.word.rpartition(":")
+    if not (colon and attribute.isidentifier()):
+        word, attribute = case.word, ""
+    files = [Path(one).resolve() for one in (case.code, word) if one and Path(one).exists()]
+    if not files:
+        return ""
+    return f"{files[0]}:{attribute}" if attribute else str(files[0])
+
+
+# What came of it.
+
+
+def _show(app: App, given: Given, replayed: Replayed, form: str, *, code: str) -> None:
+    if form in ("json", "yaml"):
+        app.answer(document(replay_json(replayed, code=code), form))
+    else:
+        style = replace(style_of(app, given), full_times=True)
+        app.answer_all(map(Text, replay_lines(replayed, style, code=code)))
+
+
+def _replace(file: Path, text: str) -> None:
+    """The whole new content, or the old one: nobody ever sees half of it."""
+    try:
+        files.replace(file.expanduser().resolve(), text.encode(), keep=True)
+    except OSError as error:
+        raise RecordingError(f"{file} cannot be written: {error.strerror}.", next_step="it is as it was") from None

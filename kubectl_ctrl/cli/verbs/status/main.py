@@ -1,0 +1,112 @@
+"""What `status` does: a line for each controller that runs here, or was to go on in the background and does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output import answers
+from kubectl_ctrl.cli.output.answers import style_of
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock, rfc3339
+from kubectl_ctrl.errors import ConfigError, UsageError
+from kubectl_ctrl.model.suggestions import command, ctrl
+from kubectl_ctrl.render.printers import Printer
+from kubectl_ctrl.render.style import Style, moment_text
+from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.runs import local
+from kubectl_ctrl.runs.local import Attendance, State, Where
+from kubectl_ctrl.target.choice import gone_cluster, means_nothing
+
+_HEADER = ("CONTROLLER", "CLUSTER", "SCOPE", "PID", "SINCE", "STATE", "RUN")
+_WIDE = ("CONTEXT", "PLACE", "LOG")
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    form = answers.printer(given)
+    if given.arguments:
+        raise UsageError("status takes no arguments.", next_step="kubectl ctrl status --help")
+    found, elsewhere, place = _found(app, given)
+    rows = form.ordered(found, _fields)
+    if form.form not in ("", "wide"):
+        answers.printed(app, form, {"controllers": [_fields(one) for one in rows]}, "controllers")
+        return 0
+    if rows:
+        app.answer(_table(app, given, form, rows))
+    else:
+        app.narrate(f"No controller runs here{f' on {place.text}' if place else ''}.")
+    for line in filter(None, (*map(_hint, rows), _others(elsewhere, place))):
+        app.narrate(line)
+    return 0
+
+
+def _found(app: App, given: Given) -> tuple[list[Attendance], list[Attendance], Where | None]:
+    """What is to be listed, what is on other clusters, and on which it is looked for; None for all of them."""
+    every = [one for one, _ in local.attending(app)]
+    if given["all_clusters"]:
+        return every, [], None
+    try:
+        place = local.where(app, given)
+    except ConfigError:
+        if not means_nothing(app, given) and not gone_cluster(app, given):
+            raise
+        return every, [], None
+    return *local.parted(app, place), place
+
+
+def _others(elsewhere: Sequence[Attendance], here: Where | None) -> str:
+    """What the same command does not show."""
+    if not elsewhere:
+        return ""
+    ways = {one.flag: one.place for one in elsewhere}
+    told = len(ways) == 1 and (here is None or here.flag not in ways)
+    flag, place = next(iter(ways.items())) if told else (command("-A"), "other clusters")
+    return f"{counted(len(elsewhere), 'controller')} on {place}: {ctrl('status', flag)}"
+
+
+def _table(app: App, given: Given, form: Printer, rows: Sequence[Attendance]) -> str:
+    wide = form.form == "wide"
+    style, now = style_of(app, given), SystemClock().now()
+    cells = [_cells(one, style, now, wide=wide) for one in rows]
+    return form.table(cells, (*_HEADER, *_WIDE) if wide else _HEADER)
+
+
+def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence[str]:
+    cells = (
+        one.controller,
+        one.cluster or one.context,
+        one.scope or "(all)",
+        str(one.pid),
+        moment_text(one.since, now, style),
+        one.state if one.code in (None, 0) else f"{one.state} ({one.code})",
+        one.run,
+    )
+    more = (one.context, "background" if one.log else "foreground", str(one.log or ""))
+    return (*cells, *more) if wide else cells
+
+
+def _hint(one: Attendance) -> str:
+    """What to look at, where a controller in the background has ended by itself."""
+    if one.state not in (State.DEAD, State.FAILED):
+        return ""
+    how = "is dead" if one.state is State.DEAD else "has failed"
+    return f"{one.controller} {how}; its last words: {ctrl('logs', one.controller, '--name', one.cluster)}"
+
+
+def _fields(one: Attendance) -> dict[str, Any]:
+    return {
+        "name": one.controller,
+        "cluster": one.cluster or None,
+        "context": one.context,
+        "namespace": one.scope,
+        "pid": one.pid,
+        "since": rfc3339(one.since),
+        "state": str(one.state),
+        "run": one.run or None,
+        "background": one.log is not None,
+        "word": one.word or None,
+        "log": str(one.log) if one.log else None,
+        "exitCode": one.code,
+    }

@@ -1,0 +1,148 @@
+"""What `stop` does: asks the processes of these controllers to end, and waits until they have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.grammar import nearest
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import ControllerError, CtrlError, Refused, UsageError
+from kubectl_ctrl.history.hints import Hints
+from kubectl_ctrl.loader.sources import resolve
+from kubectl_ctrl.model.suggestions import Command, ctrl
+from kubectl_ctrl.runs import background_notes, local, runners
+from kubectl_ctrl.runs.local import Attendance, Where
+from kubectl_ctrl.runs.termination import Live, ended
+from kubectl_ctrl.story import lookup
+from kubectl_ctrl.value import replace
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    if not 0 < given["timeout"] <= 1e9:
+        raise UsageError("Invalid value for --timeout: it must be positive.", next_step="for instance: --timeout 30s")
+    place = local.where(app, given)
+    here, elsewhere = local.parted(app, place)
+    if not given.arguments:
+        raise UsageError("stop needs a controller.", next_step=_what_runs(here, place))
+    names = list(dict.fromkeys(_name(word, [*here, *elsewhere]) for word in given.arguments))
+    _check(app, place, names, here, elsewhere)
+    _stop(app, given, place, names)
+    return 0
+
+
+def _what_runs(here: Sequence[Attendance], place: Where) -> str:
+    running = sorted({one.controller for one in here if one.lives})
+    return f"name one of: {', '.join(running)}" if running else "kubectl ctrl status -A shows what runs where"
+
+
+def _name(word: str, found: Sequence[Attendance]) -> str:
+    """The controller that a word means: its name, or the file that was started."""
+    whole = background_notes.whole(word)
+    if noted := next((one.controller for one in found if one.word == whole), ""):
+        return noted
+    if not background_notes.is_path(word):
+        return word
+    try:
+        return resolve([word])[0].spec.name
+    except ControllerError:  # its code has changed since, and is broken now
+        return Path(whole.partition(":")[0]).stem
+
+
+# Before anything is touched.
+
+
+def _check(
+    app: App, place: Where, names: Sequence[str], here: Sequence[Attendance], elsewhere: Sequence[Attendance]
+) -> None:
+    """Raise where a word means nothing, or where what it means runs elsewhere and nobody said that here is meant."""
+    known = {one.controller for one in here}
+    for name in names:
+        ways = _ways(name, place, elsewhere)
+        if name in known:
+            continue
+        if ways and not place.named:
+            raise Refused(
+                f"{name} does not run here on {place.text}, but on {' and '.join(ways.values())}.",
+                next_step=", or ".join(str(ctrl("stop", name, flag)) for flag in ways),
+            )
+        others = {one.controller for one in elsewhere} | _ever(app)
+        if name not in others:
+            there = {*known, *others}
+            listed = f"there is: {', '.join(sorted(there))}"
+            raise UsageError(f"There is no controller {name!r}.", next_step=nearest(name, there) or listed)
+
+
+def _ways(name: str, place: Where, elsewhere: Sequence[Attendance]) -> dict[Command, str]:
+    """Where else it runs, by the flag that says so."""
+    found = {one.flag: one.place for one in elsewhere if one.controller == name and one.lives}
+    return {flag: text for flag, text in found.items() if flag != place.flag}
+
+
+def _ever(app: App) -> set[str]:
+    """All controllers that there are, or were here: of another it would be a mistake to say that it has ended."""
+    logged = {name for entry in app.book.entries() for name in background_notes.logged(entry)}
+    try:
+        with Hints(lookup.path(app)) as hints:
+            return {*BUNDLED, *logged, *(name for one in hints.runs() for name in one.controllers)}
+    except CtrlError:
+        return {*BUNDLED, *logged}
+
+
+def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
+    before = [live for live in local.lives(app, place) if not set(names).isdisjoint(live.controllers)]
+    for live in before:
+        if others := [name for name in live.controllers if name not in names]:
+            whole = replace(given, arguments=(*sorted(names), *others))
+            raise Refused(
+                f"{live} runs several controllers, and can only end as a whole.",
+                next_step=f"{whole.again('stop')} ends all of them",
+            )
+    already = {live.pid for live in before if live.asked}
+    clock = SystemClock()
+
+    def find() -> list[Live]:
+        now = local.lives(app, place)
+        return [replace(live, asked=live.pid in already) for live in now if not set(names).isdisjoint(live.controllers)]
+
+    def note(text: str) -> None:
+        """Once they were asked."""
+        _mark(app, place, names, clock.now())
+        app.narrate(text)
+
+    gone = asyncio.run(ended(find, given["timeout"], clock, note, kill=given["force"]))
+    _tell(app, place, names, {name for live in gone for name in live.controllers})
+
+
+def _mark(app: App, place: Where, names: Sequence[str], now: float) -> None:
+    """Asked a second time they would cut short what they finish."""
+    if place.entry is not None:
+        for log in (background_notes.log_of(place.entry, name) for name in names):
+            if (page := background_notes.read(log)) is not None:
+                background_notes.write(log, replace(page, asked=page.asked or now))
+    for runner in runners.runners(app.state_dir):
+        if place.has(runner) and runner.controller in names:
+            runners.note_asked(app.state_dir, runner.holder)
+
+
+def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
+    """What became of each; one that ended before is not expected to run any more."""
+    _, elsewhere = local.parted(app, place)
+    for name in names:
+        noted = (
+            place.entry is not None and background_notes.read(background_notes.log_of(place.entry, name)) is not None
+        )
+        if place.entry is not None:
+            background_notes.forget(background_notes.log_of(place.entry, name))
+        if name in gone:
+            app.answer(f"{name} stopped")
+            continue
+        told = f"{name} had ended already" if noted else f"{name} does not run here"
+        ways = {} if noted else _ways(name, place, elsewhere)
+        but = f", but on {' and '.join(ways.values())}: add {' or '.join(map(str, ways))}" if ways else ""
+        app.narrate(f"{told} on {place.text}{but or '.'}")

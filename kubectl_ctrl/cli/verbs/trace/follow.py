@@ -1,0 +1,145 @@
+"""`trace -w`: reconciles appended as they come, and on a terminal the one that runs below them until it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.clock import SystemClock, pause
+from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import Text, printable, verbatim
+from kubectl_ctrl.render.trace.rows import Showing, columns
+from kubectl_ctrl.render.trace.text import Rows, head_lines
+from kubectl_ctrl.story.chronicle import Followed
+from kubectl_ctrl.value import replace
+
+_LOOK_EVERY = 0.1
+# A process that was killed changes nothing in the recording: who runs is looked at without that too.
+_LOOK_ANYWAY = 2.0
+# Between two looks hardly more can have ended.
+_BETWEEN = 200
+
+
+def follow(app: App, followed: Followed, showing: Showing, form: str, style: Style) -> int:
+    """Until Ctrl-C."""
+    _Following(app, followed, showing, form, style).run()
+    return 0
+
+
+class _Following:
+    """What was shown already, and what stands on the terminal's last lines."""
+
+    def __init__(self, app: App, followed: Followed, showing: Showing, form: str, style: Style) -> None:
+        self._app = app
+        self._followed = followed
+        self._showing = replace(showing, about=(followed.resource, followed.key) if followed.key else None)
+        self._form = form
+        self._style = style
+        self._rows: Rows | None = None
+        self._shown: set[str] = set()
+        self._run = ""  # of the row shown last
+        self._from = 0.0  # when the first began that was shown
+        self._began: set[str] = set()  # runs that were there
+        self._ends: dict[str, str] = {}  # of those that are over, how that came
+        self._below = 0  # lines of rows that may still change
+
+    def run(self) -> None:
+        clock = SystemClock()
+        while True:
+            changed = self._followed.chronicle.changed
+            self._look(clock.now())
+            for _ in range(round(_LOOK_ANYWAY / _LOOK_EVERY)):
+                pause(_LOOK_EVERY)
+                if self._followed.chronicle.changed != changed:
+                    break
+
+    def _look(self, now: float) -> None:
+        self._followed.chronicle.refresh(now)
+        attempts = self._followed.attempts(self._followed.first if self._rows is None else _BETWEEN, self._shown)
+        if self._rows is None:
+            self._begin(attempts)
+        assert self._rows is not None
+        runs = self._followed.chronicle.runs
+        self._rows = replace(self._rows, runs=runs, over=self._followed.chronicle.over(runs))
+        new = [one for one in attempts if one.id not in self._shown and not self._is_old(one)]
+        # First what runs did that were there, then what became of them, then what is new.
+        self._show([one for one in new if one.over and one.run in self._began], [])
+        self._tell_of_runs()
+        new = [one for one in new if one.id not in self._shown]
+        self._show([one for one in new if one.over], [one for one in new if not one.over])
+
+    def _is_old(self, attempt: Recorded) -> bool:
+        """Whether it began before what was shown first."""
+        return attempt.started < self._from
+
+    def _begin(self, attempts: Sequence[Recorded]) -> None:
+        """The header, and as many rows as a person wants to begin with."""
+        chronicle, followed = self._followed.chronicle, self._followed
+        runs = chronicle.runs
+        self._began = {run.id for run in runs}
+        self._ends = {name: what for name, (what, _) in chronicle.ends(runs).items()}
+        self._from = attempts[0].started if attempts else 0.0
+        self._style = replace(self._style, primaries=chronicle.primaries(runs, followed.resource))
+        widths = columns(attempts, self._showing, self._style)
+        self._rows = Rows(runs=runs, over=chronicle.over(runs), widths=widths, showing=self._showing, style=self._style)
+        if self._form == "jsonl":
+            return
+        lines: list[str] = [followed.name]
+        if followed.key is not None:
+            told = chronicle.told(followed.resource, followed.key, last=followed.first, since=followed.since)
+            lines = [*map(Text, head_lines(told.story, told.scene, self._style))] if told is not None else lines
+        if not attempts:
+            lines.append("Nothing is recorded yet; waiting for the first reconcile.")
+        self._write([*lines, "", Text(self._rows.header)])
+
+    def _tell_of_runs(self) -> None:
+        """In a line each: which ended or died, and which began."""
+        assert self._rows is not None
+        chronicle = self._followed.chronicle
+        ends = {name: what for name, (what, _) in chronicle.ends(chronicle.runs).items()}
+        for run in chronicle.runs[::-1]:
+            if run.id != self._run and not self._followed.concerns(run):
+                continue
+            end, before = ends.get(run.id, ""), self._ends.get(run.id, "")
+            if run.id not in self._began:
+                self._say(self._rows.separator(run.id), f"Run {run.id} began, process {run.pid} on {run.host}.")
+                self._run = run.id
+            elif end != before:
+                news = f"run {run.id} {'is ' * (end != 'ended')}{end}" if end else f"run {run.id} goes on"
+                self._say(self._rows.between(news), f"{news.capitalize()}.")
+        self._began |= {run.id for run in chronicle.runs}
+        self._ends = ends
+
+    def _say(self, lines: Iterable[str], sentence: str) -> None:
+        """Among the rows where a person reads them; beside them where a program does."""
+        if self._app.terminal and self._form != "jsonl":
+            self._write([*map(Text, lines)])
+        else:
+            self._app.narrate(sentence)
+
+    def _show(self, ended: Sequence[Recorded], running: Sequence[Recorded]) -> None:
+        assert self._rows is not None
+        rows, chronicle = self._rows, self._followed.chronicle
+        self._shown |= {one.id for one in ended}
+        if self._form == "jsonl":
+            from kubectl_ctrl.render.trace.formats import export
+
+            for one in ended:
+                self._app.answer_all(map(verbatim, export("jsonl", chronicle.story_of(one, None))), end="")
+            return
+        lines = [*map(Text, rows.lines(ended, self._run or (ended[0].run if ended else "")))]
+        self._run = ended[-1].run if ended else self._run
+        transient: list[Text] = []
+        if self._app.terminal and self._app.unicode:
+            transient = [*map(Text, rows.lines(running, self._run or (running[0].run if running else "")))]
+        self._write(lines, transient)
+
+    def _write(self, lines: Sequence[str], transient: Sequence[str] = ()) -> None:
+        """In one piece, so that nothing flickers: what may change is written over."""
+        if not lines and not transient and not self._below:
+            return
+        back = f"\x1b[{self._below}F\x1b[J" if self._below else ""
+        self._app.out.write(back + "".join(f"{printable(line)}\n" for line in (*lines, *transient)))
+        self._app.out.flush()
+        self._below = len(transient)

@@ -1,0 +1,316 @@
+"""What `trace` does: finds what is meant in the recording, makes a story of it, and has it told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output.answers import style_of
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock, parse_rfc3339
+from kubectl_ctrl.errors import NotRecorded, UsageError
+from kubectl_ctrl.history.documents import encoded
+from kubectl_ctrl.model.durations import parse_duration
+from kubectl_ctrl.model.record import Recorded, Story
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.render.trace.formats import FILES, FORMS, export
+from kubectl_ctrl.render.trace.rows import Showing
+from kubectl_ctrl.render.trace.text import subject_lines, trace_lines
+from kubectl_ctrl.render.trace.waterfall import waterfall_lines
+from kubectl_ctrl.story import lookup
+from kubectl_ctrl.story.chronicle import Chronicle, Followed, Told
+from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.value import replace
+
+_TEXTS = ("text", "wide")
+_ON_A_TERMINAL = 20
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    form = given.one_of("output", (*_TEXTS, *FORMS))
+    words = _checked(app, given, form)
+    try:
+        meant = lookup.meant_recording(app, given, words)
+        with meant.recording:
+            return _Tracing(app, given, meant, form).tell(words)
+    except NotRecorded as error:
+        if given["id"] or given["uid"] or ("/" in words[0] and len(words) > 1):
+            raise  # the object is known, and what was asked of it is not
+        from kubectl_ctrl.cli.verbs.trace.unrecorded import (
+            instead,  # it starts an event loop, which the rest does without
+        )
+
+        return instead(app, given, words, error, form=form, style=style_of(app, given))
+    except KeyboardInterrupt:
+        if given["watch"]:
+            return 0
+        raise
+
+
+def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
+    """The words that name what is meant; N stands in --id from here on."""
+    words = given.arguments
+    most = 2 if words else 0
+    if not words or len(words) > most:
+        raise UsageError(
+            "trace takes TYPE/NAME [N], or a TYPE.", next_step="kubectl ctrl trace TYPE/NAME, like foo/example-foo"
+        )
+    if form in FILES and app.terminal:  # they are opened by programs, and of no use on a screen
+        raise UsageError(
+            f"-o {form} makes a file for a program, and this is a terminal.",
+            next_step=f"{given.again('trace')} > trace.{FILES[form]}",
+        )
+    if given["watch"] and (form not in (*_TEXTS, "jsonl") or given["id"] or given["tree"]):
+        raise UsageError("-w goes with -o text, wide or jsonl, and with neither --id nor --tree.")
+    if given["last"] is not None and given["last"] < 0:
+        raise UsageError(f"Invalid value for --last: {given['last']}.", next_step="use a number, or 0 for all")
+    return words
+
+
+class _Tracing:
+    """One call of the verb."""
+
+    def __init__(self, app: App, given: Given, meant: Meant, form: str) -> None:
+        self._app = app
+        self._given = given
+        self._meant = meant
+        self._form = form
+        self._now = SystemClock().now()
+        self._style = style_of(app, given)
+        self._since = since(given["since"], self._now, utc=given["utc"])
+        self._chronicle = Chronicle(app, meant, self._now, controller=given["controller"], uid=given["uid"])
+
+    def tell(self, words: Sequence[str]) -> int:
+        """The object, the one reconcile, or the objects that the words name."""
+        kind, name = lookup.split_words(words)
+        number = self._given["id"] or (words[1] if "/" in words[0] and len(words) > 1 else "")
+        if not name and not number and lookup.is_attempt(kind):
+            return self._one(lookup.attempt_of(self._meant, kind), None)
+        if not name:
+            if number:
+                return self._one(lookup.attempt_of(self._meant, number), None)
+            return self._objects(kind)
+        resource, key = lookup.object_of(self._meant, words)
+        if number:
+            return self._one(self._chronicle.numbered(number, resource, key), resource)
+        if self._given["watch"]:
+            return self._follow(Followed(chronicle=self._chronicle, resource=resource, key=key, since=self._since))
+        told = self._chronicle.told(resource, key, last=self._last, since=self._since)
+        if told is None:
+            raise lookup.not_recorded(self._meant, resource, key)
+        told = self._with_tree(told) if self._given["tree"] else told
+        self._show(self._as_it_is(told) if self._given["live"] and not self._given["offline"] else told)
+        return 0
+
+    def _follow(self, followed: Followed) -> int:
+        from kubectl_ctrl.cli.verbs.trace.follow import follow
+
+        self._note()
+        if self._given["last"]:
+            followed = replace(followed, first=self._given["last"])
+        return follow(self._app, followed, self._showing(None), self._form, self._style)
+
+    @property
+    def _last(self) -> int | None:
+        if self._given["last"] is not None:
+            return self._given["last"] or None
+        text = self._form in _TEXTS and not self._given["raw"]
+        return _ON_A_TERMINAL if self._app.terminal and text and not self._given["since"] else None
+
+    # An object.
+
+    def _show(self, told: Told) -> None:
+        if self._given["raw"]:
+            self._raw(told.story.attempts)
+            return
+        if self._form in FORMS:
+            self._export(told.story)
+            return
+        self._note()
+        style = replace(self._style, primaries=told.primaries)
+        lines = trace_lines(told.story, told.scene, self._showing(told), style)
+        self._app.answer_all(map(Text, lines))
+        if told.story.tree is not None:
+            from kubectl_ctrl.render.trace.tree import tree_lines
+
+            self._app.answer_all(["", *map(Text, tree_lines(told.story.tree, style, now=self._now))])
+
+    def _with_tree(self, told: Told) -> Told:
+        """With what it owns, as the cluster tells it now or as it was recorded."""
+        from kubectl_ctrl.story.tree import Asked, grown
+
+        story = told.story
+        if story.resource is None or story.key is None:
+            return told
+        owns = [one for run in story.runs for played in run.controllers for one in played.owns]
+        asked = Asked(
+            cluster=story.cluster,
+            resource=story.resource,
+            key=story.key,
+            uid=story.uid,
+            owns=tuple(dict.fromkeys(owns)),
+            attempts=story.attempts,
+        )
+        found = grown(self._app, self._given, asked)
+        if found.note:
+            self._app.narrate(found.note)
+        return replace(told, story=replace(story, tree=found.tree))
+
+    def _as_it_is(self, told: Told) -> Told:
+        """With the object as the cluster tells it now, where it does within two seconds."""
+        from kubectl_ctrl.story.live import look
+
+        story = told.story
+        if story.resource is None or story.key is None:
+            return told
+        place = (story.resource, story.key)
+        found, note = look(self._app, self._given, self._meant.cluster, [place])
+        if note:
+            self._app.narrate(note)
+        body = found.get(place)
+        if body is None:
+            return told
+        gone = told.scene.gone if body.obj is not None else told.scene.gone or body.at
+        live = body.obj is not None
+        return replace(
+            told, scene=replace(told.scene, object=body.obj, seen=body.at, live=live, gone=None if live else gone)
+        )
+
+    def _showing(self, told: Told | None) -> Showing:
+        story = told.story if told is not None else None
+        # Rows of an object that is no request are of others, and say of which.
+        about = (story.resource, story.key) if story and told and not told.scene.related else None
+        about = (about[0], about[1]) if about and about[0] and about[1] else None
+        return Showing(
+            now=self._now,
+            about=about,
+            calls=self._given["calls"],
+            diff=self._given["diff"],
+            wide=self._form == "wide",
+            body=self._chronicle.body,
+        )
+
+    # One reconcile.
+
+    def _one(self, attempt: Recorded, resource: Resource | None) -> int:
+        story = self._chronicle.story_of(attempt, resource)
+        if self._given["raw"]:
+            self._raw([attempt])
+        elif self._form in FORMS:
+            self._export(story)
+        else:
+            self._note()
+            primaries = self._chronicle.primaries(story.runs, resource)
+            primary = primaries.get(attempt.controller)
+            showing = replace(self._showing(None), about=(primary, attempt.request) if primary else None)
+            where = lookup.name_of(self._meant.cluster)
+            style = replace(self._style, primaries=primaries)
+            self._app.answer_all(Text(line) for line in waterfall_lines(attempt, showing, style, where=where))
+        return 0
+
+    # Objects of a type.
+
+    def _objects(self, word: str) -> int:
+        try:
+            resource, controller = lookup.type_of(self._meant, word), ""
+        except NotRecorded:
+            # `trace scaler`: a controller by its name means all that it looks after.
+            if not self._chronicle.knows(word):
+                raise
+            resource, controller = None, word
+        namespace = "" if self._meant.everywhere else self._meant.namespace
+        if self._given["watch"]:
+            if resource is None:
+                raise UsageError(f"-w follows a type, and {word!r} is a controller.")
+            return self._follow(
+                Followed(chronicle=self._chronicle, resource=resource, key=None, namespace=namespace, since=self._since)
+            )
+        subjects = self._chronicle.subjects(resource, controller, namespace)
+        if self._form in FORMS or self._given["raw"]:
+            story = self._chronicle.story_of_all(resource, subjects, last=self._last, since=self._since)
+            if self._given["raw"]:
+                self._raw(story.attempts)
+            else:
+                self._export(story)
+            return 0
+        self._note()
+        if not subjects:
+            where = f"namespace {namespace} (-A for all)" if namespace else "any namespace"
+            what = resource.plural if resource else word
+            self._app.narrate(f"No {what} are recorded in {where} of {lookup.cluster_text(self._meant.cluster)}.")
+            return 0
+        lines = subject_lines(
+            subjects,
+            now=self._now,
+            namespaces=self._meant.everywhere,
+            wide=self._form == "wide",
+            style=replace(self._style, primaries=self._chronicle.primaries(self._chronicle.runs, resource)),
+        )
+        self._app.answer_all(map(Text, lines))
+        return 0
+
+    # The answer.
+
+    def _note(self) -> None:
+        if self._meant.note:
+            self._app.answer(self._meant.note)
+
+    def _raw(self, attempts: Iterable[Recorded]) -> None:
+        self._app.answer_all(encoded(attempt).decode() for attempt in attempts)
+
+    def _export(self, story: Story) -> None:
+        if self._meant.note:
+            self._app.narrate(self._meant.note)
+        self._app.answer_all(map(verbatim, export(self._form, story)), end="")
+
+
+def since(text: str, now: float, *, utc: bool) -> float | None:
+    """The moment that --since means."""
+    if not text:
+        return None
+    for reading in (_age, _date, _time_of_day):
+        moment = reading(text, now, utc)
+        if moment is not None:
+            return moment
+    raise UsageError(
+        f"Invalid value for --since: {text!r}.", next_step="write it like 90s, 1h30m, 10:04 or 2026-01-31T10:04:00Z"
+    )
+
+
+_Reading = Callable[[str, float, bool], float | None]
+
+
+def _age(text: str, now: float, utc: bool) -> float | None:
+    try:
+        return now - parse_duration(text)
+    except ValueError:
+        return None
+
+
+def _date(text: str, now: float, utc: bool) -> float | None:
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        pass
+    try:
+        plain = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (plain.replace(tzinfo=UTC) if utc else plain.astimezone()).timestamp()
+
+
+def _time_of_day(text: str, now: float, utc: bool) -> float | None:
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        return None
+    today = datetime.fromtimestamp(now, UTC) if utc else datetime.fromtimestamp(now, UTC).astimezone()
+    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    moment = today.replace(hour=hour, minute=minute, second=second, microsecond=0).timestamp()
+    return moment if moment <= now else moment - 86400

@@ -1,0 +1,406 @@
+"""What `uninstall` does: looks at everything, refuses what it must not do, and then goes one step after the other.
+
+By default: the cleanup where it is asked for, rights, namespaces; whoever still runs the controller is named, and left
+alone. With --crds=delete the custom resources go first of all, while the controller still runs; then it is asked to
+stop; rights; namespaces; CRDs.
+Nothing is remembered between two runs: what is left is found again, so an interrupted one is simply run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output.log_lines import logging_to
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.verbs.table import Effect
+from kubectl_ctrl.client.options import DeleteOptions
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import NotFound, Refused, TimedOut, UsageError
+from kubectl_ctrl.install.drain import Drain, marked_by
+from kubectl_ctrl.install.finalizers import Held
+from kubectl_ctrl.install.kinds import ref_of, shown
+from kubectl_ctrl.install.marks import is_marked, is_ours
+from kubectl_ctrl.install.removal import Installed, Remover, installed, wait_until_gone
+from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.loader import sources
+from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.objects import Obj, name_of, uid_of
+from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.runs.cleanup import Here, clean, running
+from kubectl_ctrl.runs.instances import Kind, Place, asked_to_stop, deployments_of, leases, look
+from kubectl_ctrl.target.connection import cluster_id, connected, meant
+from kubectl_ctrl.target.guard import context_name
+from kubectl_ctrl.value import Unshown, Value
+
+_SHOWN = 10
+_STOPPING = 45.0
+_GOING = 60.0
+_ASK_AGAIN = 0.5
+
+
+class Wish(Value, kw_only=True):
+    """What the flags say."""
+
+    crds: bool  # delete them
+    yes: bool
+    drain: float
+    drain_with_run: bool
+    clean: bool
+    dry_run: str
+    namespace: str
+    going: tuple[str, ...]  # all controllers of this command
+    again: str  # the command that would do it
+
+    @property
+    def suffix(self) -> str:
+        return {"none": "", "client": " (dry run)", "server": " (server dry run)"}[self.dry_run]
+
+
+def run(app: App, given: Given) -> int:
+    """The body of the verb."""
+    delete = given.one_of("crds", ("keep", "delete")) == "delete"
+    dry_run = given.one_of("dry_run", ("none", "client", "server"))
+    if not given.arguments:
+        names = ", ".join(BUNDLED)
+        raise UsageError("uninstall needs a controller.", next_step=f"the bundled controllers are: {names}")
+    prefix = given["annotation_prefix"]
+    sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
+    effect = Effect.DRY_RUN if dry_run != "none" else Effect.DESTROY if delete else Effect.WRITE
+    resolved = meant(app, given, effect)
+    wish = Wish(
+        crds=delete,
+        yes=given["yes"],
+        drain=given["drain"],
+        drain_with_run=given["drain_with_run"],
+        clean=given["clean"],
+        dry_run=dry_run,
+        namespace=given["namespace"],
+        going=tuple(one.spec.name for one in sourced),
+        # What was listed is on this cluster, and current-context may be another one by then.
+        again=given.again("uninstall", *([f"--context={resolved.context}"] if resolved.context else []), "--yes"),
+    )
+    with logging_to(app.narrate, form="text", verbosity=app.verbosity):
+        asyncio.run(_uninstall(app, resolved, sourced, wish))
+    return 0
+
+
+async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], wish: Wish) -> None:
+    client = await connected(app, resolved, clock=SystemClock(), rng=random.SystemRandom())
+    try:
+        here = Here(app=app, client=client, resolved=resolved, cluster=await cluster_id(client, resolved))
+        found = [await _found(here, one, wish) for one in sourced]
+        jobs = [Job(here, one, wish) for one in found]
+        if wish.crds and not wish.yes and wish.dry_run == "none" and any(one.installed.crds for one in found):
+            for job in jobs:
+                job.show()
+            raise Refused(
+                f"CRDs would be deleted on context {context_name(resolved)!r}, server {resolved.server}, "
+                "and every object of theirs.",
+                next_step=wish.again,
+            )
+        for job in jobs:
+            job.check()
+        for job in jobs:
+            await job.run()
+    finally:
+        await client.close()
+
+
+class Found(Value, kw_only=True):
+    """One controller as it stands in the cluster."""
+
+    sourced: Sourced
+    installed: Installed
+    holding: tuple[Held, ...]  # the objects of the CRDs that would go
+    marked: tuple[Held, ...]  # objects that stay, with a finalizer of the controller
+    places: tuple[Place, ...]  # that run it
+    deployments: Unshown[tuple[Obj, ...]]  # with the labels of ones that run it for us
+
+    @property
+    def name(self) -> str:
+        return self.sourced.spec.name
+
+    @property
+    def ours(self) -> tuple[Obj, ...]:
+        """The Deployments that we made as well."""
+        return tuple(one for one in self.deployments if is_ours(one, self.name))
+
+
+async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
+    client, spec = here.client, sourced.spec
+    there = await installed(client, spec.name, wish.namespace)
+    going = there.crds if wish.crds else ()
+    runners = await look(client, state_dir=here.app.state_dir, cluster=here.cluster, name=spec.name)
+    ours = await deployments_of(client, spec.name)
+    kept = await _not_ours(here, sourced, there) if wish.crds else []
+    gone = {name_of(crd) for crd in going}
+    staying = [resource for resource in spec.primaries if resource.full_name not in gone]
+    marked, hidden = await marked_by(client, staying, spec.name)
+    uncounted = [f"{resource} may not be listed, so finalizers on them are not counted." for resource in hidden]
+    for sentence in (*there.left, *kept, *uncounted, *dict.fromkeys((*runners.unseen, *ours.unseen))):
+        here.app.narrate(f"{spec.name}: {sentence}")
+    return Found(
+        sourced=sourced,
+        installed=there,
+        holding=tuple(await Drain(client, going, spec.name).holding()),
+        marked=tuple(marked),
+        places=runners.places,
+        deployments=ours.objects,
+    )
+
+
+async def _not_ours(here: Here, sourced: Sourced, there: Installed) -> list[str]:
+    """The CRDs of a controller that were there before it: they were used, and are not ours to take away."""
+    known = {name_of(crd) for crd in there.crds}
+    stay = []
+    for crd in sourced.parts().crds:
+        try:
+            live = await here.client.get(ref_of(crd))
+        except NotFound:
+            continue
+        if name_of(crd) not in known and not is_marked(live, sourced.spec.name):
+            stay.append(f"{shown(ref_of(crd))} stays: it is not ours.")
+    return stay
+
+
+class Job:
+    """The uninstallation of one controller."""
+
+    def __init__(self, here: Here, found: Found, wish: Wish) -> None:
+        self._here = here
+        self._found = found
+        self._wish = wish
+        self._remover = Remover(here.client, found.name, dry_run=wish.dry_run == "server")
+
+    # Before anything is done.
+
+    def show(self) -> None:
+        """What would go, in order."""
+        there = self._found.installed
+        for crd in there.crds:
+            self._here.app.answer(f"{shown(ref_of(crd))} would be deleted, with {self._counted(crd)}")
+        for obj in (*self._found.ours, *there.rights):
+            self._here.app.answer(f"{_named(obj)} would be deleted")
+        for obj in there.namespaces:
+            self._here.app.answer(f"{_named(obj)} would be deleted if nothing else lies in it")
+        for place in self._found.places:
+            if others := self._beside(place):
+                self._here.app.answer(f"{place.text} has to be stopped first: it also runs {others}")
+            elif place.kind is Kind.PROCESS:
+                self._here.app.answer(f"{place.text} would be asked to stop")
+
+    def _counted(self, crd: Obj) -> str:
+        """`3 objects: 2 in namespace a, 1 in namespace b`."""
+        of_crd = [one for one in self._found.holding if one.ref.resource.full_name == name_of(crd)]
+        counts: dict[str, int] = {}
+        for one in of_crd:
+            counts[one.ref.namespace] = counts.get(one.ref.namespace, 0) + 1
+        total = counted(len(of_crd), "object")
+        parts = [f"{count} in namespace {space}" for space, count in sorted(counts.items()) if space]
+        return total + (f": {', '.join(parts)}" if parts else "")
+
+    def _beside(self, place: Place) -> str:
+        """What would stop with a process, and is not uninstalled with it."""
+        runs = place.runner.controllers if place.runner else ()
+        return ", ".join(name for name in runs if name not in self._wish.going)
+
+    def check(self) -> None:
+        """Refuse what could not be finished, before anything is begun."""
+        found = self._found
+        for place in found.places if self._wish.crds else ():
+            if others := self._beside(place):
+                raise Refused(
+                    f"{place.text} runs {found.name}, and also {others}, which would stop with it.",
+                    next_step="stop it, and run the others without this one",
+                )
+        if self._wish.clean and found.sourced.spec.undoing is not None and found.places:
+            raise Refused(
+                f"{found.name} still runs, and would do again what its cleanup undoes: {_places(found.places)}.",
+                next_step="stop it first",
+            )
+        stranded = [one for one in found.holding if one.own and not _is_served(one, found.places)]
+        if stranded and not self._wish.drain_with_run:
+            names = "; ".join(f"{one.ref} has {', '.join(map(str, one.own))}" for one in stranded[:_SHOWN])
+            more = f"; and {len(stranded) - _SHOWN} more" if len(stranded) > _SHOWN else ""
+            raise Refused(
+                f"{found.name} does not run, and {len(stranded)} of its objects wait for it alone: {names}{more}.",
+                next_step="--drain-with-run runs it here while they go",
+            )
+
+    # Doing it.
+
+    async def run(self) -> None:
+        found, wish, app = self._found, self._wish, self._here.app
+        if wish.clean:
+            await self._clean()
+        if wish.crds:
+            await self._drain()
+        if wish.crds:
+            await self._stop()
+        self._tell_runners()
+        for obj in found.installed.rights:
+            await self._delete(obj)
+        await self._namespaces()
+        if wish.crds:
+            await self._crds()
+        else:
+            self._tell_what_stays()
+        if not (found.installed.rights or found.installed.namespaces):
+            app.narrate(f"{found.name}: nothing {'else ' if found.installed.crds else ''}of it is installed")
+
+    def _tell_what_stays(self) -> None:
+        found, app = self._found, self._here.app
+        for crd in found.installed.crds:
+            app.narrate(f"{found.name}: {shown(ref_of(crd))} stays with its objects; --crds=delete takes them too")
+        if count := len(found.marked):
+            told = f"{counted(count, 'object')} {'has' if count == 1 else 'have'} a finalizer of it"
+            app.narrate(f"{found.name}: {told}, and cannot go while it does not run")
+
+    async def _clean(self) -> None:
+        undoing = self._found.sourced.spec.undoing
+        if undoing is None:
+            self._here.app.narrate(f"{self._found.name}: it has nothing to clean")
+        elif self._wish.dry_run != "none":
+            self._here.app.narrate(f"{self._found.name}: its cleanup would run")
+        else:
+            await clean(self._here, undoing)
+
+    async def _drain(self) -> None:
+        """Every custom resource goes, while the controller is still there to finish with it."""
+        found, wish = self._found, self._wish
+        if not found.holding:
+            return
+        if wish.dry_run != "none":
+            for one in found.holding:
+                self._here.app.answer(f"{_instance(one)} deleted{wish.suffix}")
+            return
+        drain = Drain(self._here.client, found.installed.crds, found.name)
+        async with AsyncExitStack() as beside:
+            if wish.drain_with_run and any(not _is_served(one, found.places) for one in found.holding):
+                await beside.enter_async_context(running(self._here, found.sourced.spec))
+            left = await drain.run(wish.drain, self._tell)
+        if left:
+            names, were = "; ".join(map(str, left[:_SHOWN])), "was" if len(left) == 1 else "were"
+            raise TimedOut(
+                f"{counted(len(left), 'object')} {were} not gone within {format_duration(wish.drain)}: {names}.",
+                next_step="controller, rights and CRDs are still there; help whoever holds them, and run it again",
+            )
+        for crd in found.installed.crds:
+            self._here.app.answer(f"{name_of(crd)}: {self._counted(crd)} deleted")
+
+    def _tell(self, left: Sequence[Held]) -> None:
+        """The list of what is still there, as often as it changes."""
+        app = self._here.app
+        app.narrate(f"{self._found.name}: {len(left)} still finalizing")
+        for one in left[:_SHOWN]:
+            app.narrate(f"  {one}")
+        if len(left) > _SHOWN:
+            app.narrate(f"  and {len(left) - _SHOWN} more")
+
+    async def _stop(self) -> None:
+        """With the CRDs goes what every runner works on: those that we can end are asked to, and waited for."""
+        found, wish = self._found, self._wish
+        for deployment in found.ours:
+            if wish.dry_run == "none":
+                options = DeleteOptions(uid=uid_of(deployment), propagation="Foreground")
+                try:
+                    await self._here.client.delete(ref_of(_typed(deployment)), options)
+                except NotFound:
+                    continue
+            self._here.app.answer(f"{_named(deployment)} deleted{wish.suffix}")
+        if wish.dry_run != "none":
+            return
+        await wait_until_gone(self._here.client, [_typed(one) for one in found.ours], _STOPPING)
+        for place in found.places:
+            if place.kind is Kind.PROCESS and asked_to_stop(self._here.app.state_dir, place):
+                self._here.app.narrate(f"{found.name}: asked {place.text} to stop")
+        await self._wait_for_processes()
+
+    def _tell_runners(self) -> None:
+        """Who goes on after this, without its rights or its types."""
+        stopped = {uid_of(one) for one in self._found.ours} if self._wish.crds else set()
+        for place in self._found.places:
+            ends = place.kind is Kind.PROCESS and self._wish.crds
+            if not ends and not (place.object and uid_of(place.object) in stopped):
+                told = f"{self._found.name}: it also runs as {place.text}; that is not stopped from here"
+                self._here.app.narrate(told)
+
+    async def _wait_for_processes(self) -> None:
+        here, clock = self._here, self._here.client.clock
+        end = clock.elapsed() + _STOPPING
+        while clock.elapsed() < end:
+            places = await look(here.client, state_dir=here.app.state_dir, cluster=here.cluster, name=self._found.name)
+            if not any(place.kind is Kind.PROCESS for place in places.places):
+                return
+            await clock.sleep(_ASK_AGAIN)
+        here.app.narrate(f"{self._found.name}: it has not stopped within {format_duration(_STOPPING)}")
+
+    async def _namespaces(self) -> None:
+        going = []
+        for space in self._found.installed.namespaces:
+            if why := await self._needed(name_of(space)):
+                self._here.app.narrate(f"namespace/{name_of(space)} stays, since {why}")
+            elif await self._delete(space):
+                going.append(space)
+        if self._wish.dry_run == "none":
+            await wait_until_gone(self._here.client, going, _GOING)
+
+    async def _needed(self, space: str) -> str:
+        """Who or what still needs a namespace of ours; "" when nothing does."""
+        # Whoever leads by a Lease in it would lose that, and could never have it back.
+        leading = [one.text for one in (await leases(self._here.client, self._found.name)).places if one.lies_in(space)]
+        if leading:
+            return f"a run needs it: {', '.join(leading[:_SHOWN])}"
+        contents = await self._remover.contents(space)
+        more = f" and {len(contents) - _SHOWN} more" if len(contents) > _SHOWN else ""
+        return f"it holds {', '.join(contents[:_SHOWN])}{more}" if contents else ""
+
+    async def _crds(self) -> None:
+        going = list(self._found.installed.crds)
+        if self._wish.dry_run == "none":
+            late = await Drain(self._here.client, going, self._found.name).holding()
+            if late:
+                names = "; ".join(map(str, late[:_SHOWN]))
+                raise Refused(
+                    f"{counted(len(late), 'object')} came since, so the CRDs stay: {names}.",
+                    next_step=self._wish.again,
+                )
+        for crd in going:
+            await self._delete(crd)
+        if self._wish.dry_run == "none":
+            await wait_until_gone(self._here.client, going, _GOING)
+
+    async def _delete(self, obj: Obj) -> bool:
+        """Delete an object of ours, and say so; whether there was one."""
+        there = True if self._wish.dry_run == "client" else await self._remover.remove(obj)
+        if there:
+            self._here.app.answer(f"{_named(obj)} deleted{self._wish.suffix}")
+        return there
+
+
+def _is_served(one: Held, places: Sequence[Place]) -> bool:
+    """Whether somebody runs who looks after the place where the object lies."""
+    return any(place.overlaps(one.ref.namespace) for place in places)
+
+
+def _places(places: Sequence[Place]) -> str:
+    return ", ".join(place.text for place in places)
+
+
+def _instance(one: Held) -> str:
+    return f"{one.ref.resource}/{one.ref.name}" + (f" in namespace {one.ref.namespace}" if one.ref.namespace else "")
+
+
+def _named(obj: Obj) -> str:
+    return shown(ref_of(_typed(obj)))
+
+
+def _typed(obj: Obj) -> Obj:
+    """Items of a list of Deployments do not say what they are."""
+    return obj if obj.get("kind") else {**obj, "apiVersion": "apps/v1", "kind": "Deployment"}

@@ -1,0 +1,53 @@
+"""`kubectl ctrl version`: which version this is."""
+
+from __future__ import annotations
+
+import json
+import platform
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.grammar import Flag
+from kubectl_ctrl.cli.parsing.verb import Given, Verb
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.render.text import verbatim
+from kubectl_ctrl.version import VERSION
+
+
+def _version(app: App, given: Given) -> int:
+    if given.arguments:
+        raise UsageError("version takes no arguments.", next_step=VERB.hint)
+    facts = {"version": VERSION, "python": platform.python_version(), "platform": platform.platform(terse=True)}
+    match given["output"]:
+        case "":
+            app.answer(f"kubectl-ctrl {VERSION} (python {facts['python']}, {facts['platform']})")
+        case "json":
+            app.answer(verbatim(json.dumps(facts, indent=2)))
+        case "yaml":
+            app.answer_all(f"{name}: {value}" for name, value in facts.items())
+        case other:
+            raise UsageError(f"Invalid value for --output: {other!r}.", next_step="use json or yaml")
+    return 0
+
+
+VERB = Verb(
+    name="version",
+    usage="version [-o json|yaml]",
+    summary="Print the version of this tool.",
+    examples=(
+        ("Print the version", "version"),
+        ("Print it for a program", "version -o json"),
+        ("The number alone", "version | cut -d ' ' -f 2"),
+    ),
+    flags=(
+        Flag(
+            "-o",
+            "--output",
+            value="FORMAT",
+            default="",
+            choices=("json", "yaml"),
+            help="json or yaml; one line of text when not given.",
+        ),
+    ),
+    body=_version,
+    cluster=False,
+)

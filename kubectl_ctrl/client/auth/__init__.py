@@ -1,0 +1,1 @@
+"""Credentials of a request: tokens, certificates, credential plugins, OpenID Connect."""

@@ -1,0 +1,429 @@
+"""`--use`: a cluster of ours put into the user's own kubeconfig as current-context, and taken out again.
+
+Nothing else ever writes that file. It is written where kubectl would write current-context, under the lock that kubectl
+takes, and as a whole. What its lines say beside our three entries and current-context stays, known to us or not; only
+comments go when it is written anew. So the bytes from before are kept, and come back where nobody wrote since, or where
+what is left without our entries is what they say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl import files
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.errors import ConfigError, Refused, UsageError
+from kubectl_ctrl.kubeconfig import files as kubefiles
+from kubectl_ctrl.kubeconfig.files import Merged
+from kubectl_ctrl.kubeconfig.lock import (
+    KubeconfigLocked,
+    age_of,
+    check_plain,
+    check_writable,
+    held_by_another,
+    lock_of,
+    locked,
+    replaced,
+    target,
+    unwritable,
+)
+from kubectl_ctrl.model import manifests
+from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Unshown, Value, replace
+
+_NEVER = "your kubeconfig was not changed"
+_SAVED = "kubeconfig.before"
+_FIRST = "kubeconfig.first"  # where this cluster came over another one of ours: from before both
+_LISTS = ("clusters", "contexts", "users")
+_CURRENT = "current-context"
+# A lock that is older than this was left behind: whoever takes one writes a small file.
+_STALE_AFTER = 10.0
+_PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+
+
+class StaleLock(Value, kw_only=True):
+    """A lock on a kubeconfig of the user that somebody left behind."""
+
+    path: Path
+    age: float  # seconds
+    seen: Unshown[os.stat_result]  # the file, by which a later lock is told from it
+
+
+class _Parts(Value, kw_only=True):
+    """What of a cluster of ours goes into a kubeconfig: (list, name in it, kind, fields)."""
+
+    context: str
+    items: tuple[tuple[str, str, str, dict[str, Any]], ...]
+
+    @property
+    def server(self) -> str:
+        return str(self.items[0][3].get("server"))
+
+
+def can_use(app: App) -> None:
+    """Raise where `use` could not be done, before anything is made for it."""
+    file = _file(app)
+    if file.parent.parent == app.book.folder.absolute():
+        raise UsageError(
+            f"--use changes your own kubeconfig, and {str(file)!r} is that of cluster {file.parent.name!r}.",
+            next_step="unset KUBECONFIG, or leave out --use",
+        )
+    check_plain(file)
+    _merged(app)
+    check_writable(file)
+    now = SystemClock().now()
+    if (age := age_of(lock_of(file), now)) is not None and age > _STALE_AFTER:
+        raise held_by_another(file, now)
+
+
+async def could_use(app: App, name: str, context: str) -> None:
+    """Raise where `use` of that cluster, which need not be made yet, would be refused; a lock is waited for already."""
+    can_use(app)
+    file, entry = _file(app), app.book.find(name)
+    if file.parent.is_dir():
+        async with locked(file, SystemClock()):
+            pass
+    if entry is not None and entry.used:
+        return  # what stands there is ours
+    merged = _merged(app)
+    if entry is not None and entry.kubeconfig.exists():
+        _check_free(merged, _parts(app, entry))
+        return
+    for plural, entries in _in_merged(merged).items():
+        if context in entries:
+            raise _hidden(plural.removesuffix("s"), entries[context])
+
+
+def stale_locks(app: App) -> tuple[StaleLock, ...]:
+    """Locks on the user's kubeconfig files that keep everybody out."""
+    now, (files, _) = SystemClock().now(), kubefiles.candidates("", app.environ, app.home)
+    found = []
+    for lock in dict.fromkeys(map(lock_of, files)):
+        with suppress(OSError):
+            seen = lock.lstat()
+            if (age := age_of(lock, now)) is not None and age > _STALE_AFTER:
+                found.append(StaleLock(path=lock, age=age, seen=seen))
+    return tuple(found)
+
+
+async def use(app: App, entry: Entry, book: Book) -> Entry:
+    """Make it the user's current-context; gives the entry as the book has it now, with what `undo` has to know."""
+    can_use(app)
+    file, parts = _file(app), _parts(app, entry)
+    if entry.used:
+        if entry.used.get("file") == str(file) and _is_used(app, parts):
+            return entry
+        await undo(app, entry, book)
+    entry = replace(entry, used={"file": str(file), "folder": str(_missing_folder(file) or "")})
+    book.write(entry)
+    _make_folder(file)
+    async with locked(file, SystemClock()):
+        return _put_in(app, entry, book, parts)
+
+
+async def undo(app: App, entry: Entry, book: Book) -> str:
+    """Take it out again; what was done, in words."""
+    if not entry.used:
+        return _NEVER
+    file, text = Path(entry.used["file"]), _NEVER
+    if file.parent.is_dir():
+        try:
+            async with locked(file, SystemClock()):
+                text = _taken_out(app, entry, file)
+        except KubeconfigLocked:
+            raise
+        except ConfigError as error:
+            # Not what `use` is told: there is no other way to undo it.
+            broken = "make it readable and writable" if isinstance(error.__cause__, OSError) else f"mend {file}"
+            error.next_step = f"{broken}, or move it away; then repeat this"
+            raise
+        _remove_folders(file, entry.used.get("folder", ""))
+    book.write(replace(entry, used={}))
+    for name in (_SAVED, _FIRST):
+        (entry.folder / name).unlink(missing_ok=True)
+    return text
+
+
+# Which file.
+
+
+def _file(app: App) -> Path:
+    """Where kubectl would write current-context: the first file of the list that is there, or else the last."""
+    files, _ = kubefiles.candidates("", app.environ, app.home)
+    return next((file for file in files if os.access(file, os.F_OK)), files[-1]).absolute()
+
+
+def _missing_folder(file: Path) -> Path | None:
+    """The outermost folder that has to be made for it."""
+    missing = [folder for folder in file.parents if not folder.exists()]
+    return missing[-1] if missing else None
+
+
+def _make_folder(file: Path) -> None:
+    try:
+        for folder in reversed([one for one in file.parents if not one.exists()]):
+            folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise unwritable(file, error) from error
+
+
+def _remove_folders(file: Path, outermost: str) -> None:
+    """Those that were made for it, as far as they are empty."""
+    with suppress(OSError):
+        for folder in file.parents if outermost else ():
+            folder.rmdir()
+            if str(folder) == outermost:
+                return
+
+
+# What goes in, and how it stands there.
+
+
+def _parts(app: App, entry: Entry) -> _Parts:
+    own = kubefiles.read(str(entry.kubeconfig), app.environ, app.home)
+    context = own.contexts[entry.context]
+    found = (
+        ("clusters", "cluster", own.clusters[context.text("cluster")]),
+        ("users", "user", own.users[context.text("user")]),
+        ("contexts", "context", context),
+    )
+    items = tuple((plural, one.name, kind, _absolute(one)) for plural, kind, one in found)
+    return _Parts(context=entry.context, items=items)
+
+
+def _absolute(one: kubefiles.Entry) -> dict[str, Any]:
+    """Its fields, with files named as they are found from any folder."""
+    return {key: one.path(key) if key in _PATHS else value for key, value in one.fields.items()}
+
+
+def _merged(app: App) -> Merged:
+    """What the user's files say together."""
+    return kubefiles.read("", app.environ, app.home)
+
+
+def _in_merged(merged: Merged) -> dict[str, Mapping[str, kubefiles.Entry]]:
+    return {"clusters": merged.clusters, "users": merged.users, "contexts": merged.contexts}
+
+
+def _is_used(app: App, parts: _Parts) -> bool:
+    """Whether it is what kubectl would go to already."""
+    merged = _merged(app)
+    lists = _in_merged(merged)
+    there = all(name in lists[plural] for plural, name, *_ in parts.items)
+    same = there and lists["clusters"][parts.items[0][1]].fields == parts.items[0][3]
+    return same and merged.current_context == parts.context
+
+
+def _check_free(merged: Merged, parts: _Parts) -> None:
+    """Raise where the user has something else under one of our names."""
+    lists = _in_merged(merged)
+    for plural, name, kind, fields in parts.items:
+        there = lists[plural].get(name)
+        if there is not None and there.fields != fields:
+            raise _hidden(kind, there)
+
+
+def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
+    return Refused(
+        f"Your kubeconfig has another {kind} {there.name!r} already, which --use would hide.",
+        tried=str(there),
+        next_step="give the cluster another --name, or leave out --use; "
+        f"or, if yours is of no use any more: {command('kubectl', 'config', f'delete-{kind}', there.name)}",
+    )
+
+
+def _put_in(app: App, entry: Entry, book: Book, parts: _Parts) -> Entry:
+    """With the lock held. The book knows how to undo it before it is done."""
+    file = Path(entry.used["file"])
+    there = file.exists()
+    _check_free(_merged(app), parts)
+    raw = file.read_bytes() if there else b""
+    content = _content(file, raw)
+    previous = content.get(_CURRENT) or ""
+    # Where that is a cluster of ours too, which may go before this one, what was there before that one counts.
+    under = next((one for one in book.entries() if previous and one.used.get("context") == previous), None)
+    before = [name for name in (under.used.get("previous", ""), under.used.get("before", "")) if name] if under else []
+    for plural, name, kind, fields in parts.items:
+        others = [one for one in content.get(plural) or [] if one.get("name") != name]
+        content[plural] = [*others, {"name": name, kind: fields}]
+    new = _text(file, {**content, _CURRENT: parts.context})
+    _save(entry.folder / _SAVED, raw)
+    if under and (first := _earliest(under)) is not None:
+        _save(entry.folder / _FIRST, first)
+    # The cluster may be made anew before this is undone: what it was then is what to look for.
+    names = {kind: name for _, name, kind, _ in parts.items}
+    left = {"server": parts.server, "was": "there" if there else "", "left": _digest(new)}
+    entry = replace(entry, used={**entry.used, **names, **left, "previous": previous, "before": "\n".join(before)})
+    book.write(entry)
+    replaced(file, new)
+    if there and stat.S_IMODE(file.stat().st_mode) & 0o077:
+        app.narrate(
+            f"{file} can be read by others, and the keys of this cluster are in it now: {command('chmod', 'go=', file)}"
+        )
+    return entry
+
+
+def _content(file: Path, raw: bytes) -> dict[str, Any]:
+    """What it says; the loader has found before that it is a kubeconfig."""
+    content = kubefiles.parse(raw, f"The kubeconfig {str(file)!r}")
+    return content or {"apiVersion": "v1", "kind": "Config"}
+
+
+def _text(file: Path, content: dict[str, Any]) -> bytes:
+    try:
+        return manifests.text([content]).encode()
+    except RecursionError:  # an alias may stand for what it stands in
+        raise ConfigError(f"The kubeconfig {str(file)!r} is nested too deeply.") from None
+
+
+def _save(saved: Path, raw: bytes) -> None:
+    try:
+        files.replace(saved, raw)
+    except OSError as error:
+        raise unwritable(saved, error) from error
+
+
+def _earliest(entry: Entry) -> bytes | None:
+    """What the file was before the first of the clusters of ours that came one over the other."""
+    for name in (_FIRST, _SAVED):
+        with suppress(OSError):
+            return (entry.folder / name).read_bytes()
+    return None
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+# How it goes out.
+
+
+def _taken_out(app: App, entry: Entry, file: Path) -> str:
+    """With the lock held: all as it was, where nobody wrote since; else our entries alone."""
+    used, real = entry.used, target(file)
+    files.draft_of(real).unlink(missing_ok=True)
+    if "left" not in used:
+        return _NEVER
+    if not real.exists():
+        return f"{file} is not there any more"
+    check_plain(file)
+    try:
+        raw = real.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"The kubeconfig {str(file)!r} cannot be read: {error.strerror}.") from error
+    saved = entry.folder / _SAVED
+    before = saved.read_bytes() if saved.exists() else None
+    if raw == before and used["was"]:
+        return _NEVER
+    if _digest(raw) == used["left"] and before is not None:
+        _put_back(file, before, there=bool(used["was"]))
+        return f"{file} is as it was" + (f": current-context {used['previous']}" if used["previous"] else "")
+    return _taken_apart(app, entry, file, raw)
+
+
+def _put_back(file: Path, before: bytes, *, there: bool) -> None:
+    if there:
+        replaced(file, before)
+        return
+    try:
+        target(file).unlink()
+    except OSError as error:
+        raise unwritable(file, error) from error
+
+
+def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
+    """Somebody wrote since: what is not ours stays as it is now."""
+    content = _content(file, raw)
+    if not _is_one(content):
+        raise ConfigError(f"The kubeconfig {str(file)!r} is none any more.")
+    if not _without_ours(content, entry):
+        return f"{file} is left as it is: what it calls {entry.used['context']} is another cluster by now"
+    text = f"{entry.used['context']} is taken out of {file}"
+    if content.get(_CURRENT) == entry.used["context"]:
+        names, earlier = _names(app, content), [entry.used["previous"], *entry.used["before"].split("\n")]
+        kept = next((name for name in earlier if name in names), "")
+        content = {**content, _CURRENT: kept} if kept else {key: content[key] for key in content if key != _CURRENT}
+        text += f"; current-context is {kept} again" if kept else "; there is no current-context now"
+    elif content.get(_CURRENT):
+        at = _find(content, "contexts", content[_CURRENT]).get("context") or {}
+        text += f"; current-context stays {content[_CURRENT]}"
+        text += ", whose cluster is gone" if at.get("cluster") == entry.used["cluster"] else ""
+    if not entry.used["was"] and _is_empty(content):
+        _put_back(file, b"", there=False)
+    else:
+        same = _as_it_was(entry, file, content)
+        replaced(file, _text(file, content) if same is None else same)
+    return text
+
+
+def _as_it_was(entry: Entry, file: Path, content: dict[str, Any]) -> bytes | None:
+    """The bytes of before, where they say all that is left and nothing else: they have the comments of the user too."""
+    for name in (_SAVED, _FIRST):
+        with suppress(OSError, ConfigError):
+            raw = (entry.folder / name).read_bytes()
+            if _said(_content(file, raw)) == _said(content):
+                return raw
+    return None
+
+
+def _said(content: dict[str, Any]) -> dict[str, Any]:
+    """Without what says nothing; kubectl puts its lists in order when it writes them."""
+    by_name = {key: sorted(content.get(key) or [], key=lambda one: str(one.get("name"))) for key in _LISTS}
+    return {key: value for key, value in {**content, **by_name}.items() if value}
+
+
+def _is_one(content: Any) -> bool:
+    """Whether it has the shape of a kubeconfig, as far as that matters here."""
+    if not isinstance(content, dict):
+        return False
+    return all(_is_list(content.get(f"{kind}s") or [], kind) for kind in ("context", "cluster", "user"))
+
+
+def _is_list(entries: Any, kind: str) -> bool:
+    return isinstance(entries, list) and all(
+        isinstance(one, dict) and isinstance(one.get("name") or "", str) and isinstance(one.get(kind) or {}, dict)
+        for one in entries
+    )
+
+
+def _without_ours(content: dict[str, Any], entry: Entry) -> bool:
+    """Take our three entries out, changed or not; False, and nothing is, where their cluster is another one now."""
+    used = entry.used
+    named = _find(content, "contexts", used["context"]).get("context") or {}
+    cluster = _find(content, "clusters", named.get("cluster", used["cluster"])).get("cluster") or {}
+    if cluster.get("server", used["server"]) != used["server"]:
+        return False
+    # By the names that they were put in under: whom our context was made to name since may be the user's own.
+    for plural, name in (("contexts", used["context"]), ("clusters", used["cluster"]), ("users", used["user"])):
+        if plural in content:
+            content[plural] = [one for one in content[plural] or [] if one.get("name") != name]
+    return True
+
+
+def _find(content: dict[str, Any], plural: str, name: str) -> dict[str, Any]:
+    return next((one for one in content.get(plural) or [] if one.get("name") == name), {})
+
+
+def _names(app: App, content: dict[str, Any]) -> set[str]:
+    """The contexts that there are, in this file or in others of the user's."""
+    return {one["name"] for one in content.get("contexts") or [] if one.get("name")} | set(_elsewhere(app))
+
+
+def _elsewhere(app: App) -> Mapping[str, object]:
+    try:
+        return _merged(app).contexts
+    except ConfigError:
+        return {}
+
+
+def _is_empty(content: dict[str, Any]) -> bool:
+    """Whether nothing stands in it but its kind."""
+    return not any(value for key, value in content.items() if key not in ("apiVersion", "kind"))

@@ -1,0 +1,1 @@
+"""kind: nodes are containers, pods run."""

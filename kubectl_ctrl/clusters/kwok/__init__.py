@@ -1,0 +1,1 @@
+"""kwok: a real control plane, simulated nodes and pods, no container runtime."""

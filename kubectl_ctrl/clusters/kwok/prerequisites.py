@@ -1,0 +1,143 @@
+"""What a cluster of kwok needs, where it is, and what kwokctl would have to download."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kubectl_ctrl.clusters import programs
+from kubectl_ctrl.clusters.kwok import kwokctl
+from kubectl_ctrl.clusters.kwok.config import OPTIONS, Configuration
+from kubectl_ctrl.clusters.provider import Fitness, Machine, Wish
+from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.exec import run
+from kubectl_ctrl.value import Value, field, replace
+
+OLDEST = (0, 6)  # of kwokctl: since then all that is told it means the same
+_GET = "kubectl ctrl doctor --fix kwok"
+_FOLDER = "give a folder with them: --bin-dir DIR"
+# About what each is to download, in megabytes. The longest name first: one is how another begins.
+_SIZES = {
+    "kube-controller-manager": 74,
+    "kube-apiserver": 88,
+    "kube-scheduler": 50,
+    "kubectl": 59,
+    "etcd": 24,
+    "kwok": 50,
+}
+
+
+class Needs(Value, kw_only=True):
+    """What was found; with a fitness that is not usable, nothing else counts."""
+
+    fitness: Fitness
+    version: str = ""  # of kwokctl
+    links: Mapping[str, Path] = field(default_factory=dict)  # programs that are there already
+    cache: Path = Path()
+    downloads: Mapping[str, str] = field(default_factory=dict)  # program -> where from
+
+    @property
+    def announcement(self) -> str:
+        size = sum(_SIZES[name] for name in self.downloads)
+        hosts = " and ".join(sorted({urlsplit(url).hostname or "" for url in self.downloads.values()}))
+        names = _list(self.downloads)
+        return f"kwokctl downloads about {size} MB from {hosts}, kept in {str(self.cache)!r}: {names}"
+
+
+async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> Needs:
+    """All that a cluster like that needs."""
+    program = programs.found("kwokctl", machine.environ, wish.bin_dir)
+    if program is None:
+        where = f"not in --bin-dir {str(wish.bin_dir)!r}" if wish.bin_dir else "not in PATH"
+        step = "" if wish.bin_dir else _GET
+        return _unusable(f"kwokctl is {where}", step or "name the folder that has it", {"kwokctl": f"is {where}"})
+    version, wrong = await _version(program)
+    if wrong:
+        # `doctor --fix` gets none where there is one.
+        step = f"put a kwokctl of v{OLDEST[0]}.{OLDEST[1]} or newer in its place"
+        return _unusable(f"{str(program)!r} {wrong}", step, {"kwokctl": wrong})
+    kubectl = programs.found("kubectl", machine.environ, wish.bin_dir) or programs.found("kubectl", machine.environ)
+    links = {"kwokctl": program, **({"kubectl": kubectl} if kubectl else {})}
+    folder = wish.bin_dir or program.parent
+    wanted = [name for name in OPTIONS if name != "kubectl"]
+    lacking = {name: clause for name in wanted if (clause := programs.wrong(folder / name))}
+    if kubectl is None:
+        lacking["kubectl"] = "is neither there nor in PATH"
+    cache = Path(configuration.options.get("cacheDir") or machine.cache / "kwok")
+    if wish.bin_dir is None and lacking:
+        found = Needs(fitness=Fitness(usable=True, text=f"kwok {version}"), version=version, links=links)
+        return await _fetched(wish, replace(found, cache=cache), machine)
+    # What the user's own file names is the user's choice.
+    missing = {name: clause for name, clause in lacking.items() if OPTIONS[name] not in configuration.options}
+    if missing:
+        text = ", ".join(f"{name} {clause}" for name, clause in missing.items())
+        return _unusable(f"in --bin-dir {str(folder)!r}: {text}", "put them there, or leave out --bin-dir", missing)
+    links |= {name: folder.absolute() / name for name in wanted if name not in lacking}
+    fitness = Fitness(usable=True, text=f"kwok {version}")
+    return Needs(fitness=fitness, version=version, links=links, cache=cache)
+
+
+async def _version(program: Path) -> tuple[str, str]:
+    """The version, and what is wrong, as a clause."""
+    if clause := programs.wrong(program):
+        return "", clause
+    try:
+        said = (await run([str(program), "--version"], timeout=10, env={})).stdout
+    except CtrlError:
+        return "", "cannot be run"
+    found = re.search(r"v(\d+)\.(\d+)\S*", said)
+    if found is None:
+        return "", f"does not say its version: {said.strip()[:60]!r}"
+    if (int(found[1]), int(found[2])) < OLDEST:
+        return "", f"is {found[0]}, and v{OLDEST[0]}.{OLDEST[1]} or newer is needed"
+    return found[0], ""
+
+
+async def _fetched(wish: Wish, needs: Needs, machine: Machine) -> Needs:
+    """kwokctl knows where the programs are; those that it has in its cache it does not fetch again."""
+    words = ["get", "artifacts", "--runtime", "binary", "--filter", "binary"]
+    config = ["--config", str(wish.config)] if wish.config else []
+    env = kwokctl.environ(Path("/nonexistent"), machine.environ, path=Path("/nonexistent"))
+    try:
+        output = await run([str(needs.links["kwokctl"]), *words, *config], timeout=10, env=env)
+    except CtrlError as error:
+        return _unusable(f"kwokctl does not say what it needs: {error.message.rstrip('.')}", _FOLDER)
+    wanted = {name: url for name, url in _named(output.stdout.split()) if name not in needs.links}
+    missing = {name: url for name, url in wanted.items() if not _cached(url, needs.cache).exists()}
+    if not missing:
+        return needs
+    if wish.offline:
+        clauses = dict.fromkeys(missing, f"is not in {str(needs.cache)!r}")
+        text = f"kwokctl would have to download {_list(missing)}, and --offline forbids it"
+        return _unusable(text, f"{_FOLDER}, or leave out --offline once", clauses)
+    size = sum(_SIZES[name] for name in missing)
+    fitness = Fitness(usable=True, text=f"{needs.fitness.text}, which downloads about {size} MB first")
+    return replace(needs, fitness=fitness, downloads=missing)
+
+
+def _named(artifacts: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Those that every cluster has, with their URL; what is a path is there or is kwokctl's to miss."""
+    for url in artifacts:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https"):
+            file = parts.fragment or parts.path.rpartition("/")[2]
+            name = next((name for name in _SIZES if file.startswith(name)), "")
+            if name:
+                yield name, url
+
+
+def _cached(url: str, cache: Path) -> Path:
+    """Where kwokctl keeps it: by its address; of an archive, what it took out of it beside it."""
+    parts = urlsplit(url)
+    place = cache / parts.scheme / parts.netloc / parts.path.lstrip("/")
+    return place.with_name(parts.fragment) if parts.fragment else place
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _unusable(text: str, next_step: str, missing: Mapping[str, str] | None = None) -> Needs:
+    return Needs(fitness=Fitness(usable=False, text=text, next_step=next_step, missing=missing or {}))

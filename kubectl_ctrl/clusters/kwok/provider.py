@@ -1,0 +1,220 @@
+"""Clusters made with kwokctl and no container runtime: a real control plane, and nodes and pods that kwok plays.
+
+All that kwokctl keeps is below `kwok` in the cluster's folder, and each program is started through a link in there. So
+a cluster is found and taken away by its folder alone: kwokctl is needed to make one, not to remove it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl import files
+from kubectl_ctrl.clusters import programs
+from kubectl_ctrl.clusters.kwok import config, ports
+from kubectl_ctrl.clusters.kwok.kwokctl import Kwokctl, PortTaken
+from kubectl_ctrl.clusters.kwok.prerequisites import Needs, looked
+from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish, anew
+from kubectl_ctrl.clusters.readiness import answering
+from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import replace
+
+_NODES = 1
+_TRIES = 3  # to find ports that stay free until the servers have them
+_START = 60.0  # seconds for servers that were there before
+
+
+class Kwok:
+    """See provider.Provider."""
+
+    name = "kwok"
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def __repr__(self) -> str:
+        return "Kwok()"
+
+    async def fitness(self, wish: Wish) -> Fitness:
+        if wish.image:
+            return _unwanted("its nodes have no image, and --image asks for one", "leave out --image")
+        if wish.load:
+            return _unwanted("its pods are simulated, and --load asks for images that they run", "leave out --load")
+        try:
+            configuration = config.read(wish.config)
+        except UsageError as error:
+            return _unwanted(error.message.rstrip("."), error.next_step)
+        return (await looked(wish, configuration, self._machine)).fitness
+
+    async def foreign(self, name: str) -> str:
+        """Ours has a folder of its own. But a context of the same name would mean the other one."""
+        place = _own_place(self._machine.environ, name)
+        return f"kwokctl keeps a cluster of that name in {str(place)!r}" if place and place.is_dir() else ""
+
+    async def life(self, entry: Entry) -> Life:
+        kwokctl = Kwokctl(entry, self._machine)
+        parts = {Path(part["binary"]).name for part in config.components(kwokctl.state)}
+        alive = await kwokctl.alive()
+        if not parts or not (kwokctl.work / "etcd" / "member").is_dir():
+            return Life.PARTIAL if alive or (kwokctl.folder / "kwok").exists() else Life.ABSENT
+        return Life.RUNNING if parts <= alive else Life.STOPPED
+
+    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
+        configuration = config.read(wish.config)
+        needs = await looked(wish, configuration, self._machine)
+        if not needs.fitness.usable:
+            raise PrerequisiteMissing(
+                f"kwok cannot work here: {needs.fitness.text}.", next_step=needs.fitness.next_step
+            )
+        _check_given(configuration, wish)
+        if needs.downloads:
+            note(needs.announcement)
+        for left in reversed(range(_TRIES)):
+            try:
+                return await self._create(entry, wish, configuration, needs, note)
+            except PortTaken as error:
+                if not left:
+                    raise
+                note(f"{error.message} Once more, with other ports")
+                await self.delete(entry, note)
+        raise AssertionError("the last try returns or raises")
+
+    async def _create(
+        self, entry: Entry, wish: Wish, configuration: config.Configuration, needs: Needs, note: Note
+    ) -> Made:
+        kwokctl = Kwokctl(entry, self._machine)
+        try:
+            options = _options(kwokctl, needs)
+            chosen = await ports.reserved(kwokctl.folder, config.PORTS, self._machine.clock)
+            files.replace(kwokctl.config, configuration.completed({**chosen, **options}).encode())
+            await kwokctl.while_alive(self._brought_up(kwokctl, entry, wish, needs, note))
+            content = config.self_contained(kwokctl.kubeconfig)
+        except OSError as error:
+            raise ClusterError(
+                f"{str(error.filename or kwokctl.folder)!r} cannot be written: {error.strerror}.",
+                next_step=files.state_remedy(error),
+            ) from error
+        return Made(context=_context(entry), kubeconfig=content, version="", notes={"kwokctl": needs.version})
+
+    async def _brought_up(self, kwokctl: Kwokctl, entry: Entry, wish: Wish, needs: Needs, note: Note) -> None:
+        clock, nodes = self._machine.clock, _NODES if wish.nodes is None else wish.nodes
+        # How long a download takes is no matter of the cluster's.
+        patience = None if needs.downloads else wish.wait
+        begun = clock.elapsed()
+        note("starting the control plane")
+        words = ("create", "cluster", "--config", str(kwokctl.config), "--kubeconfig", "")
+        await kwokctl.run(*words, note=note, timeout=patience)
+        left = wish.wait if needs.downloads else max(wish.wait - (clock.elapsed() - begun), 1.0)
+        named = replace(entry, context=_context(entry))
+        await answering(named, self._machine, left, note, file=kwokctl.kubeconfig)
+        if nodes:
+            note(f"adding {nodes} node{'s' * (nodes != 1)}")
+            await kwokctl.run("scale", "node", "--replicas", str(nodes), note=note, timeout=60)
+        await answering(named, self._machine, left, note, nodes=nodes, file=kwokctl.kubeconfig)
+
+    async def start(self, entry: Entry, note: Note) -> None:
+        kwokctl = Kwokctl(entry, self._machine)
+        parts = config.components(kwokctl.state)
+        alive = await kwokctl.alive()
+        ended = [part for part in parts if Path(part["binary"]).name not in alive]
+        self._check_programs(kwokctl, ended)
+        wanted = config.ports_of(ended)
+        if busy := ports.taken(wanted):
+            names = ", ".join(f"{port} ({wanted[port]})" for port in busy)
+            raise ClusterError(
+                f"Ports that cluster {entry.name!r} has are taken by another program: {names}.",
+                next_step=f"end that program, or have it made anew: {anew(entry.name)}",
+            )
+        for part in ended:
+            # After a restart of the machine the number in it is somebody else's, and kwokctl believes it.
+            (kwokctl.work / "pids" / f"{Path(part['binary']).name}.pid").unlink(missing_ok=True)
+        await kwokctl.while_alive(self._woken(kwokctl, entry, note))
+
+    async def _woken(self, kwokctl: Kwokctl, entry: Entry, note: Note) -> None:
+        await kwokctl.run("start", "cluster", note=note, timeout=_START)
+        await answering(entry, self._machine, _START, note)
+
+    def _check_programs(self, kwokctl: Kwokctl, parts: Sequence[Mapping[str, Any]]) -> None:
+        """They are where they were. kwokctl and kubectl may have moved: any others do as well."""
+        kwokctl.prepare()
+        links = kwokctl.folder / "bin"
+        for name in ("kwokctl", "kubectl"):
+            if not (links / name).exists() and (program := programs.found(name, self._machine.environ)):
+                kwokctl.linked(name, program)
+        needed = [links / "kwokctl", *(Path(part["binary"]) for part in parts)]
+        gone = [f"{path.name} ({os.path.realpath(path)})" for path in needed if not path.exists()]
+        if gone:
+            raise PrerequisiteMissing(
+                f"Programs that cluster {kwokctl.name!r} was made with are gone: {', '.join(gone)}.",
+                next_step=f"put them back, or have it made anew: {anew(kwokctl.name)}",
+            )
+
+    async def load(self, entry: Entry, images: Sequence[str]) -> None:
+        raise UsageError(
+            f"There is nothing to load {', '.join(images)} into: pods of kwok are simulated, and no image is ever run.",
+            next_step="leave out --load, or use --provider kind",
+        )
+
+    async def logs(self, entry: Entry, folder: Path) -> None:
+        logs = Kwokctl(entry, self._machine).work / "logs"
+        try:
+            shutil.copytree(logs, folder, dirs_exist_ok=True)
+        except (OSError, shutil.Error) as error:
+            raise ClusterError(
+                f"The logs of cluster {entry.name!r} cannot be copied: {error}.",
+                next_step="name another folder with --to",
+            ) from error
+
+    async def delete(self, entry: Entry, note: Note) -> None:
+        kwokctl = Kwokctl(entry, self._machine)
+        await kwokctl.end()
+        try:
+            kwokctl.clear()
+        except OSError as error:
+            raise ClusterError(
+                f"Of cluster {entry.name!r}, {str(error.filename)!r} cannot be removed: {error.strerror}.",
+                next_step=f"make it writable, then again: {ctrl('down', entry.name)}",
+            ) from error
+
+
+def _own_place(environ: Mapping[str, str], name: str) -> Path | None:
+    """Where kwokctl keeps a cluster of that name when the user calls it."""
+    home = environ.get("HOME")
+    root = environ.get("KWOK_WORKDIR") or (f"{home}/.kwok" if home else "")
+    return Path(root, "clusters", name) if root else None
+
+
+def _unwanted(text: str, next_step: str) -> Fitness:
+    return Fitness(usable=False, text=text, next_step=f"{next_step}, or use --provider kind", usage=True)
+
+
+def _options(kwokctl: Kwokctl, needs: Needs) -> dict[str, str]:
+    """kwokctl's options for programs and downloads, all of them paths that it can take."""
+    kwokctl.prepare()
+    links = {name: kwokctl.linked(name, program) for name, program in needs.links.items()}
+    kwokctl.root.mkdir(exist_ok=True, mode=0o700)
+    options = {option: str(links[name]) for name, option in config.OPTIONS.items() if name in links}
+    if needs.downloads:
+        needs.cache.mkdir(parents=True, exist_ok=True)
+    return {**options, "cacheDir": str(kwokctl.linked("cache", needs.cache))}
+
+
+def _context(entry: Entry) -> str:
+    return f"kwok-{entry.name}"
+
+
+def _check_given(configuration: config.Configuration, wish: Wish) -> None:
+    """What the user's file asks for can be had."""
+    given = {option: configuration.options.get(option) for option in config.PORTS}
+    busy = ports.taken(port for port in given.values() if isinstance(port, int) and port)
+    if busy:
+        names = ", ".join(f"{port} ({option})" for option, port in given.items() if port in busy)
+        raise ClusterError(
+            f"Ports that --config {str(wish.config)!r} asks for are taken by another program: {names}.",
+            next_step="choose others there, or leave them out to have free ones chosen",
+        )

@@ -1,0 +1,234 @@
+"""Have a cluster, or have none: what `up` and `down` do with it, whichever program makes it.
+
+The book goes first: a page says that a cluster is being made before anything of it exists, and that it is being taken
+away before the first thing goes. So whatever kills us, the next one finds it. What was not made to the end is taken
+away and made anew: there is no repair to get wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+
+from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish, anew
+from kubectl_ctrl.clusters.readiness import Known, answering
+from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
+from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.value import Value, replace
+
+_PACE = 0.2
+
+
+@asynccontextmanager
+async def held(book: Book, name: str, clock: Clock, note: Note) -> AsyncIterator[None]:
+    """Hold the right to change that cluster, for the block, once no other process has it."""
+    told = False
+    while True:
+        with book.locked(name) as ours:
+            if ours:
+                yield
+                return
+        if not told:
+            note(f"waiting for {_holder(book, name)}, which is changing cluster {name!r}")
+            told = True
+        await clock.sleep(_PACE)
+
+
+def _holder(book: Book, name: str) -> str:
+    pid = book.holder(name)
+    return f"process {pid}" if pid else "another process"
+
+
+async def raised(
+    book: Book, providers: Mapping[str, Provider], word: str, name: str, wish: Wish, *, machine: Machine, note: Note
+) -> Entry:
+    """There, answering, with its nodes ready: made, started again, or found so. The caller holds the cluster.
+
+    The provider of that word makes it; the others know what they have left under that name. Failed or cancelled,
+    nothing of it stays, unless the wish is to keep it. Refused where the name is somebody else's.
+    """
+    provider = providers[word]
+    book.check(name)
+    found = book.find(name)
+    if found is not None and found.provider != provider.name:
+        raise Refused(
+            f"Cluster {name!r} was made with {found.provider}, not {provider.name}.",
+            next_step=f"leave out --provider, choose another --name, or take it away: {ctrl('down', name)}",
+        )
+    making = _Making(book=book, provider=provider, wish=wish, machine=machine, note=note)
+    if found is not None and found.phase is Phase.READY:
+        if await making.stood_up(found):
+            return found
+    elif found is not None:
+        done = "made" if found.phase is Phase.CREATING else "taken away"
+        note(f"cluster {name!r} was not {done} to the end: taking it away first")
+    there = await removed(book, providers, name, note=note)
+    owner = await provider.foreign(name)
+    if owner:
+        raise Refused(
+            f"The name {name!r} is taken: {owner}.",
+            next_step="choose another --name: what is not ours is not touched",
+        )
+    if there:
+        book.remove(name)
+    return await making.made(name, used=found.used if found else {})
+
+
+class _Making(Value, kw_only=True):
+    """How one cluster is had."""
+
+    book: Book
+    provider: Provider
+    wish: Wish
+    machine: Machine
+    note: Note
+
+    async def stood_up(self, entry: Entry) -> bool:
+        """Whether the cluster of a complete page runs now; False where nothing is left of it.
+
+        What its user has put into one that is incomplete is not ours to give up.
+        """
+        life = await self.provider.life(entry)
+        if life is Life.ABSENT:
+            self.note(f"cluster {entry.name!r} is gone: making it anew")
+            return False
+        if life is Life.PARTIAL:
+            raise _incomplete(entry, "parts of it are missing")
+        if not entry.kubeconfig.is_file():
+            raise _incomplete(entry, "its kubeconfig is missing")
+        if life is Life.STOPPED:
+            await self._started(entry)
+        # Of what runs, the nodes are its user's business: only a server that answers is asked for.
+        await self._settled(entry, nodes=0 if life is Life.STOPPED else None)
+        return True
+
+    async def _started(self, entry: Entry) -> None:
+        self.note(f"cluster {entry.name!r} is stopped: starting it")
+        try:
+            await self.provider.start(entry, self.note)
+        except TimedOut as error:
+            name = entry.name
+            error.next_step = (
+                f"see why: {ctrl('cluster', 'logs', name)}; or try once more: {ctrl('up', '--name', name)}"
+            )
+            raise
+
+    async def made(self, name: str, used: Mapping[str, str]) -> Entry:
+        """`used` is what --use changed for one of that name, which is still to be undone."""
+        entry = Entry(
+            name=name,
+            provider=self.provider.name,
+            phase=Phase.CREATING,
+            began=self.machine.clock.now(),
+            folder=self.book.place(name),
+            used=used,
+        )
+        try:
+            self.book.write(entry)
+            return await self._completed(entry)
+        except BaseException as error:
+            if isinstance(error, TimedOut):
+                error.next_step = "--keep-on-failure leaves it to look into; or wait longer: --wait 10m"
+            if self.wish.keep_on_failure:
+                _tell_where(error, entry)
+            else:
+                await self._forgotten(entry, error)
+            raise
+
+    async def _completed(self, entry: Entry) -> Entry:
+        made = await self.provider.create(entry, self.wish, self.note)
+        entry = replace(entry, context=made.context, notes=made.notes)
+        self.book.write_kubeconfig(entry, made.kubeconfig)
+        known = await self._settled(entry, nodes=0 if self.wish.nodes == 0 else 1)
+        entry = replace(
+            entry, phase=Phase.READY, server=known.server, ca=known.ca, uid=known.uid, version=known.version
+        )
+        self.book.write(entry)
+        return entry
+
+    async def _settled(self, entry: Entry, *, nodes: int | None) -> Known:
+        try:
+            return await answering(entry, self.machine, self.wish.wait, self.note, nodes=nodes)
+        except TimedOut as error:
+            if entry.phase is Phase.READY:
+                error.next_step = f"see why: {ctrl('cluster', 'logs', entry.name)}; or wait longer: --wait 10m"
+            raise
+
+    async def _forgotten(self, entry: Entry, error: BaseException) -> None:
+        """Nothing of it is left. Where that fails, its page stays, and the error says so.
+
+        It stays also where --use is still to be undone, for `down` to do it.
+        """
+        self.note("taking away what was made of it")
+        try:
+            await self.provider.delete(entry, self.note)
+            if not entry.used:
+                self.book.remove(entry.name)
+        except CtrlError as left:
+            if isinstance(error, CtrlError):
+                error.tried = f"to take it away again: {left.message}"
+                error.next_step = f"take away what is left of it: {ctrl('down', entry.name)}"
+
+
+def _incomplete(entry: Entry, what: str) -> ClusterError:
+    return ClusterError(
+        f"Cluster {entry.name!r} is incomplete, {what}, and making it anew would lose what is in it.",
+        next_step=f"give that up: {anew(entry.name)}",
+    )
+
+
+def _tell_where(error: BaseException, entry: Entry) -> None:
+    if isinstance(error, CtrlError):
+        error.next_step = f"look into {str(entry.folder)!r}; this takes it away: {ctrl('down', entry.name)}"
+
+
+async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, note: Note) -> bool:
+    """Nothing of the cluster runs any more; False when there was none. The caller holds the cluster, and ends with
+    `book.remove`: until then the page stays, and what is left can be taken away again.
+    """
+    entry = book.find(name)
+    if entry is None:
+        there = await _swept(book, providers, name, note)
+        await _check_nobodys(book, providers, name)
+        return there
+    provider = providers.get(entry.provider)
+    if provider is None:
+        raise ClusterError(
+            f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.",
+            next_step="take it away with the version that made it",
+        )
+    # A full disk must not keep a cluster: without the mark a later look finds it incomplete.
+    with suppress(CtrlError):
+        book.write(replace(entry, phase=Phase.DELETING))
+    await provider.delete(replace(entry, phase=Phase.DELETING), note)
+    return True
+
+
+async def _swept(book: Book, providers: Mapping[str, Provider], name: str, note: Note) -> bool:
+    """What each of them knows by the folder alone, where its page is gone or cannot be read; False without a folder."""
+    place = book.place(name)
+    if not place.is_dir():
+        return False
+    note(f"ending what is known by {str(place)!r}, if there is anything")
+    for provider in providers.values():
+        await provider.delete(book.unread(name), note)
+    return True
+
+
+async def _check_nobodys(book: Book, providers: Mapping[str, Provider], name: str) -> None:
+    """Raise where there is a page that cannot be read, and a cluster that it may have been about."""
+    try:
+        book.check(name)
+    except ClusterError as unread:
+        for provider in providers.values():
+            owner = ""
+            with suppress(CtrlError):  # what cannot be asked knows of none
+                owner = await provider.foreign(name)
+            if owner:
+                unread.tried = owner
+                unread.next_step = (
+                    f"if it is that one, end it with {provider.name}; then remove {str(book.place(name))!r}"
+                )
+                raise

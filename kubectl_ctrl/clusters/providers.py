@@ -1,0 +1,82 @@
+"""Which provider makes a cluster: the one that was asked for, the one that has it already, or the first that can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubectl_ctrl.clusters.kind.provider import Kind
+from kubectl_ctrl.clusters.kwok.provider import Kwok
+from kubectl_ctrl.clusters.provider import Fitness, Machine, Provider, Wish
+from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
+from kubectl_ctrl.model.suggestions import ctrl
+
+AUTO = "auto"
+
+# In the order in which `auto` would have them.
+_MAKERS: Mapping[str, Callable[[Machine], Provider]] = {"kind": Kind, "kwok": Kwok}
+
+PROVIDERS = tuple(_MAKERS)
+
+
+def providers(machine: Machine) -> Mapping[str, Provider]:
+    """All of them, in that order."""
+    return {name: make(machine) for name, make in _MAKERS.items()}
+
+
+async def chosen(
+    word: str, name: str, wish: Wish, providers: Mapping[str, Provider], book: Book
+) -> tuple[Provider, str]:
+    """The provider for a cluster of that name, and a line that says which and why.
+
+    A cluster that is there goes before `auto`, and is Refused to another word. PrerequisiteMissing where none can.
+    """
+    if word not in (AUTO, *providers):
+        raise UsageError(f"There is no provider {word!r}.", next_step=f"use one of {', '.join((AUTO, *providers))}")
+    entry = book.find(name)
+    if entry is not None:
+        return _of_old(word, name, entry.provider, providers)
+    if word != AUTO:
+        fitness = await providers[word].fitness(wish)
+        if not fitness.usable:
+            if fitness.usage:
+                raise UsageError(f"{word} cannot do that: {fitness.text}.", next_step=fitness.next_step)
+            raise PrerequisiteMissing(f"{word} cannot work here: {fitness.text}.", next_step=fitness.next_step)
+        return providers[word], fitness.text
+    return _first({each.name: await each.fitness(wish) for each in providers.values()}, providers)
+
+
+def _of_old(word: str, name: str, maker: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
+    if word not in (AUTO, maker):
+        raise Refused(
+            f"Cluster {name!r} was made with {maker}, not {word}.",
+            next_step=f"leave out --provider, choose another --name, or take it away: {ctrl('down', name)}",
+        )
+    if maker not in providers:
+        raise ClusterError(
+            f"Cluster {name!r} was made with {maker!r}, which this version does not know.",
+            next_step="use the version that made it",
+        )
+    return providers[maker], f"{maker}, which made cluster {name!r}"
+
+
+def _first(found: Mapping[str, Fitness], providers: Mapping[str, Provider]) -> tuple[Provider, str]:
+    usable = [name for name, fitness in found.items() if fitness.usable]
+    if not usable:
+        reasons = tuple(_reason(name, fitness.text) for name, fitness in found.items())
+        error = PrerequisiteMissing(
+            "No program that makes clusters can work here.",
+            tried="; ".join(reasons),
+            next_step="; or ".join(fitness.next_step for fitness in found.values() if fitness.next_step),
+        )
+        error.each = reasons
+        raise error
+    name = usable[0]
+    beside = [f"{other} would do too" for other in usable[1:]]
+    beside += [_reason(other, fitness.text) for other, fitness in found.items() if not fitness.usable]
+    return providers[name], found[name].text + (f" ({'; '.join(beside)})" if beside else "")
+
+
+def _reason(name: str, text: str) -> str:
+    """Why one is not taken, without its name twice."""
+    return text if text.startswith(name) else f"{name}: {text}"

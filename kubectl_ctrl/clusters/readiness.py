@@ -1,0 +1,114 @@
+"""Whether a cluster serves: its API server answers through the cluster's own kubeconfig, and its nodes are ready."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from kubectl_ctrl.client.options import Scope
+from kubectl_ctrl.clusters.provider import Machine, Note
+from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.errors import CallError, NotFound, ServerError, TimedOut
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, ca_fingerprint, load
+from kubectl_ctrl.model.conditions import find, is_true
+from kubectl_ctrl.model.objects import Obj, name_of, uid_of
+from kubectl_ctrl.model.resources import NAMESPACES, Resource
+from kubectl_ctrl.value import Value
+from kubectl_ctrl.version import VERSION
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.client.client import Client
+
+_NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+_CALL = 5.0  # seconds for one question
+_PACE = 0.2
+_MOST_NODES = 3  # that a message names
+
+
+class Known(Value, kw_only=True):
+    """What tells a cluster from all others, as it says itself."""
+
+    server: str
+    ca: str
+    uid: str
+    version: str
+
+
+async def answering(
+    entry: Entry, machine: Machine, patience: float, note: Note, *, nodes: int | None = None, file: Path | None = None
+) -> Known:
+    """Return once its API server serves, and, with a number, once it has at least so many nodes, all of them ready.
+
+    Raises TimedOut, which says what was missing at last, where that is not so within `patience` seconds. `file` is a
+    kubeconfig in place of the cluster's own, which is not there before it is made.
+    """
+    clock = machine.clock
+    end, told = clock.elapsed() + patience, ""
+    async with _connected(entry, file or entry.kubeconfig, machine) as (client, resolved):
+        while lacking := await _lacking(client, nodes):
+            if clock.elapsed() >= end:
+                raise TimedOut(f"Cluster {entry.name!r} is not ready after {patience:g} s: {lacking}.")
+            if lacking != told:
+                note(f"waiting: {lacking}")
+                told = lacking
+            await clock.sleep(_PACE)
+        version = json.loads((await client.raw("GET", "/version")).body)["gitVersion"]
+        uid = uid_of(await client.get(NAMESPACES.ref("kube-system")))
+        return Known(server=resolved.server, ca=ca_fingerprint(resolved), uid=uid, version=version)
+
+
+@asynccontextmanager
+async def _connected(entry: Entry, file: Path, machine: Machine) -> AsyncIterator[tuple[Client, Resolved]]:
+    """A client of the cluster through that file alone, whatever the user's kubeconfig says."""
+    from kubectl_ctrl.client.connect import connect
+
+    flags = ConfigFlags(kubeconfig=str(file), context=entry.context)
+    resolved = load(flags, machine.environ, Path(machine.environ.get("HOME") or entry.folder))
+    client = await connect(
+        resolved,
+        clock=machine.clock,
+        rng=Random(entry.name),  # noqa: S311  # for the spreading of retries
+        environ=machine.environ,
+        user_agent=f"kubectl-ctrl/{VERSION}",
+    )
+    try:
+        yield client.scoped(Scope(timeout=_CALL)), resolved
+    finally:
+        await client.close()
+
+
+async def _lacking(client: Client, nodes: int | None) -> str:
+    """What is still missing, as a clause; "" when nothing is."""
+    try:
+        await client.raw("GET", "/readyz")
+        return "" if nodes is None else await _not_there(client, nodes)
+    except ServerError as error:
+        failing = ", ".join(re.findall(r"\[-\](\S+)", error.message))
+        return f"its API server has not passed {failing}" if failing else "its API server is not ready"
+    except CallError as error:
+        return error.message.splitlines()[0].rstrip(".")
+
+
+async def _not_there(client: Client, least: int) -> str:
+    """Without its account, which Kubernetes makes a moment after the namespace, no pod of `default` is taken."""
+    try:
+        await client.get(_ACCOUNTS.ref("default", "default"))
+    except NotFound:
+        return "namespace default has no service account yet"
+    there = (await client.list(_NODES)).items
+    if len(there) < least:
+        return f"{len(there)} of {least} nodes are there"
+    waiting = [f"node {name_of(node)} is not Ready ({_why(node)})" for node in there if not is_true(node, "Ready")]
+    more = f" and {len(waiting) - _MOST_NODES} more" if len(waiting) > _MOST_NODES else ""
+    return ", ".join(waiting[:_MOST_NODES]) + more
+
+
+def _why(node: Obj) -> str:
+    ready = find(node, "Ready") or {}
+    return str(ready.get("message") or ready.get("reason") or "it has not reported yet")

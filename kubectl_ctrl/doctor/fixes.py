@@ -1,0 +1,103 @@
+"""What `doctor --fix` does: takes away what is left of us, one line for each thing.
+
+What destroys something is listed first and done with --yes; what changes a cluster passes the guard. What one of them
+holds up does not hold up the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubectl_ctrl.cli.verbs.table import Effect
+from kubectl_ctrl.doctor import recordings
+from kubectl_ctrl.doctor.checks import PATIENCE, Bench, split
+from kubectl_ctrl.doctor.diagnosis import Diagnosis, Outcome, Repair, worst
+from kubectl_ctrl.doctor.leftovers import Leftover, left_here, left_there
+from kubectl_ctrl.errors import CtrlError, Refused
+from kubectl_ctrl.target import guard
+from kubectl_ctrl.value import Value
+
+
+class Mended(Value, kw_only=True):
+    """What became of everything, and what to end with."""
+
+    diagnosis: Diagnosis
+    refused: Refused | None = None
+    code: int = 0
+
+
+async def mended(bench: Bench) -> Mended:
+    """See to all that is left; what could not be looked at is told beside it."""
+    found = [*await left_here(bench), *await _on_cluster(bench), *await recordings.left(bench)]
+    stopped = await _guarded(bench) if any(one.remote and one.mend for one in found) else None
+    repairs: list[Repair] = []
+    codes: list[int] = []
+    for one in found:
+        if one.remote and one.mend and stopped is not None:
+            advice, command = split(stopped.next_step)
+            repairs.append(Repair(outcome=Outcome.REFUSED, text=one.text, advice=advice, command=command))
+        else:
+            repair, code = await _seen_to(bench, one)
+            repairs.append(repair)
+            codes.append(code)
+    diagnosis = Diagnosis(at=bench.clock.now(), repairs=tuple(repairs))
+    return Mended(diagnosis=diagnosis, refused=stopped or _unconfirmed(bench, repairs), code=worst(codes))
+
+
+async def _on_cluster(bench: Bench) -> Sequence[Leftover]:
+    try:
+        there = await bench.reach.reached()
+        async with bench.clock.timeout(PATIENCE):
+            found = await left_there(bench, there)
+        for what in found.hidden:
+            bench.app.narrate(f"{what} may not be looked at with these credentials.")
+        return found.left
+    except CtrlError as error:
+        why = error.message
+    except TimeoutError:
+        why = f"it did not answer within {PATIENCE:g} s."
+    bench.app.narrate(bench.app.hide(f"What is left on a cluster is not known: {why}"))
+    return ()
+
+
+async def _guarded(bench: Bench) -> Refused | None:
+    """What the guard says to changes of the cluster that was asked; None where they are free."""
+    app, given = bench.app, bench.given
+    resolved = (await bench.reach.reached()).resolved
+    try:
+        guard.check(
+            Effect.WRITE,
+            resolved,
+            allow=given["allow_context"],
+            standing=guard.standing_list(app.config_file),
+            book=app.book,
+        )
+    except Refused as refused:
+        allowed = f"--allow-context={guard.to_allow(resolved)}"
+        refused.next_step = given.again("doctor", "--fix", allowed)
+        return refused
+    return None
+
+
+async def _seen_to(bench: Bench, one: Leftover) -> tuple[Repair, int]:
+    """Do it, if it may be done; the exit code of what failed."""
+    if one.mend is None:
+        return Repair(outcome=Outcome.BY_HAND, text=one.text, advice=one.advice, command=one.command), 0
+    if one.destroys and not bench.given["yes"]:
+        return Repair(outcome=Outcome.LISTED, text=one.text), 0
+    try:
+        done = await one.mend()
+    except (CtrlError, OSError) as error:
+        code = error.exit_code if isinstance(error, CtrlError) else 1
+        text = f"{one.text}; that could not be mended: {str(error).rstrip('.')}"
+        return Repair(outcome=Outcome.FAILED, text=text, command=one.command), code
+    return Repair(outcome=Outcome.DONE, text=f"{one.text}: {done}"), 0
+
+
+def _unconfirmed(bench: Bench, repairs: Sequence[Repair]) -> Refused | None:
+    waiting = sum(repair.outcome is Outcome.LISTED for repair in repairs)
+    if not waiting:
+        return None
+    return Refused(
+        f"{waiting} of them would be destroyed, as listed.", next_step=bench.given.again("doctor", "--fix", "--yes")
+    )

@@ -1,0 +1,223 @@
+"""Puts objects into a cluster: first looks at all of them and writes nothing, then does what the looks found needed.
+
+| in the cluster             | what is done                                                                          |
+|----------------------------|---------------------------------------------------------------------------------------|
+| absent                     | applied: created                                                                      |
+| marked as ours             | applied if that would change a value or an owner, else nothing                        |
+| not marked, the same       | nothing, ever: it is used, and it is not ours to take away                            |
+| not marked, different      | refused; with `force` it is taken, and then it is ours                                |
+| a namespace, not marked    | used as it is                                                                         |
+| a CRD that would lose a stored version | refused, also with `force`                                                |
+
+Everything is an apply, so that to be interrupted and to begin again is the same as not to be interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import PatchKind, WriteOptions
+from kubectl_ctrl.errors import CallSite, Conflict, Forbidden, NamespaceTerminating, NotFound, Refused, Replaced
+from kubectl_ctrl.install import crds
+from kubectl_ctrl.install.kinds import CLUSTERROLEBINDINGS, ROLEBINDINGS, ref_of, shown
+from kubectl_ctrl.install.marks import MANAGER, is_marked, managers_of
+from kubectl_ctrl.model.diffs import BOOKKEEPING, Difference, diff, is_subset
+from kubectl_ctrl.model.managed_fields import own_entry, owns_exactly
+from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of
+from kubectl_ctrl.model.resources import CRDS, NAMESPACES, ObjectRef
+from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Unshown, Value, replace
+
+_NOT_COMPARED = BOOKKEEPING | {"status"}
+_BINDINGS = (CLUSTERROLEBINDINGS, ROLEBINDINGS)
+
+# Each further round acts on what was just found; more of them mean that somebody works against us.
+_MOST_ROUNDS = 4
+
+
+class Outcome(StrEnum):
+    """What became of an object; the values are what is printed."""
+
+    CREATED = "created"
+    CONFIGURED = "configured"
+    UNCHANGED = "unchanged"
+    NOT_OURS = "unchanged, not ours"
+
+
+class Step(Value, kw_only=True):
+    """One object: what is wanted, what there is, and what follows."""
+
+    ref: ObjectRef
+    desired: Unshown[Obj]
+    live: Unshown[Obj | None]
+    outcome: Outcome
+    whole: bool = False  # what others wrote into it goes
+    would: Unshown[Obj | None] = None  # what the server would make of it, where it was asked
+
+    def __str__(self) -> str:
+        return f"{shown(self.ref)} {self.outcome}"
+
+
+class Putter:
+    """Installs for one controller. `ask` allows looks that need the server's opinion: dry runs."""
+
+    def __init__(self, client: Client, controller: str, *, force: bool = False, ask: bool = True) -> None:
+        self._client = client
+        self._controller = controller
+        self._force = force
+        self._ask = ask
+
+    async def look(self, wanted: Sequence[Obj]) -> tuple[Step, ...]:
+        """What would be done, in order. Writes nothing; raises what can be known to go wrong."""
+        steps = [await self._look(desired) for desired in wanted]
+        missing = {step.ref.name for step in steps if step.ref.resource == NAMESPACES and step.live is None}
+        if self._ask:
+            for place, step in enumerate(steps):
+                # A binding needs its role, and what lies in a namespace needs that.
+                ready = step.ref.resource not in _BINDINGS and step.ref.namespace not in missing
+                if step.outcome is Outcome.CREATED and ready:
+                    steps[place] = replace(step, would=await self._apply(step, dry_run=True))
+        return tuple(steps)
+
+    async def put(self, step: Step) -> Step:
+        """Do it; the step as it then was, with the object as it now is."""
+        if step.outcome is Outcome.CREATED:
+            step = await self._look(step.desired)  # what another step, or another user, made since
+        for left in reversed(range(_MOST_ROUNDS)):
+            if step.outcome in (Outcome.UNCHANGED, Outcome.NOT_OURS):
+                return step
+            try:
+                if step.whole:
+                    await self._overwrite(step)
+                return replace(step, live=await self._apply(step), would=None)
+            except (Conflict, Replaced):
+                if not left:
+                    raise
+            step = await self._look(step.desired)
+        raise AssertionError("the last round returns or raises")
+
+    async def _look(self, desired: Obj) -> Step:
+        ref = ref_of(desired)
+        live = await self._get(ref)
+        step = Step(ref=ref, desired=desired, live=live, outcome=Outcome.UNCHANGED)
+        if live is None:
+            return replace(step, outcome=Outcome.CREATED)
+        if is_deleting(live):
+            raise _going(ref, live)
+        if not is_marked(live, self._controller):
+            return await self._foreign(step, live)
+        if ref.resource == CRDS:
+            crds.check_stored(live, desired)
+        changes, would = await self._changes(step, live)
+        return replace(step, outcome=Outcome.CONFIGURED, would=would) if changes else step
+
+    async def _get(self, ref: ObjectRef) -> Obj | None:
+        try:
+            return await self._client.get(ref)
+        except NotFound:
+            return None
+
+    async def _foreign(self, step: Step, live: Obj) -> Step:
+        """Somebody else's object under a name that we need."""
+        ref, desired = step.ref, step.desired
+        if ref.resource == NAMESPACES:
+            return replace(step, outcome=Outcome.NOT_OURS)
+        is_crd = ref.resource == CRDS
+        differing = await self._crd_differs(live, desired) if is_crd else _differs(live, desired)
+        if not differing:
+            return replace(step, outcome=Outcome.NOT_OURS)
+        if not self._force:
+            raise Refused(
+                f"There is a {shown(ref)} that is not ours and is different: {crds.shown(differing)}. "
+                f"It was written by {managers_of(live)}.",
+                next_step="--force-conflicts takes it, and whoever else uses it then has ours",
+            )
+        if is_crd:
+            crds.check_stored(live, desired)
+        return replace(step, outcome=Outcome.CONFIGURED, whole=is_crd)
+
+    async def _crd_differs(self, live: Obj, desired: Obj) -> tuple[Difference, ...]:
+        return await crds.differences(self._client, live, desired, ask=self._ask)
+
+    async def _changes(self, step: Step, live: Obj) -> tuple[bool, Obj | None]:
+        """Whether an apply would change a value, or who owns one; and what it would make, if the server was asked."""
+        entry = own_entry(live, MANAGER, "Apply")
+        if is_subset(step.desired, live) and owns_exactly(entry, step.desired):
+            return False, None
+        if not self._ask:
+            return True, None
+        answer = await self._apply(step, dry_run=True)
+        after = own_entry(answer, MANAGER, "Apply")
+        owned = [one and one.get("fieldsV1") for one in (entry, after)]
+        return owned[0] != owned[1] or bool(diff(live, answer, ignore=_NOT_COMPARED)), answer
+
+    async def _apply(self, step: Step, *, dry_run: bool = False) -> Obj:
+        body = step.desired
+        if step.live is not None:
+            body = {**body, "metadata": {**body["metadata"], "uid": uid_of(step.live)}}
+        options = WriteOptions(manager=MANAGER, force=self._force, dry_run=dry_run)
+        try:
+            return await self._client.patch(step.ref, body, PatchKind.APPLY, options)
+        except Conflict as error:
+            kept = [cause for cause in error.causes if cause.reason == "FieldManagerConflict"]
+            told = [f"{cause.message}: {cause.field}" for cause in kept]
+            if not told:
+                raise
+            raise Refused(
+                f"Others keep fields of {shown(step.ref)} that would change: {'; '.join(dict.fromkeys(told))}.",
+                next_step="--force-conflicts takes these fields",
+            ) from None
+        except Forbidden as error:
+            if "attempting to grant" in error.message:
+                error.next_step = (
+                    "nobody can give rights that he lacks: have somebody who has these run the same command"
+                )
+            raise
+
+    async def _overwrite(self, step: Step) -> None:
+        """Make a CRD of others what is desired, with nothing left of what was there; the apply that follows keeps it.
+
+        An apply alone would leave their versions beside ours.
+        """
+        live = step.live
+        assert live is not None
+        meta = {**live["metadata"], "labels": {**(live["metadata"].get("labels") or {})}}
+        meta["labels"] |= step.desired["metadata"]["labels"]
+        written = await self._client.replace(
+            step.ref, {**live, "metadata": meta, "spec": step.desired["spec"]}, WriteOptions(manager=MANAGER)
+        )
+        # What was written in this way is ours twice, and would outlive being left out of a later apply.
+        entry = own_entry(written, MANAGER, "Update")
+        if entry is None:
+            return
+        place = written["metadata"]["managedFields"].index(entry)
+        patch: list[Obj] = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": written["metadata"]["resourceVersion"]},
+            {"op": "remove", "path": f"/metadata/managedFields/{place}"},
+        ]
+        await self._client.patch(step.ref, patch, PatchKind.JSON, WriteOptions(manager=MANAGER))
+
+
+def _differs(live: Obj, desired: Obj) -> tuple[Difference, ...]:
+    """What is not the same, but for labels and whatever else metadata says."""
+    wanted = {key: value for key, value in desired.items() if key not in ("apiVersion", "kind", "metadata")}
+    return diff(wanted, {key: live[key] for key in wanted if key in live})
+
+
+def _going(ref: ObjectRef, live: Obj) -> Exception:
+    since = live["metadata"]["deletionTimestamp"]
+    if ref.resource == NAMESPACES:
+        return NamespaceTerminating(
+            f"The namespace {ref.name!r} is being deleted (since {since}) and takes nothing new.",
+            site=CallSite("apply", str(ref)),
+            code=403,
+            reason="NamespaceTerminating",
+            next_step="wait until it is gone, or give another one with -n",
+        )
+    return Refused(
+        f"The {shown(ref)} is being deleted (since {since}).",
+        next_step="wait until it is gone; "
+        f"{command('kubectl', 'get', ref.resource, ref.name, '-o', 'yaml')} tells what holds it",
+    )

@@ -1,0 +1,100 @@
+"""What a controller needs in a cluster, as the objects that `install` makes, in their order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.install.kinds import CLUSTERROLES, ORDER, ROLES, SERVICEACCOUNTS, ref_of
+from kubectl_ctrl.install.marks import labels
+from kubectl_ctrl.install.parts import Parts
+from kubectl_ctrl.model.objects import Obj, labels_of, name_of, namespace_of
+from kubectl_ctrl.model.resources import LEASES, NAMESPACES
+
+_RBAC = CLUSTERROLES.api_version
+
+
+def system_namespace(controller: str) -> str:
+    return f"{controller}-system"
+
+
+def account(controller: str) -> str:
+    """The name of its ServiceAccount, of what it may do with its Lease, and of that Lease."""
+    return f"kubectl-ctrl-{controller}"
+
+
+def needs(parts: Parts, namespace: str = "", *, crds: bool = True, rbac: bool = True) -> tuple[Obj, ...]:
+    """Every object, labelled as ours; `namespace` is for its ServiceAccount, its own one when not given."""
+    space = namespace or system_namespace(parts.name)
+    found: list[Obj] = list(parts.crds) if crds else []
+    if rbac:
+        found += _rights(parts, space)
+    marked = [_marked(obj, parts.name) for obj in found]
+    rank = {(kind.api_version, kind.kind): place for place, kind in enumerate(ORDER)}
+    marked.sort(key=lambda obj: rank[obj["apiVersion"], obj["kind"]])
+    _check_distinct(marked, parts.name)
+    return tuple(marked)
+
+
+def _rights(parts: Parts, space: str) -> list[Obj]:
+    """Its namespace, its account, and every role with its binding."""
+    name = account(parts.name)
+    lease = {"apiVersion": _RBAC, "kind": ROLES.kind, "metadata": {"name": name, "namespace": space}}
+    roles = [_placed(role, space) for role in parts.rbac]
+    roles.append({**lease, "rules": _lease_rules(name, alone=space == system_namespace(parts.name))})
+    return [
+        {"apiVersion": "v1", "kind": NAMESPACES.kind, "metadata": {"name": space}},
+        {"apiVersion": "v1", "kind": SERVICEACCOUNTS.kind, "metadata": {"name": name, "namespace": space}},
+        *roles,
+        *(_binding(role, name, space) for role in roles),
+    ]
+
+
+def _placed(role: Obj, space: str) -> Obj:
+    """A Role that names no namespace is meant for that of the account."""
+    if role["kind"] != ROLES.kind or namespace_of(role):
+        return role
+    return {**role, "metadata": {**role["metadata"], "namespace": space}}
+
+
+def _lease_rules(lease: str, *, alone: bool) -> list[Obj]:
+    """What leader election does: look, create, renew and give back.
+
+    The Lease of a run in one namespace has that in its name, so names are only limited where other Leases could be.
+    A create knows no names: RBAC cannot limit it.
+    """
+    group = [LEASES.group]
+    if alone:
+        return [{"apiGroups": group, "resources": [LEASES.plural], "verbs": ["get", "create", "update"]}]
+    return [
+        {"apiGroups": group, "resources": [LEASES.plural], "verbs": ["create"]},
+        {"apiGroups": group, "resources": [LEASES.plural], "resourceNames": [lease], "verbs": ["get", "update"]},
+    ]
+
+
+def _binding(role: Obj, name: str, space: str) -> Obj:
+    meta = {"name": name_of(role)}
+    if role["kind"] == ROLES.kind:
+        meta["namespace"] = namespace_of(role)
+    return {
+        "apiVersion": _RBAC,
+        "kind": f"{role['kind']}Binding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": CLUSTERROLES.group, "kind": role["kind"], "name": name_of(role)},
+        "subjects": [{"kind": SERVICEACCOUNTS.kind, "name": name, "namespace": space}],
+    }
+
+
+def _marked(obj: Obj, controller: str) -> Obj:
+    return {**obj, "metadata": {**obj["metadata"], "labels": {**labels_of(obj), **labels(controller)}}}
+
+
+def _check_distinct(objects: Sequence[Obj], controller: str) -> None:
+    seen = set()
+    for obj in objects:
+        if (ref := ref_of(obj)) in seen:
+            raise ControllerError(
+                f"Controller {controller!r} brings a {obj['kind']} {name_of(obj)!r}, a name that install needs itself.",
+                next_step="give it another name in rbac.yaml",
+            )
+        seen.add(ref)

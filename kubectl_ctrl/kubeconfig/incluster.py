@@ -1,0 +1,45 @@
+"""The service account that a pod is given: the last place where kubectl looks for a cluster.
+
+All flags work on it; in kubectl --as and --request-timeout lose it, and --insecure-skip-tls-verify does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kubectl_ctrl.kubeconfig.files import Entry
+from kubectl_ctrl.value import Value
+
+FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class InCluster(Value):
+    cluster: Entry
+    user: Entry
+
+
+def find(environ: Mapping[str, str]) -> InCluster | None:
+    """The pod's cluster and account as kubeconfig entries; None outside of a pod."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port or not (FOLDER / "token").is_file():
+        return None
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    # Without its ca.crt the pod trusts the system's authorities, as in client-go.
+    authority = {"certificate-authority": str(FOLDER / "ca.crt")} if (FOLDER / "ca.crt").is_file() else {}
+    return InCluster(
+        Entry(kind="cluster", name="in-cluster", fields={"server": server, **authority}),
+        Entry(kind="user", name="in-cluster", fields={"tokenFile": str(FOLDER / "token")}),
+    )
+
+
+def namespace(environ: Mapping[str, str]) -> str:
+    """The namespace when nobody names one: the pod's own inside of a cluster, even with a kubeconfig, as in kubectl."""
+    if find(environ) is None:
+        return "default"
+    if name := environ.get("POD_NAMESPACE"):
+        return name
+    try:
+        return (FOLDER / "namespace").read_text().strip() or "default"
+    except (OSError, UnicodeDecodeError):
+        return "default"

@@ -1,0 +1,187 @@
+"""From what a controller did to the rights that it needs, and from refusals to those that it lacked. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from kubectl_ctrl.model.attempt import Call, State
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Played, Run
+from kubectl_ctrl.model.resources import EVENTS, LEASES, NAMESPACES, Resource
+from kubectl_ctrl.rbac.rights import Account, CallOf, Refusal, Right, allows, everywhere, least
+from kubectl_ctrl.value import replace
+
+# What the client calls apply is a patch to the server; its Audit-ID and its rights are one call's.
+_VERBS = {"apply": "patch"}
+_MAKING = frozenset({"create", "apply", "update", "patch"})
+_NAMED = frozenset({"get", "update", "patch", "delete"})
+
+# As every authorizer of an API server words it.
+REFUSED = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)'
+)
+# The admission plugin OwnerReferencesPermissionEnforcement names no right.
+_OWNER = "cannot set blockOwnerDeletion"
+
+
+def account(
+    controller: str,
+    plays: Sequence[tuple[Run, Played]],
+    calls: Iterable[CallOf],
+    *,
+    states: Iterable[State] = (),
+    granted: Iterable[Right] = (),
+    beside: Iterable[Right] = (),
+    user: str,
+) -> Account:
+    """Everything that can be said of one controller's rights.
+
+    `granted` is what its own roles say, `beside` what it gets without them; `user` is as whom it acts once it is
+    installed.
+    """
+    known, given = list(calls), frozenset(granted)
+    used = needed(plays, known)
+    lacked = refusals(plays, known, states)
+    missing: dict[str, set[Right]] = {}
+    for refusal in lacked:
+        missing.setdefault(refusal.user or user, set()).add(refusal.right)
+    # Without any grants there is no rbac.yaml to compare with.
+    all_given = given | frozenset(beside)
+    ungranted = {right for right in used if given and not any(allows(one, right) for one in all_given)}
+    if ungranted:
+        missing.setdefault(user, set()).update(ungranted)
+    attempts = {one.attempt for one in known if one.attempt}
+    begun = [run.began for run, _ in plays]
+    return Account(
+        controller=controller,
+        used=used,
+        granted=given,
+        refusals=lacked,
+        missing={who: least(rights) for who, rights in missing.items()},
+        unused=frozenset(one for one in given if not any(allows(one, right) for right in used)),
+        since=min(begun, default=None),
+        runs=len(begun),
+        attempts=len(attempts),
+    )
+
+
+def needed(plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf]) -> frozenset[Right]:
+    """The least that covers what was done: lists and watches of caches, calls of attempts, events and leases."""
+    runs = {run.id: (run, played) for run, played in plays}
+    fixed = _fixed_names(runs, calls)
+    rights: set[Right] = set()
+    for run, played in plays:
+        rights.update(_watched(run, played))
+    for one in calls:
+        if one.run in runs and one.call.resource is not None:
+            run, played = runs[one.run]
+            rights.update(_asked(one, run, fixed))
+            rights.update(_owners(one.call, run, played))
+    return least(rights)
+
+
+def _watched(run: Run, played: Played) -> Iterator[Right]:
+    """Each type has a cache, which watches it in the namespace of the run, and lists it where a server needs that."""
+    for resource in dict.fromkeys((*played.primaries, *played.owns, *played.watches)):
+        place = run.namespace if resource.namespaced else ""
+        # A run in one namespace looks at that Namespace alone.
+        name = run.namespace if resource == NAMESPACES else ""
+        for verb in ("list", "watch"):
+            yield Right(resource.group, resource.plural, verb, place, name)
+
+
+def _asked(one: CallOf, run: Run, fixed: set[tuple[str, str]]) -> Iterator[Right]:
+    call, resource = one.call, one.call.resource
+    assert resource is not None
+    verb = _VERBS.get(call.verb, call.verb)
+    plural = f"{resource.plural}/{call.subresource}" if call.subresource else resource.plural
+    # On nobody's behalf: its own lease, which is in one place whatever the run is about.
+    place = call.namespace if run.namespace or one.request is None else ""
+    named = verb in _NAMED and (resource.full_name, call.name) in fixed
+    yield Right(resource.group, plural, verb, place, call.name if named else "")
+    if resource == LEASES and one.request is None:  # who holds one renews it, which is not recorded
+        yield Right(resource.group, plural, "update", place, call.name)
+    if call.verb == "apply" and call.code == 201:  # what an apply makes anew has to be allowed as a create too
+        yield Right(resource.group, plural, "create", place)
+
+
+def _owners(call: Call, run: Run, played: Played) -> Iterator[Right]:
+    """Where a plugin guards owner references, who makes a child needs the right to its owner's finalizers."""
+    if call.verb in _MAKING and not call.subresource and call.resource in played.owns:
+        for owner in played.primaries:
+            place = run.namespace if owner.namespaced else ""
+            yield Right(owner.group, f"{owner.plural}/finalizers", "update", place)
+
+
+def _fixed_names(runs: dict[str, tuple[Run, Played]], calls: Sequence[CallOf]) -> set[tuple[str, str]]:
+    """(Type, name) where names are the controller's own and not its objects': worth a rule that names them.
+
+    Its lease; and of types that it does not watch, names that it used for more than one object.
+    """
+    users: dict[Resource, dict[str, set[Key | None]]] = {}
+    for one in calls:
+        resource = one.call.resource
+        if one.run not in runs or resource is None or resource == EVENTS or not one.call.name:
+            continue
+        played = runs[one.run][1]
+        if resource not in (*played.primaries, *played.owns, *played.watches):
+            users.setdefault(resource, {}).setdefault(one.call.name, set()).add(one.request)
+    fixed = set()
+    for resource, names in users.items():
+        if resource == LEASES or all(len(requests) > 1 for requests in names.values()):
+            fixed |= {(resource.full_name, name) for name in names}
+    return fixed
+
+
+def refusals(
+    plays: Sequence[tuple[Run, Played]], calls: Sequence[CallOf], states: Iterable[State] = ()
+) -> tuple[Refusal, ...]:
+    """Rights that were lacked when they were last asked for, each once."""
+    runs = {run.id: (run, played) for run, played in plays}
+    found: dict[tuple[Right, str], Refusal] = {}
+    for one in sorted((call for call in calls if call.run in runs), key=lambda one: one.call.started):
+        lacked = list(_refused(one.call, runs[one.run][1]))
+        for refusal in lacked:
+            key = (refusal.right, refusal.user)
+            before = found.pop(key, None)
+            found[key] = replace(refusal, count=1 + (before.count if before else 0))
+        if not lacked and one.call.granted:
+            # It was given meanwhile.
+            allowed = _proven(one.call, runs[one.run][1])
+            found = {key: value for key, value in found.items() if key[0] not in allowed}
+    for state in states:
+        for refusal in _in_words(state.message, state.at):
+            found.setdefault((refusal.right, refusal.user), refusal)
+    return tuple(found.values())
+
+
+def _refused(call: Call, played: Played) -> Iterator[Refusal]:
+    if call.code != 403:
+        return
+    worded = list(_in_words(call.error, call.started, call.id))
+    yield from worded
+    if not worded and _OWNER in call.error:
+        for owner in played.primaries:
+            right = Right(owner.group, f"{owner.plural}/finalizers", "update", call.namespace)
+            yield Refusal(right=right, user="", at=call.started, call=call.id)
+
+
+def _in_words(text: str, at: float, call: str = "") -> Iterator[Refusal]:
+    """What the server said is the whole of it; a quota or a webhook that says no words it otherwise."""
+    for said in REFUSED.finditer(text):
+        right = Right(said["group"], said["resource"], said["verb"], said["namespace"] or "")
+        yield Refusal(right=right, user=said["user"], at=at, call=call)
+
+
+def _proven(call: Call, played: Played) -> set[Right]:
+    """The rights that a call proves to be there, in its place and at the cluster's scope."""
+    if call.resource is None:
+        return set()
+    verb = _VERBS.get(call.verb, call.verb)
+    plural = f"{call.resource.plural}/{call.subresource}" if call.subresource else call.resource.plural
+    rights = {Right(call.resource.group, plural, verb, call.namespace)}
+    if call.verb in _MAKING and call.resource in played.owns:
+        rights |= {Right(one.group, f"{one.plural}/finalizers", "update", call.namespace) for one in played.primaries}
+    return rights | set(map(everywhere, rights))

@@ -1,0 +1,195 @@
+"""An object of which nothing is recorded: the rows of `trace`, as far as they can be inferred, each marked `~`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from textwrap import wrap
+from typing import Any
+
+from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.render.attempt_json import stamp, time_json
+from kubectl_ctrl.render.style import Style, moment_text, painted
+from kubectl_ctrl.render.text import cut, escaped
+
+SCHEMA = "kubectl-ctrl.inferred/v1"
+
+FOOTER = "inferred; run with kubectl ctrl run for exact data"
+_TELLING = ("Ready", "Available", "Progressing")
+# From here on WHY is a column; a narrower terminal gets it on a line of its own.
+_ROOMY = 100
+_LEAST = 16
+_GAP = "  "
+_SINCE = "since "
+_INDENT = " " * 6
+_RED, _BOLD, _DIM = "31", "1", "2"
+
+Cells = tuple[str, str, str, str, str, str, str]
+
+
+def inferred_lines(found: Inferred, style: Style, *, now: float) -> list[str]:
+    """All of it: what the object says of itself, the rows, and what they are worth."""
+    dot = " · " if style.unicode else " | "
+    rows = [_cells(sign, style, now) for sign in found.signs]
+    lines = [
+        *_joined(list(_about(found, now)), dot, style),
+        _fitted("nothing of it is recorded; what follows was read from the object and its events", style),
+        "",
+        *_table(rows, found, style, now),
+    ]
+    if not rows:
+        lines.append(f"{_INDENT}no events, no managedFields and no conditions tell of it")
+    return [*lines, "", *(escaped(text) for text in found.lacking), FOOTER]
+
+
+def _about(found: Inferred, now: float) -> Iterator[str]:
+    yield f"{found.resource.kind} {escaped(str(found.key))}"
+    yield escaped(found.context)
+    if found.generation and found.observed is not None:
+        yield f"generation {found.generation} observed {found.observed}"
+    if found.deleting:
+        yield "being deleted"
+    standing = {name: (status, since) for name, status, since in found.standing}
+    for name in _TELLING:
+        if name in standing:
+            status, since = standing[name]
+            text = f"{name}={escaped(status)}"
+            yield f"{text} for {format_duration(max(now - since, 0.0))}" if since is not None else text
+            return
+
+
+def _joined(parts: list[str], dot: str, style: Style) -> list[str]:
+    """On one line, or on as many as a narrow terminal takes."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        longer = f"{lines[-1]}{dot}{part}"
+        if style.width is None or len(longer) <= style.width:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return [_fitted(line, style) for line in lines]
+
+
+def _fitted(line: str, style: Style) -> str:
+    return cut(line, style.width, mark=style.mark)
+
+
+# Rows.
+
+
+def _cells(sign: Sign, style: Style, now: float) -> Cells:
+    # When it was asked for and how long it took, nothing tells.
+    return ("~", _at(sign.at, now, style), "?", "?", _why(sign, style), _calls(sign), _outcome(sign, style, now))
+
+
+def _at(at: float, now: float, style: Style) -> str:
+    """The server tells whole seconds, and so does this."""
+    if not style.full_times:
+        return moment_text(at, now, style)
+    return datetime.fromtimestamp(at, UTC).astimezone(style.zone).isoformat(timespec="seconds")
+
+
+def _why(sign: Sign, style: Style, width: int | None = None) -> str:
+    who = escaped(" or ".join(sign.by)) or "?"
+    match sign.evidence:
+        case Evidence.FIELDS:
+            room = None if width is None else max(width - len(f" by {who}"), len(style.mark))
+            return f"{cut(escaped(sign.wrote) or 'fields', room, mark=style.mark)} by {who}"
+        case Evidence.CONDITION:
+            return f"condition of {who}"
+    return f"event by {who}"
+
+
+def _calls(sign: Sign) -> str:
+    if sign.evidence is not Evidence.FIELDS:
+        return "?"
+    return escaped(f"{sign.verb} /{sign.subresource}" if sign.subresource else sign.verb)
+
+
+def _outcome(sign: Sign, style: Style, now: float) -> str:
+    if sign.evidence is Evidence.FIELDS:
+        return "?"
+    times = f" x{sign.count}" if sign.count > 1 else ""
+    # On a terminal what was said stands below, whole.
+    said = _said(sign, style, now) if style.width is None else ""
+    gap = " " if said.startswith(_SINCE) else ": " if said else ""
+    return f"{'Warning ' if sign.warning else ''}{escaped(sign.came)}{times}{gap}{said}"
+
+
+def _said(sign: Sign, style: Style, now: float) -> str:
+    """What was said, and since when, where it was said more than once."""
+    since = f"{_SINCE}{_at(sign.first, now, style)}" if sign.count > 1 and sign.first is not None else ""
+    return ": ".join(filter(None, (since, escaped(sign.message))))
+
+
+def _table(rows: list[Cells], found: Inferred, style: Style, now: float) -> Iterator[str]:
+    header: Cells = ("#", "START", "WAIT", "TOOK", "WHY", "CALLS", "OUTCOME")
+    widths = [4, *(max(len(row[at]) for row in (header, *rows)) for at in range(1, len(header)))]
+    narrow = style.width is not None and style.width < _ROOMY
+    if narrow:
+        widths[4] = 0
+    elif style.width is not None:
+        widths[4] = max(style.width - sum(widths) + widths[4] - len(_GAP) * (len(widths) - 1), _LEAST)
+    yield painted(_line(header, widths, style), _BOLD, style)
+    for row, sign in zip(rows, found.signs, strict=True):
+        # What gives way is the list of fields, never who wrote them.
+        room = None if narrow or style.width is None else widths[4]
+        yield _colored(_line((*row[:4], _why(sign, style, room), *row[5:]), widths, style), sign, style)
+        if style.width is not None:
+            for text in filter(None, (row[4] if narrow else "", _said(sign, style, now))):
+                below = wrap(text, style.width, initial_indent=_INDENT, subsequent_indent=_INDENT)
+                yield from (painted(line, _DIM, style) for line in below)
+
+
+def _line(row: Cells, widths: list[int], style: Style) -> str:
+    """The first cell to the right, the last as long as it is, and those in between that have a width."""
+    cells = [row[0].rjust(widths[0])]
+    for cell, width in zip(row[1:-1], widths[1:-1], strict=True):
+        if width:
+            cells.append((cut(cell, width, mark=style.mark) if style.width else cell).ljust(width))
+    return _fitted(_GAP.join([*cells, row[-1]]).rstrip(), style)
+
+
+def _colored(line: str, sign: Sign, style: Style) -> str:
+    return painted(line, _RED if sign.warning else "", style)
+
+
+# For machines.
+
+
+def inferred_json(found: Inferred) -> dict[str, Any]:
+    """The schema's name says which version of it this is."""
+    return {
+        "schema": SCHEMA,
+        "source": "inferred",
+        "time": stamp(found.at),
+        "context": found.context,
+        "resource": found.resource.full_name,
+        "kind": found.resource.kind,
+        "namespace": found.key.namespace,
+        "name": found.key.name,
+        "uid": found.uid,
+        "generation": found.generation,
+        "observedGeneration": found.observed,
+        "deleting": found.deleting,
+        "conditions": [
+            {"type": name, "status": status, "since": time_json(since)} for name, status, since in found.standing
+        ],
+        "signs": [_sign(one) for one in found.signs],
+        "lacking": list(found.lacking),
+    }
+
+
+def _sign(sign: Sign) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "time": stamp(sign.at),
+        "evidence": sign.evidence.value,
+        "by": list(sign.by),
+        "count": sign.count,
+        "first": time_json(sign.first),
+        "warning": sign.warning,
+    }
+    if sign.evidence is Evidence.FIELDS:
+        return fields | {"fields": sign.wrote, "operation": sign.verb, "subresource": sign.subresource}
+    return fields | {"reason": sign.came, "message": sign.message}

@@ -1,0 +1,176 @@
+"""A story as Chrome trace events, which ui.perfetto.dev and chrome://tracing open.
+
+A run is a process, a worker a thread. Workers have no names in a recording: attempts are laid on the fewest tracks on
+which none overlap, because overlapping slices of one thread are drawn wrongly. Waits in the queue do overlap; they are
+async events. Flow arrows lead from a cause to its effect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kubectl_ctrl.model.record import Made, Recorded, Run, Story
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.render.attempt_json import said
+from kubectl_ctrl.render.attempts import call_text, difference_text, outcome_text, why
+from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.render.trace.links import Link, links
+from kubectl_ctrl.render.trace.tracks import Span, grouped, laid, micros, span_of
+from kubectl_ctrl.value import Value
+
+Event = dict[str, Any]
+
+# Numbers of threads: of workers from 1 on, and far above them of those that stand beside one.
+_BESIDE = 1_000_000
+
+
+class _Slice(Value, kw_only=True):
+    """Where an attempt was drawn."""
+
+    number: int
+    pid: int
+    tid: int
+    span: Span
+
+
+def document(story: Story) -> Iterator[str]:
+    yield '{"displayTimeUnit": "ms", "traceEvents": ['
+    between = "\n"
+    for event in _events(story):
+        yield between + json.dumps(event)
+        between = ",\n"
+    yield "\n]}\n"
+
+
+def _events(story: Story) -> Iterator[Event]:
+    """Names first, then each attempt with what belongs to it, then the arrows between them."""
+    pids: dict[str, int] = {}
+    drawn: dict[str, _Slice] = {}
+    style = Style(unicode=True)
+    runs = {run.id: run for run in story.runs}
+    first = 1  # thread of a controller's first worker
+    beside: dict[tuple[int, int], int] = {}
+    for (run, controller), attempts in grouped(story.attempts).items():
+        if run not in pids:
+            pids[run] = len(pids) + 1
+            yield from _process(pids[run], run, runs.get(run))
+        lanes = laid([span_of(attempt) for attempt in attempts])
+        workers = max(lane for lane, _ in lanes) + 1
+        for lane in range(workers):
+            yield _meta("thread_name", pids[run], first + lane, name=f"{escaped(controller)} worker {lane + 1}")
+            yield _meta("thread_sort_index", pids[run], first + lane, sort_index=2 * (first + lane))
+        primary = _primary(runs.get(run), controller)
+        for attempt, (lane, span) in zip(attempts, lanes, strict=True):
+            drawn[attempt.id] = slice_ = _Slice(number=len(drawn) + 1, pid=pids[run], tid=first + lane, span=span)
+            yield from _attempt(attempt, slice_, style, primary)
+            yield from _calls(attempt, slice_, style, beside)
+        first += workers
+    calls = {made.call.id: made for attempt in story.attempts for made in attempt.calls}
+    for number, link in enumerate(links(story.attempts), 1):
+        yield from _flow(number, link, drawn, calls)
+
+
+def _process(pid: int, name: str, run: Run | None) -> Iterator[Event]:
+    told = f"{name} {run.context} ({run.host}, pid {run.pid})" if run else name
+    yield _meta("process_name", pid, 0, name=escaped(told))
+    yield _meta("process_sort_index", pid, 0, sort_index=pid)
+
+
+def _meta(what: str, pid: int, tid: int, **args: str | int) -> Event:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
+
+
+def _primary(run: Run | None, controller: str) -> Resource | None:
+    """What the controller is mainly about, which its causes need not name."""
+    found = [played.primaries[0] for played in run.controllers if played.name == controller] if run else []
+    return found[0] if found else None
+
+
+def _attempt(attempt: Recorded, slice_: _Slice, style: Style, primary: Resource | None) -> Iterator[Event]:
+    begin, end = slice_.span
+    at = {"pid": slice_.pid, "tid": slice_.tid}
+    ready = min(micros(attempt.started - attempt.waited), begin)
+    # Viewers read it as a hexadecimal number.
+    queued = {"cat": "queue", "name": "queued", "id": f"0x{slice_.number:x}", **at}
+    reason = why(attempt.causes, attempt.causes_total, style, primary)
+    if ready < begin:
+        yield {
+            "ph": "b",
+            "ts": ready,
+            **queued,
+            "args": {"attempt": attempt.id, "object": escaped(str(attempt.request))},
+        }
+        yield {"ph": "e", "ts": begin, **queued}
+    args = {
+        "attempt": attempt.id,
+        "object": escaped(str(attempt.request)),
+        "why": reason,
+        "outcome": outcome_text(attempt),
+        "try": attempt.try_no,
+        "echoes dropped": attempt.echoes,
+        **said({"not needed": ", ".join(map(escaped, attempt.skipped)), "where": _where(attempt)}),
+    }
+    name = f"{escaped(attempt.request.name)} {attempt.number}"
+    yield {"ph": "X", "cat": _category(attempt), "name": name, "ts": begin, "dur": end - begin, **at, "args": args}
+
+
+def _where(attempt: Recorded) -> str:
+    return escaped(attempt.verdict.where) if attempt.verdict else ""
+
+
+def _category(attempt: Recorded) -> str:
+    """Slices are found, and in some viewers coloured, by it."""
+    return f"reconcile,{attempt.outcome}"
+
+
+def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[int, int], int]) -> Iterator[Event]:
+    """Calls lie within their attempt's slice; those made at the same time on threads beside it."""
+    lanes = laid([_within(made, slice_.span) for made in attempt.calls])
+    for made, (lane, span) in zip(attempt.calls, lanes, strict=True):
+        tid = slice_.tid
+        if lane:
+            # Each worker has as many threads beside it as its busiest attempt needs; all its attempts share them.
+            known = len(beside)
+            tid = beside.setdefault((slice_.tid, lane), _BESIDE + known)
+            if len(beside) > known:
+                yield _meta("thread_name", slice_.pid, tid, name="calls beside")
+                yield _meta("thread_sort_index", slice_.pid, tid, sort_index=2 * slice_.tid + 1)
+        call = made.call
+        args = {
+            "call": call.id,
+            "code": call.code if call.code is not None else "no answer",
+            **said(
+                {
+                    "sends": call.sends if call.sends > 1 else 0,
+                    "changed": ", ".join(difference_text(one, style) for one in made.changes.shown),
+                    "version": call.new_version,
+                    "error": escaped(call.error),
+                }
+            ),
+        }
+        begin, end = span
+        head = {"ph": "X", "cat": "call", "name": call_text(call), "ts": begin, "dur": end - begin}
+        yield head | {"pid": slice_.pid, "tid": tid, "args": args}
+
+
+def _within(made: Made, span: Span) -> Span:
+    """Rounding and a clock that was set must not push a call out of its attempt."""
+    begin = min(max(micros(made.call.started), span[0]), span[1] - 1)
+    end = min(max(micros(made.call.started + made.call.took), begin + 1), span[1])
+    return begin, end
+
+
+def _flow(number: int, link: Link, drawn: dict[str, _Slice], calls: dict[str, Made]) -> Iterator[Event]:
+    """An arrow starts within the slice of the cause, and ends where the effect begins."""
+    source, target = drawn[link.source], drawn[link.target]
+    made = calls.get(link.call)
+    end = _within(made, source.span)[1] if made else source.span[1]
+    leaves, arrives = min(end - 1, target.span[0]), target.span[0]
+    if leaves < source.span[0]:
+        return  # the clock was set back in between: an arrow into the past would be no arrow
+    shared = {"cat": "cause", "name": link.kind, "id": number}
+    yield {"ph": "s", "ts": leaves, "pid": source.pid, "tid": source.tid, **shared}
+    yield {"ph": "f", "bp": "e", "ts": arrives, "pid": target.pid, "tid": target.tid, **shared}

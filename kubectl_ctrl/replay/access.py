@@ -1,0 +1,183 @@
+"""The two doors in their replay form: reads and writes are answered as they were, and nothing reaches a cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
+from types import CodeType
+from typing import Any
+
+from kubectl_ctrl.cache.readonly import read_only
+from kubectl_ctrl.model.attempt import Intent, Read, Told
+from kubectl_ctrl.model.masking import MASKED, is_secret
+from kubectl_ctrl.model.objects import Obj, key_of
+from kubectl_ctrl.model.patches import apply_merge
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.replay.script import Script
+from kubectl_ctrl.runtime import questions
+from kubectl_ctrl.runtime.contract import Ensured, EventType, How, Labels
+from kubectl_ctrl.runtime.notes import Asked, Notes
+from kubectl_ctrl.runtime.questions import Question
+
+# The frames between a question and the reconciler that asks it.
+_BETWEEN = tuple(PurePath(__file__).parents[1] / room for room in ("replay", "runtime"))
+
+# Tells the line of the reconciler that asks; called while it waits for the answer.
+Where = Callable[[], str]
+
+
+def where_in(home: CodeType | None) -> Where:
+    """`folder/file.py:12` of the innermost frame that lies in the folder of the reconciler's code."""
+    folder = PurePath(home.co_filename).parent if home is not None else None
+
+    def where() -> str:
+        frame = sys._getframe(1) if folder is not None else None  # noqa: SLF001  # the only way without a traceback
+        while frame is not None:
+            path = PurePath(frame.f_code.co_filename)
+            if folder is not None and path.is_relative_to(folder) and not any(map(path.is_relative_to, _BETWEEN)):
+                return f"{path.parent.name}/{path.name}:{frame.f_lineno}"
+            frame = frame.f_back
+        return ""
+
+    return where
+
+
+class ReplayReader:
+    """See contract.Reader."""
+
+    def __init__(self, script: Script, notes: Notes, where: Where) -> None:
+        self._script = script
+        self._notes = notes
+        self._where = where
+
+    async def get(self, resource: Resource, name: str, namespace: str | None = None) -> Obj | None:
+        return await self._one("get", resource, name, namespace)
+
+    async def live(self, resource: Resource, name: str, namespace: str | None = None) -> Obj | None:
+        return await self._one("live", resource, name, namespace)
+
+    async def list(
+        self, resource: Resource, *, namespace: str | None = None, labels: Labels | None = None
+    ) -> Sequence[Obj]:
+        return await self._look("list", resource, questions.listing(self._place(resource, namespace), labels))
+
+    async def children(self, owner: Obj, resource: Resource) -> Sequence[Obj]:
+        return await self._look("list", resource, questions.controlled(owner))
+
+    async def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]:
+        return await self._look("list", resource, questions.by_index(index, value))
+
+    async def _one(self, verb: str, resource: Resource, name: str, namespace: str | None) -> Obj | None:
+        ref = resource.ref(name, self._place(resource, namespace))
+        return next(iter(await self._look(verb, resource, str(ref.key))), None)
+
+    async def _look(self, verb: str, resource: Resource, query: str) -> Sequence[Obj]:
+        self._notes.check_open()
+        try:
+            read: Read = await self._script.read(verb, resource, query, self._where())
+        except Exception as error:
+            self._notes.refused(verb, resource, query, error)
+            raise
+        self._notes.read(verb, resource, query, read.objects)
+        found = [_unmarked(obj) for obj in read.objects]
+        return found if verb == "live" else [read_only(obj) for obj in found]
+
+    def _place(self, resource: Resource, namespace: str | None) -> str:
+        return questions.place(resource, namespace, self._notes.start.request.namespace)
+
+
+class ReplayWriter:
+    """See contract.Writer. To a question that was not recorded it makes up the answer of a server that does as told."""
+
+    def __init__(self, script: Script, notes: Notes, where: Where) -> None:
+        self._script = script
+        self._notes = notes
+        self._where = where
+        self._made_up = 0
+
+    async def ensure(self, child: Obj, *, owner: Obj, resource: Resource, leave_out: Iterable[str] = ()) -> Ensured:
+        question = questions.ensure(child, owner, resource, tuple(leave_out))
+        with self._notes.asked(question) as asked:
+            obj, how = await self._answered(asked, question, child, child)
+        known = {one.value for one in How}
+        return Ensured(obj, How(how) if how in known else How.CREATED)
+
+    async def status(self, obj: Obj, resource: Resource, status: Obj) -> Obj:
+        question = questions.status(obj, resource, status)
+        with self._notes.asked(question) as asked:
+            return (await self._answered(asked, question, obj, {**obj, "status": status}))[0]
+
+    async def create(self, obj: Obj, resource: Resource) -> Obj:
+        question = questions.create(obj, resource, self._notes.start.request.namespace)
+        with self._notes.asked(question) as asked:
+            return (await self._answered(asked, question, obj, obj))[0]
+
+    async def patch(
+        self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "", any_version: bool = False
+    ) -> Obj:
+        question = questions.patch(obj, resource, change, subresource, any_version)
+        with self._notes.asked(question) as asked:
+            return (await self._answered(asked, question, obj, apply_merge(obj, change)))[0]
+
+    async def delete(
+        self, obj: Obj, resource: Resource, *, propagation: str = "Background", any_version: bool = False
+    ) -> None:
+        question = questions.delete(obj, resource, propagation, any_version)
+        with self._notes.asked(question) as asked:
+            await self._script.ask(question, self._where())
+            asked.done()
+
+    async def add_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+        held = obj["metadata"].get("finalizers") or []
+        return await self._finalize("add_finalizer", obj, resource, name, held if name in held else [*held, name])
+
+    async def remove_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+        held = obj["metadata"].get("finalizers") or []
+        return await self._finalize("remove_finalizer", obj, resource, name, [one for one in held if one != name])
+
+    def event(self, about: Obj, *, type: EventType = "Normal", reason: str, message: str) -> None:  # noqa: A002
+        self._notes.check_open()
+        self._notes.intend(Intent(type=type, reason=reason, message=message, about=key_of(about)))
+
+    async def _finalize(self, verb: str, obj: Obj, resource: Resource, name: str, then: list[str]) -> Obj:
+        question = questions.finalizer(verb, obj, resource, name)
+        with self._notes.asked(question) as asked:
+            made_up = {**obj, "metadata": {**obj["metadata"], "finalizers": then}}
+            return (await self._answered(asked, question, obj, made_up))[0]
+
+    async def _answered(self, asked: Asked, question: Question, given: Obj, made_up: Obj) -> tuple[Obj, str]:
+        """The answer as it was recorded; of a Secret, which is never kept, with what it was given today."""
+        wish = await self._script.ask(question, self._where())
+        answer, how = given, Told.GIVEN.value
+        if wish is None:
+            self._made_up += 1
+            answer, how = self._stamped(question, made_up, f"made-up-{self._made_up}", "0"), ""
+        elif wish.how != Told.GIVEN:
+            how = wish.how
+            secret = is_secret(question.resource) or wish.answer is None
+            answer = self._stamped(question, made_up, wish.uid, wish.version) if secret else _of(wish.answer)
+        asked.answered(answer, given=given, how="" if how in tuple(Told) else how)
+        return answer, how
+
+    def _stamped(self, question: Question, obj: Any, uid: str, version: str) -> Obj:
+        """A copy, with what a server adds."""
+        copied: Obj = json.loads(questions.as_json(obj))
+        meta = {"name": question.key.name, "namespace": question.key.namespace, **copied.get("metadata", {})}
+        kept = {key: value for key, value in meta.items() if value}
+        about = {"apiVersion": question.resource.api_version, "kind": question.resource.kind}
+        return {**about, **copied, "metadata": {**kept, "uid": kept.get("uid") or uid, "resourceVersion": version}}
+
+
+def _of(answer: Obj | None) -> Obj:
+    assert answer is not None
+    return _unmarked(answer)
+
+
+def _unmarked(obj: Obj) -> Obj:
+    """Without the recording's own mark that something of it is hidden."""
+    meta = obj["metadata"]
+    if MASKED not in meta:
+        return obj
+    return {**obj, "metadata": {name: value for name, value in meta.items() if name != MASKED}}

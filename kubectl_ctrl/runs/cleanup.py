@@ -1,0 +1,102 @@
+"""Runs of a controller that serve another verb: its cleanup, or the controller itself while its objects go."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.model.attempt import Background
+from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.summary import summary_lines
+from kubectl_ctrl.render.text import Text
+from kubectl_ctrl.runs.holder import identity
+from kubectl_ctrl.runs.runners import Runner, only_runner
+from kubectl_ctrl.runtime.builder import ControllerSpec
+from kubectl_ctrl.runtime.events import EventRecorder
+from kubectl_ctrl.runtime.ids import new_run
+from kubectl_ctrl.runtime.manager import Manager
+from kubectl_ctrl.runtime.options import RunOptions
+from kubectl_ctrl.runtime.services import Services
+from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.summary import Reason, Summary
+from kubectl_ctrl.target import guard
+from kubectl_ctrl.value import Value
+
+
+class Here(Value, kw_only=True):
+    """Where such a run happens: this machine, with the user's own rights, in all namespaces of one cluster."""
+
+    app: App
+    client: Client
+    resolved: Resolved
+    cluster: str
+
+    def runner(self, name: str, run: str) -> Runner:
+        """How it introduces itself on this machine."""
+        return Runner(
+            cluster=self.cluster,
+            controller=name,
+            scope="",
+            pid=os.getpid(),
+            run=run,
+            controllers=(name,),
+            context=guard.context_name(self.resolved),
+            since=self.client.clock.now(),
+            holder=identity(run),
+        )
+
+
+@asynccontextmanager
+async def running(here: Here, spec: ControllerSpec) -> AsyncIterator[None]:
+    """The controller runs for the block."""
+    stop = Stop()
+    manager = _manager(here, spec, once=False)
+    with only_runner(here.app.state_dir, here.runner(spec.name, manager.run_id)):
+        task = asyncio.create_task(manager.run(stop))
+        try:
+            yield
+        finally:
+            stop.request()
+            await task
+
+
+async def clean(here: Here, undoing: ControllerSpec) -> None:
+    """Have it take back, once for each object, what it wrote on objects that are not its own."""
+    manager = _manager(here, undoing, once=True)
+    with only_runner(here.app.state_dir, here.runner(undoing.name, manager.run_id)):
+        summary = await manager.run(Stop())
+    if summary.reason is Reason.NOT_INSTALLED:
+        here.app.narrate(f"{undoing.name}: its resource types are not there, so there is nothing to clean")
+        return
+    _check(here, undoing.name, summary)
+    here.app.narrate(f"{undoing.name}: cleaned")
+
+
+def _check(here: Here, name: str, summary: Summary) -> None:
+    for line in summary_lines(summary, Style(zone=None, unicode=here.app.unicode)):
+        here.app.narrate(Text(line))
+    if problem := summary.problem():
+        raise problem
+    if summary.failed or summary.left:
+        raise CtrlError(
+            f"The cleanup of {name} failed for {len(summary.failed) + len(summary.left)} objects.",
+            next_step="nothing was uninstalled; run it again",
+        )
+
+
+def _manager(here: Here, spec: ControllerSpec, *, once: bool) -> Manager:
+    clock, rng = here.client.clock, random.SystemRandom()
+
+    def recorder(name: str, client: Client, tell: Callable[[Background], None]) -> EventRecorder:
+        return EventRecorder(client, f"kubectl-ctrl-{name}", clock=clock, rng=rng, tell=tell)
+
+    options = RunOptions(once=once, run_id=new_run(rng))
+    services = Services(recorder=recorder)
+    return Manager((spec,), client=here.client, clock=clock, rng=rng, options=options, services=services)

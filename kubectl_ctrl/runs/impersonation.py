@@ -1,0 +1,58 @@
+"""`run --as-installed`: each controller acts as the ServiceAccount that install made for it.
+
+By impersonation, on the user's own credentials: no token is made, and nothing is left behind. Only the controllers' own
+calls are made so; which cluster it is, and who else runs, are the user's questions.
+"""
+
+from __future__ import annotations
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.errors import Forbidden, NotFound, NotInstalled
+from kubectl_ctrl.install.kinds import SERVICEACCOUNTS
+from kubectl_ctrl.install.requirements import account, system_namespace
+from kubectl_ctrl.kubeconfig.resolution import acting_as
+from kubectl_ctrl.model.resources import ObjectRef
+from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.runs.settings import RunPlan
+from kubectl_ctrl.target.connection import connected
+
+
+def account_ref(name: str) -> ObjectRef:
+    """The ServiceAccount of a controller."""
+    return SERVICEACCOUNTS.ref(account(name), system_namespace(name))
+
+
+def user_of(name: str) -> str:
+    """As whom a controller acts that is installed."""
+    ref = account_ref(name)
+    return f"system:serviceaccount:{ref.namespace}:{ref.name}"
+
+
+async def installed(app: App, plan: RunPlan, client: Client, name: str) -> Client:
+    """A client that acts as that controller's ServiceAccount; the caller closes it."""
+    ref = account_ref(name)
+    try:
+        await client.get(ref)
+    except NotFound:
+        raise NotInstalled(
+            f"{name} is not installed: there is no {ref}.",
+            next_step=str(ctrl("install", plan.options.words.get(name, name))),
+        ) from None
+    except Forbidden:
+        pass  # whether it is there is told by what it may do
+    own = await connected(app, acting_as(plan.resolved, user_of(name)), clock=plan.clock, rng=plan.rng)
+    try:
+        await own.raw("GET", "/version")
+    except Forbidden as error:
+        if "impersonate" in error.message:
+            await own.close()
+            error.next_step = (
+                f"the right that is missing: verb impersonate, resource serviceaccounts, name {ref.name}, "
+                f"in namespace {ref.namespace}"
+            )
+            raise
+    except BaseException:
+        await own.close()
+        raise
+    return own

@@ -1,0 +1,245 @@
+"""Who runs a controller: processes on this machine, Deployments in the cluster, and holders of Leases elsewhere.
+
+All of it is what can be seen with the user's own rights; what may not be looked at is told beside what was found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.options import ListQuery
+from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.errors import Forbidden, NotFound
+from kubectl_ctrl.install.marks import NAME, labels, selector
+from kubectl_ctrl.install.requirements import account, system_namespace
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.objects import Obj, is_deleting, labels_of, name_of, namespace_of
+from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, NAMESPACES, ObjectRef
+from kubectl_ctrl.runs import holder, runners
+from kubectl_ctrl.runs.runners import Runner
+from kubectl_ctrl.value import Unshown, Value
+
+_COMPONENT = "app.kubernetes.io/component=controller"
+
+# Where Leases are while a controller has no namespace of its own.
+_COMMON = "default"
+# A Lease that is overdue for so long is over, however wrong our clock is.
+LONG_PAST = 600.0
+
+
+class Kind(StrEnum):
+    """What runs it."""
+
+    PROCESS = "process"
+    DEPLOYMENT = "deployment"
+    LEASE = "lease"
+
+
+class Place(Value, kw_only=True):
+    """One runner. `text` is for messages, `short` for a column."""
+
+    kind: Kind
+    controller: str
+    text: str
+    short: str
+    scope: str | None = None  # a namespace, "" for all of them, None where it is not known
+    runner: Runner | None = None  # of a process
+    object: Unshown[Obj | None] = None  # the Deployment or the Lease
+
+    def overlaps(self, scope: str) -> bool:
+        return not self.scope or not scope or self.scope == scope
+
+    def lies_in(self, namespace: str) -> bool:
+        """Whether its Deployment or Lease does."""
+        return self.object is not None and namespace_of(self.object) == namespace
+
+
+class Found(Value, kw_only=True):
+    """The runners that can be seen, and what could not be looked at, as sentences."""
+
+    places: tuple[Place, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+async def where(client: Client, *, state_dir: Path, cluster: str, name: str) -> list[Place]:
+    """Every runner of a controller that can be seen. What may not be looked at is left out; `look` tells of it."""
+    return list((await look(client, state_dir=state_dir, cluster=cluster, name=name)).places)
+
+
+async def look(client: Client, *, state_dir: Path, cluster: str, name: str) -> Found:
+    """Every runner of a controller that can be seen, and what could not be looked at."""
+    processes = [_process(runner) for runner in runners.runners(state_dir, cluster=cluster, controller=name)]
+    deployed, led = await asyncio.gather(deployments(client, name), leases(client, name))
+    here = {place.runner.holder for place in processes if place.runner}
+    # A Lease of one of our processes says nothing more.
+    others = [place for place in led.places if _spec(place).get("holderIdentity") not in here]
+    return Found(places=(*processes, *deployed.places, *others), unseen=(*deployed.unseen, *led.unseen))
+
+
+def asked_to_stop(state_dir: Path, place: Place) -> bool:
+    """Ask a process of this machine to end, as Ctrl-C does; False for what is not one, or has gone."""
+    return place.runner is not None and runners.ask_to_stop(state_dir, place.runner)
+
+
+async def deployments(client: Client, name: str) -> Found:
+    """The Deployments of ours that have replicas; in its own namespace only, where the others may not be seen."""
+    found = await deployments_of(client, name)
+    running = [one for one in found.objects if replicas_of(one) > 0 and not is_deleting(one)]
+    return Found(places=tuple(_deployment(name, one) for one in running), unseen=found.unseen)
+
+
+class Objects(Value, kw_only=True):
+    """What was listed, and what could not be."""
+
+    objects: tuple[Obj, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+async def deployments_of(client: Client, name: str) -> Objects:
+    """All Deployments that run this controller for us, also those that are scaled to zero."""
+    which = f"{selector(name)},{_COMPONENT}"
+
+    async def listed(namespace: str) -> Objects:
+        answer = await client.list(DEPLOYMENTS, ListQuery(labels=which, namespace=namespace))
+        return Objects(objects=tuple(answer.items))
+
+    try:
+        return await listed("")
+    except Forbidden:
+        return await _seen(listed(system_namespace(name)), f"Deployments of {name} in the cluster")
+
+
+async def leases(client: Client, name: str) -> Found:
+    """The Leases of a controller, of any scope, that are held and have not run out by our wall clock."""
+    found = await leases_of(client, name)
+    now = client.clock.now()
+    held = [_lease(name, one, now) for one in found.objects if _is_held(one, now)]
+    return Found(places=tuple(held), unseen=found.unseen)
+
+
+async def leases_of(client: Client, name: str) -> Objects:
+    """The Leases of a controller, of any scope, held or not."""
+
+    async def listed(namespace: str) -> Objects:
+        answer = await client.list(LEASES, ListQuery(namespace=namespace))
+        return Objects(objects=tuple(one for one in answer.items if lease_scope(one, name) is not None))
+
+    spaces = (_COMMON, system_namespace(name))
+    parts = await asyncio.gather(*(_seen(listed(one), f"Leases in namespace {one}") for one in spaces))
+    return Objects(
+        objects=tuple(one for part in parts for one in part.objects),
+        unseen=tuple(dict.fromkeys(text for part in parts for text in part.unseen)),
+    )
+
+
+async def lease_ref(client: Client, name: str, scope: str) -> ObjectRef:
+    """The Lease that a run of this scope holds: in the controller's own namespace when that exists."""
+    space = system_namespace(name)
+    try:
+        await client.get(NAMESPACES.ref(space))
+    except (NotFound, Forbidden):
+        space = _COMMON
+    return LEASES.ref(lease_name(name, scope), space)
+
+
+def lease_name(name: str, scope: str) -> str:
+    return f"{account(name)}-{scope}" if scope else account(name)
+
+
+def lease_labels(name: str) -> dict[str, str]:
+    """What tells a Lease of `foo` in namespace `bar` from one of a controller `foo-bar`."""
+    return labels(name)
+
+
+def lease_scope(lease: Obj, name: str) -> str | None:
+    """The scope of that controller's runs that a Lease is for; None when it is for something else."""
+    whole = lease_name(name, "")
+    if labels_of(lease).get(NAME, name) != name:
+        return None
+    if name_of(lease) == whole:
+        return ""
+    return name_of(lease).removeprefix(f"{whole}-") if name_of(lease).startswith(f"{whole}-") else None
+
+
+def replicas_of(deployment: Obj) -> int:
+    count = (deployment.get("spec") or {}).get("replicas")
+    return 1 if count is None else int(count)
+
+
+async def _seen(listing: Coroutine[Any, Any, Objects], what: str) -> Objects:
+    """What it gives; a server that says no leaves nothing but a sentence."""
+    try:
+        return await listing
+    except NotFound:
+        return Objects()
+    except Forbidden:
+        return Objects(unseen=(f"{what} may not be looked at with these credentials.",))
+
+
+def _process(runner: Runner) -> Place:
+    return Place(
+        kind=Kind.PROCESS,
+        controller=runner.controller,
+        scope=runner.scope,
+        text=runner.text,
+        short=f"pid {runner.pid}" + (f" ({runner.scope})" if runner.scope else " (-A)"),
+        runner=runner,
+    )
+
+
+def _deployment(name: str, found: Obj) -> Place:
+    which = f"{namespace_of(found)}/{name_of(found)}"
+    return Place(
+        kind=Kind.DEPLOYMENT,
+        controller=name,
+        text=f"Deployment {which}",
+        short=f"in {namespace_of(found)}",
+        object=found,
+    )
+
+
+def _lease(name: str, found: Obj, now: float) -> Place:
+    who = str(found["spec"].get("holderIdentity"))
+    which = f"{namespace_of(found)}/{name_of(found)}"
+    ago = format_duration(max(0, round(now - (_renewed(found) or now))))
+    return Place(
+        kind=Kind.LEASE,
+        controller=name,
+        scope=lease_scope(found, name),
+        text=f"lease {which} held by {who} (renewed {ago} ago)",
+        short=f"on {holder.machine_of(who)}",
+        object=found,
+    )
+
+
+def _is_held(lease: Obj, now: float) -> bool:
+    late = overdue(lease, now)
+    return late is not None and late < 0
+
+
+def overdue(lease: Obj, now: float) -> float | None:
+    """Seconds since the time of a held Lease ran out, below 0 while it runs; None where no living process holds it.
+
+    By our wall clock, which may be wrong: see LONG_PAST.
+    """
+    spec = lease.get("spec") or {}
+    renewed = _renewed(lease)
+    if not spec.get("holderIdentity") or renewed is None or holder.is_dead(str(spec["holderIdentity"])):
+        return None
+    return now - renewed - float(spec.get("leaseDurationSeconds") or 0)
+
+
+def _renewed(lease: Obj) -> float | None:
+    try:
+        return parse_rfc3339(str((lease.get("spec") or {}).get("renewTime")))
+    except ValueError:
+        return None
+
+
+def _spec(place: Place) -> Obj:
+    return (place.object or {}).get("spec") or {}

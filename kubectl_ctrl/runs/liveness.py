@@ -1,0 +1,148 @@
+"""Whether runs and their controllers are alive: the one place that decides it.
+
+A run of this machine is alive while it holds its lock. Where only its recording is at hand, its process is looked for.
+Of a run on another machine nothing but its recorded reports is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.life import LOST_AFTER, SILENT_AFTER, Life, Sighting
+from kubectl_ctrl.model.record import Moment, Played, Run
+from kubectl_ctrl.runs import holder
+from kubectl_ctrl.runs import runners as runlock
+from kubectl_ctrl.runs.runners import Runner
+from kubectl_ctrl.value import Value
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.cli.app import App
+    from kubectl_ctrl.story.lookup import Meant
+
+_PROC = Path("/proc")
+
+
+class Traces(Value, kw_only=True):
+    """What there is of controllers on one cluster."""
+
+    runs: Sequence[Run] = ()  # recorded, newest first
+    moments: Sequence[Moment] = ()
+    runners: Sequence[Runner] = ()  # processes of this machine that hold a lock
+
+
+class Lives:
+    """One look at the processes behind a cluster's runs."""
+
+    def __init__(self, app: App, meant: Meant, runs: Sequence[Run], now: float) -> None:
+        cluster = meant.cluster.key
+        self.moments = meant.recording.moments(cluster=cluster)
+        self._now = now
+        traces = Traces(runs=runs, moments=self.moments, runners=runlock.runners(app.state_dir, cluster=cluster))
+        self._seen = {(one.run, one.controller): one for one in sightings(traces, now)}
+
+    def of(self, run: Run) -> list[Sighting]:
+        """Those of its controllers that no later run took up."""
+        return [one for one in self._seen.values() if one.run == run.id]
+
+    def life(self, run: Run | None, controller: str) -> Life:
+        """Of one controller of that run; ELSEWHERE where it cannot be told."""
+        if run is None:
+            return Life.ELSEWHERE
+        if run.ended is not None:
+            return Life.ENDED
+        if (seen := self._seen.get((run.id, controller))) is not None:
+            return seen.life
+        return Life.GONE if is_over(run, self._now) else Life.ELSEWHERE
+
+    def moment(self, run: Run | None, controller: str) -> Moment | None:
+        place = (run.id if run is not None else "", controller)
+        return next((one for one in self.moments if (one.run, one.state.controller) == place), None)
+
+    def __repr__(self) -> str:
+        return f"Lives({len(self._seen)})"
+
+
+def is_over(run: Run, now: float) -> bool:
+    """Whether the run ended, or its process did; told without its lock, for recordings from anywhere."""
+    if run.ended is not None:
+        return True
+    return holder.is_dead(run.holder) if holder.is_here(run.holder) else now - run.seen > LOST_AFTER
+
+
+def sightings(traces: Traces, now: float, *, controller: str = "", proc: Path = _PROC) -> list[Sighting]:
+    """One for each controller that runs or was killed, by name; with its name given also of one that has ended.
+
+    What a later run of the same controller took up is not told of any more.
+    """
+    states = {(moment.run, moment.state.controller): moment.state for moment in traces.moments}
+    held = {(runner.run, runner.controller) for runner in traces.runners}
+    found: list[Sighting] = []
+    for run, played in _played(traces.runs, controller):
+        if any(one.controller == played.name and _overlap(one.namespace, run.namespace) for one in found):
+            continue
+        life = _life(run, (run.id, played.name) in held, states.get((run.id, played.name)), now, proc)
+        found.append(_recorded(run, played, life, states.get((run.id, played.name))))
+    recorded = {run.id for run in traces.runs}
+    alone = [_unrecorded(one) for one in traces.runners if one.run not in recorded and _is(one.controller, controller)]
+    shown = [one for one in found if controller or one.life is not Life.ENDED]
+    return sorted((*shown, *alone), key=lambda one: (one.controller, one.namespace))
+
+
+def _played(runs: Sequence[Run], controller: str) -> Iterator[tuple[Run, Played]]:
+    for run in runs:
+        for played in run.controllers:
+            if controller in ("", played.name, played.word):
+                yield run, played
+
+
+def _is(name: str, wanted: str) -> bool:
+    return wanted in ("", name)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return not one or not other or one == other
+
+
+def _life(run: Run, held: bool, state: State | None, now: float, proc: Path) -> Life:
+    if run.ended is not None:
+        return Life.ENDED
+    if held:
+        if holder.is_stopped(run.pid, proc):
+            return Life.STOPPED
+        heard = max(run.seen, state.at if state else run.began)
+        return Life.SILENT if now - heard > SILENT_AFTER else Life.RUNNING
+    return Life.GONE if holder.is_here(run.holder, proc) else Life.ELSEWHERE
+
+
+def _recorded(run: Run, played: Played, life: Life, state: State | None) -> Sighting:
+    return Sighting(
+        controller=played.name,
+        run=run.id,
+        pid=run.pid,
+        context=run.context,
+        namespace=run.namespace,
+        began=run.began,
+        life=life,
+        seen=run.ended if run.ended is not None else max(run.seen, state.at if state else run.began),
+        state=state,
+        host=run.host,
+        gaps=run.gaps,
+    )
+
+
+def _unrecorded(runner: Runner) -> Sighting:
+    return Sighting(
+        controller=runner.controller,
+        run=runner.run,
+        pid=runner.pid,
+        context=runner.context,
+        namespace=runner.scope,
+        began=runner.since,
+        life=Life.RUNNING,
+        seen=runner.since,
+        recorded=False,
+        host=holder.machine_of(runner.holder),
+    )

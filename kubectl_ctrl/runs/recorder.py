@@ -1,0 +1,131 @@
+"""The recording of a run: where to, what it says of the run itself, and the names that its resource types go by."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.history import writer
+from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
+from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.model.record import Known, Played, Run
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.runs.holder import identity
+from kubectl_ctrl.runs.settings import RunPlan
+from kubectl_ctrl.runtime.builder import Via
+from kubectl_ctrl.runtime.observers import Observer
+from kubectl_ctrl.target import guard
+from kubectl_ctrl.value import Value
+from kubectl_ctrl.version import VERSION
+
+_log = logging.getLogger(__name__)
+
+# A type that is not served yet may be installed while the run waits for it.
+_ASK_AGAIN = 30.0
+
+
+class Prepared(Value, kw_only=True):
+    """How it looks before the run begins."""
+
+    text: str  # where it records, or why not
+    runs: frozenset[str] = frozenset()  # names of runs that are in the file already
+    clusters: tuple[str, ...] = ()  # by which keys it knows the cluster that is meant, newest first
+
+
+def prepared(plan: RunPlan) -> Prepared:
+    """Look at the file, and make it if there is none. What is wrong with it is told, and stops nobody."""
+    if plan.record is None:
+        return Prepared(text="not recorded (--record off)")
+    try:
+        file = writer.prepare(plan.record)
+    except CtrlError as error:
+        return Prepared(text=f"not recorded: {error.message} Next: {error.next_step}")
+    if file.too_open:
+        _log.warning("%s", file.too_open, extra={"action": "recording.open"})
+    return Prepared(
+        text=f"recorded in {plan.record}",
+        runs=file.runs,
+        clusters=file.clusters.get((plan.resolved.server, _ca(plan)), ()),
+    )
+
+
+@asynccontextmanager
+async def recorded(plan: RunPlan, cluster: str, client: Client) -> AsyncIterator[tuple[Observer, ...]]:
+    """The observers that record, for as long as the block runs: none with `--record off`."""
+    if plan.record is None:
+        yield ()
+        return
+    recorder = writer.Recorder(plan.record, run_of(plan, cluster), clock=plan.clock, caps=plan.caps)
+    naming = asyncio.create_task(_name_types(plan, client, recorder), name="names for the recording")
+    try:
+        yield (recorder.observe,)
+    finally:
+        naming.cancel()
+        await asyncio.wait([naming])
+        recorder.close()
+
+
+def run_of(plan: RunPlan, cluster: str) -> Run:
+    """What is recorded of the run as a whole."""
+    return Run(
+        id=plan.options.run_id,
+        cluster=cluster,
+        context=guard.context_name(plan.resolved),
+        server=plan.resolved.server,
+        ca=_ca(plan),
+        namespace=plan.namespace,
+        labels=plan.options.labels,
+        controllers=tuple(map(_played, plan.controllers)),
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        holder=identity(plan.options.run_id),
+        program=VERSION,
+        began=plan.clock.now(),
+    )
+
+
+def _ca(plan: RunPlan) -> str:
+    try:
+        return ca_fingerprint(plan.resolved)
+    except CtrlError:  # it was read to connect; that it has gone since must not end a run
+        return ""
+
+
+def _played(sourced: Sourced) -> Played:
+    spec = sourced.spec
+    owned = [link for source in spec.sources if source.via is Via.OWNER for link in (*source.through, source.resource)]
+    watched = [source.resource for source in spec.sources if source.via is Via.MAPPING]
+    return Played(
+        name=spec.name,
+        word=sourced.word,
+        code="" if sourced.word in BUNDLED else str(sourced.source.main.file),
+        settings=tuple(sorted(sourced.settings.items())),
+        primaries=spec.primaries,
+        owns=tuple(dict.fromkeys(owned)),
+        watches=tuple(dict.fromkeys(watched)),
+        manager=spec.field_manager,
+    )
+
+
+async def _name_types(plan: RunPlan, client: Client, recorder: writer.Recorder) -> None:
+    """Tell the recording what the cluster calls the types that the controllers have to do with."""
+    missing = list(dict.fromkeys(resource for spec in plan.specs for resource in spec.resources))
+    while missing := [one for one in missing if not await _named(one, client, recorder)]:
+        await plan.clock.sleep(_ASK_AGAIN)
+
+
+async def _named(resource: Resource, client: Client, recorder: writer.Recorder) -> bool:
+    try:
+        api = await client.discovery.serves(resource)
+    except CtrlError:
+        return False
+    if api is not None:
+        recorder.know([Known(resource=api.resource, singular=api.singular, short_names=api.short_names)])
+    return api is not None

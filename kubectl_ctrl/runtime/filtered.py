@@ -1,0 +1,87 @@
+"""What woke nobody: counts by what held it back, and of each object the last such change.
+
+"Why did it not run" is answered from here. Noting is cheap, because it happens on the way of every change; what was
+changed is worked out when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+
+from kubectl_ctrl.model.attempt import Held
+from kubectl_ctrl.model.change import Change, ChangeKind
+from kubectl_ctrl.model.diffs import diff
+from kubectl_ctrl.model.managed_fields import writer
+from kubectl_ctrl.model.objects import Key, uid_of
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.value import Value, replace
+
+# So many objects are remembered; those that requests are about do not give way to what merely lies beside them.
+_MOST_PRIMARIES = 128
+_MOST_OTHERS = 64
+_MOST_PATHS = 8
+
+
+class _Noted(Value):
+    held: Held
+    change: Change | None  # until what it changed was worked out
+
+
+class HeldBack:
+    """The changes of one controller that led to no request."""
+
+    def __init__(self, primaries: tuple[Resource, ...]) -> None:
+        self.counts: Counter[str] = Counter()
+        self._primaries = primaries
+        self._last: tuple[OrderedDict[tuple[Resource, Key], _Noted], ...] = (OrderedDict(), OrderedDict())
+
+    def note(self, change: Change, by: tuple[str, ...], at: float) -> None:
+        """This change woke nobody, for these reasons."""
+        place = (change.resource, change.key)
+        primary = change.resource in self._primaries
+        last = self._last[primary]
+        if change.kind is ChangeKind.RESYNC:
+            return  # nothing happened
+        before = last.pop(place, None)
+        if change.kind is ChangeKind.DELETED:
+            return
+        uid = uid_of(change.obj)
+        count = before.held.count if before is not None and before.held.uid == uid else 0
+        held = Held(
+            resource=change.resource,
+            key=change.key,
+            uid=uid,
+            version=change.version,
+            kind=change.kind.value,
+            by=by,
+            at=at,
+            count=count + 1,
+        )
+        last[place] = _Noted(held, change)
+        if len(last) > (_MOST_PRIMARIES if primary else _MOST_OTHERS):
+            last.popitem(last=False)
+
+    def woke(self, change: Change) -> None:
+        """This one did wake somebody: what was held back before it was seen with it."""
+        self._last[change.resource in self._primaries].pop((change.resource, change.key), None)
+
+    def told(self) -> tuple[Held, ...]:
+        """The last change of each object, with what it changed; oldest first."""
+        for last in self._last:
+            for place, noted in last.items():
+                if noted.change is not None:
+                    last[place] = _Noted(_told(noted.held, noted.change), None)
+        return tuple(sorted((noted.held for last in self._last for noted in last.values()), key=lambda held: held.at))
+
+    def __repr__(self) -> str:
+        return f"HeldBack(changes={self.counts.total()}, objects={sum(map(len, self._last))})"
+
+
+def _told(held: Held, change: Change) -> Held:
+    if change.new is None or change.relisted:
+        return held
+    if change.old is None:
+        return replace(held, writers=writer(None, change.new))
+    changed = diff(change.old, change.new, keys_only=True)
+    paths = tuple(one.path for one in changed[:_MOST_PATHS])
+    return replace(held, changed=paths, writers=writer(change.old, change.new, changed))

@@ -1,0 +1,254 @@
+"""Puts together what is recorded of one object of one controller, for a finding to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.findings.case import Body, Case, Place, Version
+from kubectl_ctrl.findings.controller_state import standing
+from kubectl_ctrl.findings.health import Work
+from kubectl_ctrl.loader.code_errors import shown
+from kubectl_ctrl.model.objects import Key, key_of
+from kubectl_ctrl.model.record import Played, Recorded, Run, Source
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.runs.liveness import Lives
+from kubectl_ctrl.story.commands import Places
+from kubectl_ctrl.story.generations import counted
+from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.value import Value, replace
+
+# So many attempts at the end are judged, and so many of these joined with the writes that caused them.
+_ATTEMPTS = 300
+_JOINED = 60
+_CAUSES = 8
+# Attempts whose reads say how objects look now, and how many objects of one list.
+_LOOKED = 12
+_LISTED = 20
+# Of a controller: so many attempts in all, and of each object so many at least.
+_HEALTH = 5000
+_LEAST_HEALTH = 10
+
+
+class Asked(Value, kw_only=True):
+    """What is asked about."""
+
+    resource: Resource
+    key: Key
+    word: str  # the type as it was typed
+    uid: str = ""
+    controller: str = ""
+
+
+class Cases:
+    """Makes cases out of one cluster's recording."""
+
+    def __init__(self, app: App, given: Given, meant: Meant, now: float) -> None:
+        self._meant = meant
+        self._recording = meant.recording
+        self._cluster = meant.cluster.key
+        self._now = now
+        self._runs = self._recording.runs(cluster=self._cluster)
+        self.places = Places(app, given, meant.cluster)
+        self.lives = Lives(app, meant, self._runs, now)
+
+    def controllers(self, asked: Asked) -> list[str]:
+        """The controllers whose requests are about objects of that type, those that know the object first."""
+        known = dict.fromkeys(played.name for run in self._runs for played in run.controllers if _is_for(played, asked))
+        seen = {one.controller for one in self._attempts(asked, "", 50)}
+        return sorted(known, key=lambda name: name not in seen)
+
+    def case(self, asked: Asked, controller: str, live: Mapping[Place, Body]) -> Case:
+        attempts = self._attempts(asked, controller, _ATTEMPTS)
+        cut = len(attempts) >= _ATTEMPTS
+        uids = [uid for uid, *_ in self._recording.uids(self._cluster, asked.resource, asked.key)]
+        body = live.get((asked.resource, asked.key))
+        uid = asked.uid or _uid(body) or next(iter(uids), "")
+        attempts = [one for one in attempts if one.uid in ("", uid)] if uid else attempts
+        run, played = self._run(asked, controller, attempts)
+        writers = self._writers(attempts[-_JOINED:])
+        return Case(
+            resource=asked.resource,
+            key=asked.key,
+            uid=uid,
+            word=asked.word,
+            **self.places.of(asked.key.namespace),
+            now=self._now,
+            controller=_here(played) if played is not None else None,
+            run=run,
+            life=self.lives.life(run, controller),
+            moment=self.lives.moment(run, controller),
+            attempts=tuple(attempts),
+            cut=cut,
+            others=self._others(attempts, {attempt for attempt, _ in writers.values()}),
+            writers=writers,
+            bodies={**self._bodies(asked, attempts), **live},
+            older=len([one for one in uids if one != uid]) if uid in uids else 0,
+            deleted=self._meant.cluster.ended is not None,
+        )
+
+    def work(self, run: Run, controller: str) -> Work:
+        """What the controller did in that run; of very many objects the last attempts of each."""
+        played = _played(run, controller)
+        assert played is not None
+        moment = self.lives.moment(run, played.name)
+        subjects = [
+            one
+            for one in self._recording.subjects(cluster=self._cluster, controller=played.name)
+            if one.last.run == run.id
+        ]
+        last = max(_HEALTH // max(len(subjects), 1), _LEAST_HEALTH)
+        attempts = [
+            attempt
+            for one in subjects
+            for attempt in self._recording.attempts(
+                cluster=self._cluster,
+                resource=one.resource,
+                key=one.key,
+                controller=played.name,
+                run=run.id,
+                last=last,
+            )
+        ]
+        life = self.lives.life(run, played.name)
+        case = Case(
+            resource=played.primaries[0],
+            key=Key("", ""),
+            uid="",
+            word="",
+            **self.places.of(""),
+            now=self._now,
+            controller=_here(played),
+            run=run,
+            life=life,
+            moment=moment,
+            deleted=self._meant.cluster.ended is not None,
+        )
+        worked = max((attempt.started for attempt in attempts), default=0.0)
+        qualifier = standing(run, moment, self._now, life=life, worked=worked)
+        unique = list({one.id: one for one in attempts}.values())
+        known = counted(self._recording, self._cluster, unique)
+        return Work(
+            controller=played,
+            run=run,
+            case=case,
+            attempts=unique,
+            qualifier=qualifier,
+            counted=known,
+            bodies=self._read(unique),
+        )
+
+    def _read(self, attempts: Iterable[Recorded]) -> dict[Place, Body]:
+        """How the objects of requests looked when they were last read, where their status was not written."""
+        written = {one.request for one in attempts if any(wish.verb == "status" for wish in one.wishes)}
+        found: dict[Place, Body] = {}
+        unwritten = [one for one in attempts if one.request not in written]
+        for one in sorted(unwritten, key=lambda one: one.started, reverse=True):
+            for read in one.reads[::-1]:
+                place = (read.resource, one.request)
+                if place not in found and read.verb in ("get", "live") and _key(read.query) == one.request:
+                    obj = self._recording.body(self._cluster, *read.found[0]) if read.found else None
+                    found[place] = Body(obj=obj, source=Source.RECORDED, at=one.started)
+        return found
+
+    def runs_of(self, controller: str) -> list[Run]:
+        """Newest first; a controller is meant by its name, or by what was typed for it."""
+        return [run for run in self._runs if _played(run, controller) is not None]
+
+    def _run(self, asked: Asked, controller: str, attempts: Sequence[Recorded]) -> tuple[Run | None, Played | None]:
+        """The run that the object is to be judged by: one that works and covers it, else the last that had it."""
+        runs = [run for run in self._runs if _played(run, controller) is not None]
+        covering = [run for run in runs if run.namespace in ("", asked.key.namespace) or not asked.key.namespace]
+        working = [run for run in covering if self.lives.life(run, controller).here]
+        having = [run for run in covering if attempts and run.id == attempts[-1].run]
+        later = covering if attempts else runs
+        run = next(iter([*working, *having, *later]), None)
+        # A later run that covers it would have taken it up: it is the one that does not work.
+        if not working and covering and having and covering[0] is not having[0]:
+            run = covering[0]
+        return run, _played(run, controller) if run is not None else None
+
+    def _attempts(self, asked: Asked, controller: str, last: int) -> list[Recorded]:
+        return self._recording.attempts(
+            cluster=self._cluster, resource=asked.resource, key=asked.key, controller=controller, last=last
+        )
+
+    def _writers(self, attempts: Iterable[Recorded]) -> dict[Version, tuple[str, str]]:
+        """Who wrote the versions that caused attempts, as far as that was recorded."""
+        versions = {
+            (cause.uid, cause.new_version)
+            for one in attempts
+            for cause in one.causes[:_CAUSES]
+            if cause.uid and cause.new_version
+        }
+        found = ((version, self._recording.writer_of(self._cluster, *version)) for version in sorted(versions))
+        return {version: writer for version, writer in found if writer is not None}
+
+    def _others(self, attempts: Iterable[Recorded], wanted: Iterable[str]) -> dict[str, Recorded]:
+        known = {one.id for one in attempts}
+        return {one: self._recording.attempt(one, cluster=self._cluster) for one in sorted(set(wanted) - known)}
+
+    def _bodies(self, asked: Asked, attempts: Sequence[Recorded]) -> dict[Place, Body]:
+        """The newest state of the object, and of what its last attempts looked at."""
+        found: dict[Place, Body] = {}
+        for one in attempts[:-_LOOKED:-1]:
+            for resource, key, version, at in _seen(one):
+                if key is not None and (resource, key) in found:
+                    continue
+                obj = self._recording.body(self._cluster, *version) if version is not None else None
+                if version is not None and obj is None:
+                    continue
+                place = (resource, key if obj is None else key_of(obj))
+                if place[1] is not None and place not in found:
+                    found[resource, place[1]] = Body(obj=obj, source=Source.RECORDED, at=at)
+        own = found.get((asked.resource, asked.key))
+        if own is not None and own.obj is None:
+            del found[asked.resource, asked.key]  # GONE is judged by what the attempts heard
+        return found
+
+
+def _seen(attempt: Recorded) -> Iterator[tuple[Resource, Key | None, Version | None, float]]:
+    """Each object that an attempt met: what was answered to its writes, then what it read. No version: absent."""
+    at = attempt.started
+    for wish in attempt.wishes[::-1]:
+        if wish.uid and wish.version:
+            yield wish.resource, wish.key, (wish.uid, wish.version), at
+    for read in attempt.reads[::-1]:
+        single = read.verb in ("get", "live")
+        for version in read.found[:_LISTED]:
+            yield read.resource, _key(read.query) if single else None, version, at
+        if single and not read.found:
+            yield read.resource, _key(read.query), None, at
+
+
+def _key(query: str) -> Key:
+    namespace, _, name = query.rpartition("/")
+    return Key(namespace, name)
+
+
+def _uid(body: Body | None) -> str:
+    return str(body.obj["metadata"].get("uid") or "") if body is not None and body.obj is not None else ""
+
+
+def _is_for(played: Played, asked: Asked) -> bool:
+    if asked.controller not in ("", played.name, played.word):
+        return False
+    wanted = (asked.resource.group, asked.resource.plural)
+    return any((one.group, one.plural) == wanted for one in played.primaries)
+
+
+def _here(played: Played) -> Played:
+    """The same with its code named as a person who stands here would write it: a path that was typed elsewhere."""
+    path, colon, attribute = played.word.rpartition(":")
+    if not (colon and attribute.isidentifier()):
+        path, attribute = played.word, ""
+    if not played.code or not ("/" in path or path.endswith(".py") or path in (".", "..")):
+        return played
+    word = shown(Path(played.code))
+    return replace(played, word=f"{word}:{attribute}" if attribute else word)
+
+
+def _played(run: Run, controller: str) -> Played | None:
+    return next((one for one in run.controllers if controller in (one.name, one.word)), None)

@@ -1,0 +1,388 @@
+"""Recordings looked into without a cluster: which file and which cluster is meant, and which object or attempt.
+
+What every verb has in common that looks back. Nothing here asks a server: types and their short names are those that a
+run noted, and the cluster is the one that the kubeconfig's context names by server and authority.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output.answers import style_of
+from kubectl_ctrl.cli.parsing.grammar import nearest
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, RecordingError, UsageError
+from kubectl_ctrl.history.reader import Recording
+from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Cluster, Known, Recorded
+from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.render.style import Style, moment_text
+from kubectl_ctrl.runs.liveness import is_over
+from kubectl_ctrl.target.choice import gone_cluster, pointed
+from kubectl_ctrl.value import Unshown, Value, replace
+
+# As `runtime/runs` makes them.
+_ATTEMPT = re.compile(r"#?(?:(r[0-9a-z]+)-)?([0-9]+)")
+_KEY_CUT, _SHORTEST_KEY = 8, 4
+_MOST_TYPES = 12
+
+
+def path(app: App) -> Path:
+    """The recording that `run` writes to, where no other is named."""
+    return app.state_dir / "history.db"
+
+
+def opened(file: Path, now: float) -> Recording:
+    """The recording in that file; what dead processes did not finish reads as interrupted."""
+    return Recording.open(file, dead=lambda run: is_over(run, now))
+
+
+# Which cluster.
+
+
+class Unclear(NotRecorded):
+    """Several clusters are recorded, and nothing says which of them is meant."""
+
+
+class Meant(Value, kw_only=True):
+    """A recording, opened, and the cluster in it that a command line means."""
+
+    recording: Unshown[Recording]
+    cluster: Cluster
+    namespace: str  # where a name without one is looked for
+    everywhere: bool = False  # -A
+    note: str = ""  # why it is this cluster, where the current context does not say so, and its end: to be told first
+
+    @property
+    def known(self) -> tuple[Known, ...]:
+        """The types that runs had to do with; also those that no server served, as a missing CRD's."""
+        found = self.recording.known(self.cluster.key)
+        served = {(one.resource.group, one.resource.plural) for one in found}
+        declared = dict.fromkeys(
+            resource
+            for run in self.recording.runs(cluster=self.cluster.key)
+            for played in run.controllers
+            for resource in (*played.primaries, *played.owns, *played.watches)
+            if (resource.group, resource.plural) not in served
+        )
+        return (*found, *(Known(resource=one, singular=one.kind.lower()) for one in declared))
+
+
+class _Context(Value, kw_only=True):
+    """What the kubeconfig says, without asking anyone; `server` is "" where it says nothing that can be used."""
+
+    name: str
+    namespace: str
+    server: str = ""
+    ca: str = ""
+    why: str = ""  # nothing can be used
+    gone: str = ""  # the cluster of ours that it was of
+
+
+def meant_recording(app: App, given: Given, words: Sequence[str] = ()) -> Meant:
+    """The recording and the cluster that are meant, to look for what `words` name.
+
+    That cluster is the current context's; also a cluster of ours that is gone, where the shell still points to it.
+    Where the context is missing or nothing was ever recorded of its cluster, it is the only one that knows the object;
+    where that is not one either, NotRecorded says which there are.
+    """
+    file = Path(given["from"]).expanduser() if given["from"] else path(app)
+    now = SystemClock().now()
+    recording = opened(file, now)
+    try:
+        meant = _meant(app, given, words, recording)
+        if meant.cluster.ended is None:
+            return meant
+        text = ended_text(meant.cluster, now, style_of(app, given))
+        return replace(meant, note=f"{text}; {meant.note}" if meant.note else text)
+    except BaseException:
+        recording.__exit__(None, None, None)
+        raise
+
+
+def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -> Meant:
+    context, clusters = _context(app, given), recording.clusters()
+    everywhere = bool(given.flags.get("all_namespaces"))
+
+    def meaning(cluster: Cluster, note: str = "", namespace: str = "") -> Meant:
+        place = given["namespace"] or namespace or context.namespace or "default"
+        return Meant(recording=recording, cluster=cluster, namespace=place, everywhere=everywhere, note=note)
+
+    if not clusters:
+        raise NotRecorded(
+            f"Nothing is recorded in {str(recording.path)!r} yet.", next_step="kubectl ctrl run CONTROLLER records"
+        )
+
+    def last(named: Sequence[Cluster]) -> tuple[Cluster, str]:
+        """Of several that had one name, the last that knows it, and where it does."""
+        known = _that_know(recording, named, words, given["namespace"], context.namespace)
+        return known[0] if known else (named[0], "")
+
+    if given["recorded_cluster"]:
+        cluster, namespace = last(all_of_name(given["recorded_cluster"], clusters))
+        return meaning(cluster, namespace=namespace)
+    if given["from"] and len(clusters) == 1:
+        return meaning(clusters[0])
+    for cluster in clusters:
+        if context.server and (context.server, context.ca) in cluster.servers:
+            return meaning(cluster)
+    # A context that is gone and was named still says which is meant.
+    if given["context"] and (named := [one for one in clusters if given["context"] in one.contexts]):
+        cluster, namespace = last(named)
+        return meaning(cluster, _as_recorded(cluster, context), namespace)
+    if context.gone and (lived := [one for one in clusters if one.name == context.gone]):
+        cluster, namespace = last(lived[:1])
+        return meaning(cluster, namespace=namespace)
+    found = _that_know(recording, clusters, words, given["namespace"], context.namespace)
+    if len({name_of(one) for one, _ in found}) == 1:
+        cluster, namespace = last([one for one, _ in found])
+        only = _only(cluster, len(found))
+        note = f"{only}. {context.why}" if given["context"] and not context.server else only
+        return meaning(cluster, note, namespace)
+    raise _unclear([one for one, _ in found] or list(clusters), context)
+
+
+def _as_recorded(cluster: Cluster, context: _Context) -> str:
+    if cluster.ended is None:
+        return f"{cluster_text(cluster)}: as recorded; {context.why}"
+    # Of one that is gone there is no more to say, except where another has its name by now.
+    return context.why if context.server else ""
+
+
+def _only(cluster: Cluster, count: int) -> str:
+    why = "the only recorded cluster that knows it" if count == 1 else f"the last of {count} of this name that know it"
+    return why if cluster.ended else f"{cluster_text(cluster)}: {why}"
+
+
+def ended_text(cluster: Cluster, now: float, style: Style) -> str:
+    """`cluster ctrl (kind), deleted 10:31:05`, of a cluster that we made and that is gone."""
+    assert cluster.ended is not None
+    return f"cluster {cluster.name} ({cluster.provider}), deleted {moment_text(cluster.ended, now, style)}"
+
+
+def cluster_text(cluster: Cluster) -> str:
+    """`cluster kind-ctrl (3f2a77b0)`: a name that --recorded-cluster takes, and what tells it from others of it."""
+    return f"cluster {name_of(cluster)} ({cluster.key[:_KEY_CUT]})"
+
+
+def name_of(cluster: Cluster) -> str:
+    return cluster.contexts[0] if cluster.contexts else cluster.servers[0][0]
+
+
+def _context(app: App, given: Given) -> _Context:
+    try:
+        resolved = pointed(app, given)
+        ca = ca_fingerprint(resolved)
+    except ConfigError as error:
+        return _Context(name=given["context"], namespace="", why=error.message, gone=gone_cluster(app, given))
+    name = resolved.context or ("in-cluster" if resolved.in_cluster else resolved.server)
+    why = f"of the cluster of context {name!r} nothing is recorded"
+    return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)
+
+
+def all_of_name(name: str, clusters: Sequence[Cluster]) -> list[Cluster]:
+    """Newest first; a UID, or how it begins, tells several of one name apart."""
+    found = [
+        cluster
+        for cluster in clusters
+        if name in cluster.contexts or name == cluster.key or name in [server for server, _ in cluster.servers]
+    ]
+    short = [cluster for cluster in clusters if len(name) >= _SHORTEST_KEY and cluster.key.startswith(name)]
+    if found or len(short) == 1:
+        return found or short
+    raise NotRecorded(
+        f"Nothing is recorded of a cluster {name!r}.", tried=_listed(clusters), next_step="name one of these"
+    )
+
+
+def _that_know(
+    recording: Recording, clusters: Sequence[Cluster], words: Sequence[str], namespace: str, other: str
+) -> list[tuple[Cluster, str]]:
+    """The clusters that know the object, newest first, each with the namespace in which it does; without one, all."""
+    kind, name = split_words(words)
+    if not name:
+        number = _ATTEMPT.fullmatch(kind)
+        ours = [one for one in clusters if not kind or number or _types(kind, recording.known(one.key))]
+        return [(one, "") for one in ours]
+    found = []
+    for cluster in clusters:
+        runs = [run.namespace for run in recording.runs(cluster=cluster.key)]
+        places = [namespace] if namespace else list(dict.fromkeys(filter(None, [other, *runs, "default"])))
+        keys = [
+            (resource, Key(place, name))
+            for resource in _types(kind, recording.known(cluster.key))
+            for place in (places if resource.namespaced else [""])
+        ]
+        found += [
+            (cluster, key.namespace)
+            for resource, key in keys
+            if cluster.key in recording.find(resource=resource, key=key)
+        ]
+    # One cluster that knows the name in several namespaces is still one cluster.
+    one_each = {cluster.key: (cluster, place) for cluster, place in reversed(found)}
+    return sorted(one_each.values(), key=lambda one: one[0].seen, reverse=True)
+
+
+def _unclear(clusters: Sequence[Cluster], context: _Context) -> Unclear:
+    return Unclear(
+        f"Which recorded cluster is meant is not clear: {context.why.rstrip('.')}.",
+        tried=_listed(clusters),
+        next_step=f"add {command('--recorded-cluster', name_of(clusters[0]))}",
+    )
+
+
+def _listed(clusters: Iterable[Cluster]) -> str:
+    """By name, of each the last."""
+    named: dict[str, list[Cluster]] = {}
+    for one in clusters:
+        named.setdefault(name_of(one), []).append(one)
+    shown = []
+    for name, (newest, *older) in named.items():
+        before = f", and {len(older)} before it" if older else ""
+        shown.append(f"{name} ({newest.key[:_KEY_CUT]}{before})")
+    return f"recorded: {', '.join(shown)}"
+
+
+def cluster_deleted(app: App, entry: Entry, at: float) -> str:
+    """Note the end of a cluster of ours where runs on it are recorded; what is wrong where that cannot be, else ""."""
+    # Only `down` writes; whoever looks back loads no more than it takes to read.
+    from kubectl_ctrl.history.deletions import Deleted, note_deleted
+
+    deleted = Deleted(name=entry.name, provider=entry.provider, at=at, uid=entry.uid, server=entry.server, ca=entry.ca)
+    try:
+        note_deleted(path(app), deleted)
+    except RecordingError as error:
+        return f"Its end is not noted in the recording: {error.message}"
+    return ""
+
+
+# Which object.
+
+
+def split_words(words: Sequence[str]) -> tuple[str, str]:
+    """`TYPE/NAME` or `TYPE NAME` as (TYPE, NAME), without what comes after; NAME is "" where only a type is given."""
+    if not words:
+        return "", ""
+    kind, slash, name = words[0].partition("/")
+    if slash:
+        if not kind or not name or "/" in name:
+            raise UsageError(f"{words[0]!r} is not TYPE/NAME.", next_step="write it like foo/example-foo")
+        return kind, name
+    return kind, words[1] if len(words) > 1 else ""
+
+
+def object_of(meant: Meant, words: Sequence[str]) -> tuple[Resource, Key]:
+    """The object that `TYPE/NAME` or `TYPE NAME` means; its type out of what was recorded."""
+    kind, name = split_words(words)
+    if not name:
+        raise UsageError("Which object is missing.", next_step="write TYPE/NAME, like foo/example-foo")
+    resource = type_of(meant, kind)
+    return resource, Key(meant.namespace if resource.namespaced else "", name)
+
+
+def type_of(meant: Meant, word: str) -> Resource:
+    """The type that a word means as kubectl reads it: plural, singular, short name, kind, TYPE.GROUP and so on."""
+    known = meant.known
+    found = _types(word, known)
+    if len(found) > 1:
+        names = ", ".join(one.full_name for one in found)
+        raise UsageError(f"The type {word!r} can mean several: {names}.", next_step=f"write {found[0].full_name}")
+    if found:
+        return found[0]
+    types = sorted({one.resource.full_name for one in known})
+    listed = ", ".join(types[:_MOST_TYPES]) + (", ..." if len(types) > _MOST_TYPES else "")
+    raise NotRecorded(
+        f"Nothing is recorded of a type {word!r} in {cluster_text(meant.cluster)}.",
+        tried=f"recorded: {listed}",
+        next_step=nearest(word.lower(), [*_all_names(known)]) or "name one of these, or run its controller first",
+    )
+
+
+def _types(word: str, known: Sequence[Known]) -> list[Resource]:
+    """Every type that the word can mean, each once, in the version seen last."""
+    plain, _, rest = word.lower().partition(".")
+    found: dict[tuple[str, str], Resource] = {}
+    for one in known:
+        resource = one.resource
+        names = (resource.plural, one.singular, resource.kind.lower(), *one.short_names)
+        if plain in names and _is_of(rest, resource):
+            found[resource.group, resource.plural] = resource
+    return list(found.values())
+
+
+def _is_of(rest: str, resource: Resource) -> bool:
+    """Whether `GROUP` or `VERSION.GROUP` means it; a group may be cut short, as for kubectl."""
+    if not rest:
+        return True
+    return resource.group.startswith(rest) or rest.rstrip(".") == f"{resource.version}.{resource.group}".rstrip(".")
+
+
+def _all_names(known: Iterable[Known]) -> Iterable[str]:
+    for one in known:
+        yield from (one.resource.plural, one.singular or one.resource.kind.lower())
+
+
+# Which attempt.
+
+
+def is_attempt(word: str) -> bool:
+    """Whether a word looks like `12`, `#12` or `r7f3-12`."""
+    return _ATTEMPT.fullmatch(word) is not None
+
+
+def attempt_of(meant: Meant, word: str, of: tuple[Resource, Key] | None = None) -> Recorded:
+    """The attempt that `RUN-N` names, or N alone: then of the newest run that has the object."""
+    match = _ATTEMPT.fullmatch(word)
+    if match is None:
+        raise UsageError(f"{word!r} names no attempt.", next_step="write its number, or RUN-N like r7f3-12")
+    run, number = match[1], match[2]
+    if run:
+        return meant.recording.attempt(f"{run}-{number}", cluster=meant.cluster.key)
+    if of is None:
+        raise UsageError(f"Attempt {number} of which run is not said.", next_step=f"write RUN-{number}, or an object")
+    resource, key = of
+    newest = meant.recording.attempts(cluster=meant.cluster.key, resource=resource, key=key, last=1)
+    if not newest:
+        raise not_recorded(meant, resource, key)
+    found = meant.recording.attempts(cluster=meant.cluster.key, resource=resource, key=key, run=newest[0].run)
+    for attempt in found:
+        if attempt.number == int(number):
+            return attempt
+    raise NotRecorded(
+        f"{_object_text(resource, key)} has no attempt {number} in run {newest[0].run}, the newest that knows it.",
+        tried=f"recorded: {found[0].number} to {found[-1].number}",
+        next_step="write RUN-N to mean another run",
+    )
+
+
+def not_recorded(meant: Meant, resource: Resource, key: Key) -> CtrlError:
+    """What to raise where nothing is known of an object, with what is known beside it."""
+    elsewhere = [one for one in meant.recording.clusters() if one.key != meant.cluster.key]
+    others = {one.key: one for one in elsewhere if one.key in meant.recording.find(resource=resource, key=key)}
+    subjects = meant.recording.subjects(cluster=meant.cluster.key, resource=resource)
+    same = [one.key for one in subjects if one.key.name == key.name]
+    near = nearest(key.name, [one.key.name for one in subjects if one.key.namespace == key.namespace])
+    if same:
+        next_step = f"it is recorded in namespace {same[0].namespace}: add {command('-n', same[0].namespace)}"
+    elif others:
+        next_step = f"add {command('--recorded-cluster', name_of(next(iter(others.values()))))}, which knows it"
+    else:
+        next_step = near or "kubectl ctrl run CONTROLLER records what its controller does with it"
+    shown = [str(one.key) for one in subjects[:_MOST_TYPES]]
+    more = f" and {len(subjects) - len(shown)} more" if len(subjects) > len(shown) else ""
+    return NotRecorded(
+        f"Nothing is recorded of {_object_text(resource, key)} in {cluster_text(meant.cluster)}.",
+        tried=f"recorded {resource.plural}: {', '.join(shown)}{more}" if shown else "",
+        next_step=next_step,
+    )
+
+
+def _object_text(resource: Resource, key: Key) -> str:
+    return f"{resource.kind} {key}"

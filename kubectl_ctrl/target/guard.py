@@ -1,0 +1,193 @@
+"""The guard: whether a verb that changes a cluster may touch the one that was resolved.
+
+Local clusters and those that we made are free. Everything else has to be named in the same command, or stand in the
+list that the user keeps.
+
+Ours is what has the server and the authority of a cluster in our book, whatever the context is called. TLS proves that
+before the first request leaves: nobody else has a certificate of the authority that was made with that cluster. The UID
+of kube-system, which anyone can give to a namespace and which is read only by asking, would prove less, and later.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kubectl_ctrl.cli.verbs.table import Effect
+from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.errors import ConfigError, Refused
+from kubectl_ctrl.kubeconfig import files
+from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint, read_ca
+from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.value import Value
+
+IN_CLUSTER = "in-cluster"
+_FIELDS = {"context", "server"}
+
+# Whether a cluster of a known kind can have its server at this host.
+Fits = Callable[[Resolved, str], bool]
+
+
+def _loopback(_: Resolved, host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _control_plane(resolved: Resolved, host: str) -> bool:
+    """The node of that very cluster, as containers on kind's network call it."""
+    name = (resolved.context or "").removeprefix("kind-")
+    return "." not in name and host == f"{name}-control-plane" and _proves_itself(resolved)
+
+
+def _minikube(resolved: Resolved, host: str) -> bool:
+    """A private address whose server has a certificate of the authority that minikube made for this user.
+
+    The address alone proves nothing: the drivers' networks (docker 192.168.49.x, kvm2 192.168.39.x and others) are also
+    those of offices and homes.
+    """
+    try:
+        private = ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
+    return private and _proves_itself(resolved) and _has_authority(resolved, _minikube_folder(resolved) / "ca.crt")
+
+
+def _minikube_folder(resolved: Resolved) -> Path:
+    """As minikube finds it: MINIKUBE_HOME is the folder, or has it inside."""
+    home = Path(resolved.origin.environ.get("MINIKUBE_HOME") or resolved.origin.home)
+    return home if home.name == ".minikube" else home / ".minikube"
+
+
+def _has_authority(resolved: Resolved, file: Path) -> bool:
+    try:
+        return bool(ca := b"".join(file.read_bytes().split())) and ca == b"".join(read_ca(resolved).split())
+    except (OSError, ConfigError):
+        return False
+
+
+def _proves_itself(resolved: Resolved) -> bool:
+    """Whether TLS shows that the server is the one that the kubeconfig means: names and addresses are anybody's."""
+    return resolved.server.startswith("https://") and not resolved.tls.insecure
+
+
+def _named(*hosts: str) -> Fits:
+    return lambda resolved, host: host in hosts and _proves_itself(resolved)
+
+
+def _any_address(_: Resolved, host: str) -> bool:
+    return host == "0.0.0.0"  # noqa: S104 - to connect to it is to connect to loopback
+
+
+# A context is local when name and effective server match one row: a name alone is a promise that anyone can make.
+_LOCAL: tuple[tuple[re.Pattern[str], tuple[Fits, ...]], ...] = (
+    (re.compile(r"kind-.+"), (_loopback, _control_plane)),
+    (re.compile(r"kwok-.+|colima(-.+)?|orbstack|rancher-desktop"), (_loopback,)),
+    (re.compile(r"k3d-.+"), (_loopback, _any_address)),
+    (re.compile(r"docker-desktop"), (_loopback, _named("kubernetes.docker.internal"))),
+    (re.compile(r"minikube"), (_loopback, _minikube)),
+)
+
+
+class Allowed(Value):
+    """One entry of `allowContexts` in the user's configuration; both must match."""
+
+    context: str
+    server: str
+
+
+def context_name(resolved: Resolved) -> str:
+    """What the user has to repeat: the context's name, `in-cluster`, or the server where there is no context at all."""
+    return IN_CLUSTER if resolved.in_cluster else resolved.context or resolved.server
+
+
+def to_allow(resolved: Resolved) -> str:
+    """What permits it in the same command: the context's name, or the server where that is not the context's own.
+
+    A variable may have chosen another server or cluster, so who names the context has not seen which one it is.
+    """
+    return resolved.server if resolved.server_overridden else context_name(resolved)
+
+
+def is_local(resolved: Resolved) -> bool:
+    """Whether name and effective server match one row of the table; behind a proxy or an override they never do."""
+    if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or not resolved.context:
+        return False
+    host = (urlsplit(resolved.server).hostname or "").lower()
+    return any(name.fullmatch(resolved.context) and any(fits(resolved, host) for fits in rows) for name, rows in _LOCAL)
+
+
+def ours(resolved: Resolved, book: Book) -> Entry | None:
+    """The cluster of ours that TLS will prove it to be; behind a proxy or an override it is none."""
+    if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or resolved.tls.insecure:
+        return None
+    if not resolved.server.startswith("https://"):
+        return None
+    # The book first: an authority need not be read where there is nothing to compare it with.
+    made = [one for one in book.entries() if one.phase is Phase.READY and one.ca and one.server == resolved.server]
+    return next((one for one in made if one.ca == ca_fingerprint(resolved)), None)
+
+
+def is_ours(resolved: Resolved, book: Book) -> bool:
+    """Whether it is a cluster that we made."""
+    return ours(resolved, book) is not None
+
+
+def trusted(resolved: Resolved, book: Book) -> bool:
+    """Whether it is nobody's but the user's own, to play with."""
+    return is_local(resolved) or is_ours(resolved, book)
+
+
+def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...], book: Book) -> None:
+    """Raise Refused where the verb may not touch this cluster."""
+    if effect not in (Effect.WRITE, Effect.DESTROY) or trusted(resolved, book):
+        return
+    name = to_allow(resolved)
+    if allow == name or Allowed(context_name(resolved), resolved.server) in standing:
+        return
+    meant = f"context {context_name(resolved)!r}, server {resolved.server}, namespace {resolved.namespace!r}"
+    if allow:
+        raise Refused(
+            f"--allow-context {allow!r} is not the {'server' if resolved.server_overridden else 'context'} "
+            "that was resolved.",
+            tried=meant,
+            next_step=str(command("--allow-context", name)),
+        )
+    raise Refused(
+        "This is not a local cluster, and it was not named as one to be changed.",
+        tried=meant,
+        next_step=f"repeat with {command('--allow-context', name)} if that is the cluster you mean",
+    )
+
+
+def standing_list(path: Path) -> tuple[Allowed, ...]:
+    """`allowContexts` of config.yaml; a file that is not there allows nothing, one that is wrong is an error."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{str(path)!r} cannot be read: {error}.", next_step="make it readable, or move it away"
+        ) from error
+    shape = "write it like this: allowContexts: [{context: NAME, server: URL}]"
+    try:
+        content = files.parse(text.encode(), repr(str(path)))
+    except ConfigError as error:
+        error.next_step = shape
+        raise
+    if not isinstance(content or {}, dict):
+        raise ConfigError(f"{str(path)!r} does not have the right shape: it is no mapping.", next_step=shape)
+    entries = (content or {}).get("allowContexts") or []
+    if not isinstance(entries, list) or not all(isinstance(one, dict) and one.keys() >= _FIELDS for one in entries):
+        raise ConfigError(
+            f"{str(path)!r} does not have the right shape: allowContexts is no list of contexts, each with its server.",
+            next_step=shape,
+        )
+    return tuple(Allowed(str(entry["context"]), str(entry["server"])) for entry in entries)

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from typing import Any
+
+from kubectl_ctrl.findings.account import Health, Qualifier, Standing
+from kubectl_ctrl.findings.health import Work, health
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.life import Life
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Recorded
+from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS
+from kubectl_ctrl.value import replace
+from tests.findings.made import WEB, attempt, body, case, moment, retry, step, why, wish, wrote
+from tests.history.made import FOO, FOOS, NOON, RUN
+
+
+def of(*attempts: Recorded, qualifier: Qualifier | None = None) -> Health:
+    shown = case(moment=moment(60), life=Life.RUNNING if qualifier is None else Life.GONE)
+    counted = {FOOS, DEPLOYMENTS}
+    return health(Work(controller=FOO, run=RUN, case=shown, attempts=attempts, qualifier=qualifier, counted=counted))
+
+
+def test_the_numbers_of_a_run() -> None:
+    told = of(
+        attempt(1, took=0.01, calls=(wrote("1.1", at=1),)),
+        attempt(2, took=0.02),
+        attempt(3, retry(2, at=3), took=0.5, waited=0.2, outcome=Outcome.RETRY, message="no"),
+    )
+    assert (told.attempts, told.objects, told.failures, told.retries, told.noops) == (3, 1, 1, 1, 1)
+    assert (told.took[0], told.took[2]) == (0.02, 0.5)
+    assert told.slowest is not None
+    assert told.slowest.number == 3
+    assert (told.began, told.until) == (NOON, NOON + 60)
+
+
+def test_nothing_ran_yet() -> None:
+    told = of()
+    assert (told.attempts, told.took, told.slowest, told.failing) == (0, (0.0, 0.0, 0.0), None, ())
+
+
+def test_objects_that_fail_alike_are_told_together_and_healed_ones_are_not() -> None:
+    def broken(number: int, name: str, **said: object) -> Recorded:
+        message = f'deployments.apps "{name}" is forbidden.'
+        return attempt(number, outcome=Outcome.RETRY, message=message, request=Key("default", name))
+
+    told = of(broken(1, "a"), broken(2, "b"), broken(3, "c"), attempt(4, request=Key("default", "c")))
+    [failing] = told.failing
+    assert failing.count == 2
+    assert failing.error == 'deployments.apps "NAME" is forbidden.'
+    assert failing.objects == (Key("default", "a"), Key("default", "b"))
+    assert told.tries[0].command.startswith("kubectl ctrl explain foo/a")
+
+
+def test_what_fails_does_so_since_the_first_failure_in_a_row() -> None:
+    healed = (attempt(1, outcome=Outcome.RETRY), attempt(2))
+    again = (attempt(3, outcome=Outcome.RETRY), attempt(9, outcome=Outcome.RETRY))
+    [failing] = of(*healed, *again).failing
+    assert failing.since == NOON + 3
+
+
+def unready(number: int, name: str, **said: Any) -> Recorded:
+    """An attempt that ended well, and wrote that its object is not ready."""
+    status = {"conditions": [{"type": "Ready", "status": "False", "reason": "ErrResourceExists", "message": "Taken."}]}
+    wished = replace(wish("status", status, resource=FOOS), key=Key("default", name))
+    return attempt(number, request=Key("default", name), wishes=(wished,), **said)
+
+
+def test_an_object_that_says_not_ready_is_told_although_its_attempt_ended_well() -> None:
+    told = of(unready(1, "web"), attempt(2, request=Key("default", "other")))
+    [one] = told.unready
+    assert (one.key, one.said) == (Key("default", "web"), "Ready=False ErrResourceExists: Taken.")
+    assert told.failing == ()
+    assert told.tries[0].command.startswith("kubectl ctrl explain foo/web")
+
+
+def test_what_an_object_was_last_read_to_say_counts_where_nobody_wrote_its_status() -> None:
+    seen = body({"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    shown = case(moment=moment(60), bodies={})
+    work = Work(controller=FOO, run=RUN, case=shown, attempts=[attempt(1)], qualifier=None, bodies={(FOOS, WEB): seen})
+    assert [one.said for one in health(work).unready] == ["Ready=False"]
+
+
+def test_what_fails_waits_runs_or_is_gone_is_not_told_as_not_ready() -> None:
+    deleted = why(CauseKind.DELETED, at=2)
+    for later in (
+        unready(2, "web", outcome=Outcome.RETRY),
+        unready(2, "web", outcome=Outcome.WAITING),
+        unready(2, "web", outcome=None),
+        attempt(2, deleted),
+    ):
+        assert of(unready(1, "web"), later).unready == ()
+
+
+def test_a_hot_key_is_told_with_what_makes_it_so() -> None:
+    calm = [attempt(number, request=Key("default", f"calm-{number}")) for number in range(1, 9)]
+    busy = [
+        attempt(
+            number, why(by="noisy", changes=step("status.beat", number, number + 1)), request=Key("default", "busy")
+        )
+        for number in range(10, 30)
+    ]
+    [hot] = of(*calm, *busy).hot
+    assert (hot.key.name, hot.attempts, hot.noops) == ("busy", 20, 20)
+    assert (hot.cause, hot.because) == ("Foo status by noisy", 20)
+
+
+def test_a_filter_saves_the_noops_that_changes_of_status_and_metadata_caused() -> None:
+    beat = why(changes=step("status.beat", 1, 2))
+    label = why(changes=step("metadata.labels.app", 1, 2))
+    edit = why(changes=step("spec.replicas", 1, 2))
+    resync = why(CauseKind.RESYNC)
+    [saving] = of(
+        attempt(1, beat), attempt(2, beat, label), attempt(3, edit), attempt(4, beat, edit), attempt(5, resync)
+    ).savings
+    assert (saving.resource, saving.predicate, saving.noops, saving.useful) == (FOOS, "generation_changed", 2, 0)
+    assert saving.paths[0] == "status.beat"
+
+
+def test_a_filter_that_would_also_hold_back_work_is_told_with_that() -> None:
+    rollout = why(resource=DEPLOYMENTS, changes=step("status.availableReplicas", 1, 2))
+    worked = attempt(2, rollout, calls=(wrote("2.1", at=2),))
+    [saving] = of(attempt(1, rollout), worked).savings
+    assert (saving.noops, saving.useful) == (1, 1)
+
+
+def test_a_type_without_generations_is_never_saved_anything() -> None:
+    """A filter on what a ConfigMap does not have lets all of its changes pass."""
+    labelled = why(resource=CONFIGMAPS, changes=step("metadata.labels.app", 1, 2))
+    assert of(attempt(1, labelled), attempt(2, labelled)).savings == ()
+
+
+def test_what_was_not_kept_of_the_causes_is_never_counted_as_saved() -> None:
+    beat = why(changes=step("status.beat", 1, 2))
+    assert of(attempt(1, beat, causes_total=5)).savings == ()
+
+
+def test_of_a_dead_controller_the_pace_ends_with_it() -> None:
+    gone = Qualifier(standing=Standing.DEAD, since=NOON + 20, text="It is gone.")
+    told = of(attempt(1), qualifier=gone)
+    assert told.until == NOON + 20
+    assert any(one.command.startswith("kubectl ctrl run foo") for one in told.tries)

@@ -1,0 +1,111 @@
+"""What an object tells by itself: never more than what stands on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubectl_ctrl.clock import parse_rfc3339
+from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign, infer
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.resources import DEPLOYMENTS
+
+T0 = "2026-01-01T12:00:00Z"
+T1 = "2026-01-01T12:00:05Z"
+
+
+def entry(manager: str, at: str, fields: Obj, **more: str) -> Obj:
+    return {"manager": manager, "operation": "Update", "time": at, "fieldsV1": fields, **more}
+
+
+def look(obj: Obj, *events: Obj) -> Inferred:
+    meta = {"name": "web", "uid": "u", "generation": 3, **obj.pop("metadata", {})}
+    return infer(
+        DEPLOYMENTS, Key("default", "web"), {"metadata": meta, **obj}, events, context="kind", at=9.0, lacking=()
+    )
+
+
+def signs(obj: Obj, *events: Obj) -> list[Sign]:
+    return list(look(obj, *events).signs)
+
+
+def event(**more: Any) -> Obj:
+    return {"metadata": {"name": "e", "creationTimestamp": T0}, "reason": "Scaled", "message": "up", **more}
+
+
+def test_each_entry_of_managed_fields_is_the_last_write_of_its_manager() -> None:
+    fields: Obj = {
+        "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+        "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:a": {}, "f:b": {}}}},
+    }
+    [sign] = signs({"metadata": {"managedFields": [entry("kubectl-edit", T0, fields)]}})
+    assert (sign.evidence, sign.by, sign.verb, sign.at) == (
+        Evidence.FIELDS,
+        ("kubectl-edit",),
+        "update",
+        parse_rfc3339(T0),
+    )
+    assert sign.wrote == "metadata.labels, spec.replicas, spec.template"
+
+
+def test_many_fields_are_counted() -> None:
+    fields: Obj = {"f:spec": {f"f:{name}": {} for name in "abcdef"}, "f:status": {"f:x": {}}}
+    [sign] = signs({"metadata": {"managedFields": [entry("m", T0, fields, subresource="status")]}})
+    assert (sign.wrote, sign.subresource) == ("spec.a, spec.b, spec.c, 4 more", "status")
+
+
+def test_a_condition_tells_of_its_last_turn_and_who_owns_it() -> None:
+    key = 'k:{"type":"Available"}'
+    owned: Obj = {"f:status": {"f:conditions": {".": {}, key: {".": {}, "f:status": {}}}}}
+    odd: Obj = {"f:status": {"f:conditions": {'k:{"type":"Odd"}': {".": {}}}}}
+    condition = {"type": "Available", "status": "True", "reason": "Enough", "message": "ok", "lastTransitionTime": T1}
+    found = look(
+        {
+            "metadata": {"managedFields": [entry("kcm", T0, owned), entry("other", T0, odd)]},
+            "status": {"conditions": [condition, {"type": "Odd"}], "observedGeneration": 2},
+        }
+    )
+    sign = found.signs[-1]
+    assert (sign.came, sign.message, sign.by, sign.at) == ("Available=True", "Enough ok", ("kcm",), parse_rfc3339(T1))
+    assert (found.generation, found.observed) == (3, 2)
+    assert found.standing == (("Available", "True", parse_rfc3339(T1)), ("Odd", "None", None))
+    assert len(found.signs) == 3, "a condition without a time tells of nothing that happened"
+
+
+def test_events_are_counted_together_and_have_their_last_time() -> None:
+    classic = event(
+        count=4, firstTimestamp=T0, lastTimestamp=T1, source={"component": "deployment-controller"}, type="Warning"
+    )
+    [sign] = signs({}, classic)
+    assert (sign.at, sign.first, sign.count) == (parse_rfc3339(T1), parse_rfc3339(T0), 4)
+    assert (sign.by, sign.came, sign.message, sign.warning) == (("deployment-controller",), "Scaled", "up", True)
+    new = event(eventTime=T0, series={"count": 2, "lastObservedTime": T1}, reportingComponent="kubelet")
+    [sign] = signs({}, new)
+    assert (sign.at, sign.first, sign.count, sign.by) == (parse_rfc3339(T1), parse_rfc3339(T0), 2, ("kubelet",))
+
+
+def test_signs_are_in_the_order_of_their_times_and_writing_comes_first() -> None:
+    obj: Obj = {
+        "metadata": {"managedFields": [entry("late", T1, {}), entry("early", T0, {})]},
+        "status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": T1}]},
+    }
+    found = signs(obj, event(lastTimestamp=T1), event())
+    assert [(one.evidence, one.by) for one in found] == [
+        (Evidence.FIELDS, ("early",)),
+        (Evidence.EVENT, ()),
+        (Evidence.FIELDS, ("late",)),
+        (Evidence.CONDITION, ()),
+        (Evidence.EVENT, ()),
+    ]
+
+
+def test_what_has_no_time_or_a_broken_one_is_no_sign() -> None:
+    obj: Obj = {"metadata": {"managedFields": [{"manager": "m", "operation": "Apply"}, entry("n", "yesterday", {})]}}
+    assert signs(obj) == []
+
+
+def test_what_looks_like_a_secret_is_not_repeated() -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+    condition = {"type": "Ready", "status": "False", "message": f"no {token}", "lastTransitionTime": T0}
+    found = signs({"status": {"conditions": [condition]}}, event(message=f"bearer {token}"))
+    assert len(found) == 2
+    assert token not in repr(found)

@@ -1,0 +1,500 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.findings.account import Account, Finding, Risk, Standing
+from kubectl_ctrl.findings.judge import judge
+from kubectl_ctrl.model.attempt import Outcome, Waiting
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.diffs import ABSENT
+from kubectl_ctrl.model.life import Life
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.record import Recorded, Source
+from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource
+from kubectl_ctrl.value import replace
+from tests.findings.made import (
+    OURS,
+    WEB,
+    attempt,
+    body,
+    case,
+    held,
+    looked,
+    moment,
+    retry,
+    step,
+    why,
+    wish,
+    wrote,
+)
+from tests.history.made import FOOS, NOON, RUN
+
+DENIED = (
+    'The server refused patch deployments.apps default/web: deployments.apps "web" is forbidden: User '
+    '"system:serviceaccount:foo-system:kubectl-ctrl-foo" cannot patch resource "deployments" in API group "apps" in '
+    'the namespace "default".'
+)
+
+
+def said(account: Account) -> str:
+    return "\n".join(fact.text for fact in account.why)
+
+
+def commands(account: Account) -> list[str]:
+    return [one.command for one in account.tries]
+
+
+# --- GONE ---
+
+
+def test_gone_when_the_last_attempt_heard_of_its_deletion() -> None:
+    account = judge(case(attempt(1), attempt(2, why(CauseKind.DELETED, at=2, old_version="7"))))
+    assert (account.finding, account.since, account.good) == (Finding.GONE, NOON + 2, True)
+    assert "version" in account.evidence[0].text
+    assert account.next[0].text == "nothing; a new Foo of that name would be reconciled"
+
+
+def test_gone_when_the_last_attempt_did_not_find_it() -> None:
+    account = judge(case(attempt(1), attempt(2, reads=(looked(),), uid="")))
+    assert account.finding is Finding.GONE
+    assert "#2 looked for it and did not find it" in said(account)
+
+
+def test_gone_is_told_as_heard_also_after_what_went_with_it_woke_the_controller_once_more() -> None:
+    deleted = why(CauseKind.DELETED, at=2, old_version="4")
+    along = why(CauseKind.DELETED, at=3, resource=DEPLOYMENTS, uid="uid-deployment")
+    runs = attempt(3, along, uid="", outcome=None)
+    for last in (runs, attempt(3, along, reads=(looked(),), uid="")):
+        account = judge(case(attempt(1), attempt(2, deleted), last))
+        assert (account.finding, account.since) == (Finding.GONE, NOON + 2)
+        assert "it was deleted" in said(account)
+        assert "uid uid-web" in account.evidence[0].text
+    found = attempt(3, along, reads=(looked(("uid-web", "9")),))
+    assert judge(case(attempt(1), attempt(2, deleted), found)).finding is Finding.CONVERGED
+
+
+def test_gone_when_the_cluster_says_so() -> None:
+    account = judge(case(attempt(1), bodies={(FOOS, WEB): body(source=Source.LIVE, at=50)}))
+    assert (account.finding, account.source) == (Finding.GONE, Source.LIVE)
+
+
+def test_not_gone_when_it_was_made_again() -> None:
+    deleted, made = why(CauseKind.DELETED, at=2), why(CauseKind.ADDED, at=2.1)
+    assert judge(case(attempt(1), attempt(3, deleted, made))).finding is Finding.CONVERGED
+
+
+# --- BLOCKED DELETION ---
+
+DELETING: dict[str, Any] = {
+    "deletionTimestamp": "2026-01-01T12:00:30Z",
+    "finalizers": ["example.com/hold"],
+    "resourceVersion": "9",
+}
+
+
+def test_a_foreign_finalizer_blocks_deletion_and_its_holder_is_named() -> None:
+    obj = body(
+        at=31,
+        **DELETING,
+        managedFields=[
+            {
+                "manager": "backup-operator",
+                "operation": "Update",
+                "time": "2026-01-01T12:00:10Z",
+                "fieldsV1": {"f:metadata": {"f:finalizers": {'v:"example.com/hold"': {}}}},
+            }
+        ],
+    )
+    account = judge(case(attempt(1), bodies={(FOOS, WEB): obj}))
+    assert (account.finding, account.since) == (Finding.BLOCKED_DELETION, NOON + 30)
+    assert "finalizer example.com/hold: held by backup-operator, not by this controller" in said(account)
+    assert account.tries[-1].risk is Risk.DESTROY
+    assert '"value": "example.com/hold"' in account.tries[-1].command
+
+
+def test_an_own_finalizer_of_a_dead_controller_blocks_deletion() -> None:
+    added = attempt(1, wishes=(wish("add_finalizer", {"finalizer": "example.com/hold"}, resource=FOOS),))
+    run = replace(RUN, seen=NOON + 20)
+    gone = case(added, bodies={(FOOS, WEB): body(at=31, **DELETING)}, run=run, life=Life.GONE, moment=moment(20))
+    account = judge(gone)
+    assert account.finding is Finding.BLOCKED_DELETION
+    assert "held by foo, this controller: dead since then" in said(account)
+    assert "kubectl ctrl run foo --namespace=default" in commands(account)
+
+
+def test_the_garbage_collector_is_known_by_its_finalizer() -> None:
+    obj = body(at=31, **{**DELETING, "finalizers": ["foregroundDeletion"]})
+    assert "garbage collector" in said(judge(case(attempt(1), bodies={(FOOS, WEB): obj})))
+
+
+# --- NOT SEEN, NEVER RAN ---
+
+
+def test_not_seen_outside_of_the_namespace_of_the_run() -> None:
+    account = judge(replace(case(), key=Key("other", "web"), flags=("--namespace=other",)))
+    assert account.finding is Finding.NOT_SEEN
+    assert "run r7f3 watches namespace default alone, and this one is in other" in said(account)
+    assert "kubectl ctrl run foo --namespace=other" in commands(account)
+
+
+def test_not_seen_without_the_labels_of_the_run() -> None:
+    obj = body({"spec": {}}, labels={"app": "db"})
+    account = judge(case(bodies={(FOOS, WEB): obj}, run=replace(RUN, labels="app=web", seen=NOON + 60)))
+    assert account.finding is Finding.NOT_SEEN
+    assert "watches only what has app=web; its labels: app=db" in said(account)
+    assert any(command.startswith("kubectl label foo/web app=web") for command in commands(account))
+
+
+def test_not_seen_when_a_predicate_held_back_a_change_of_its_spec() -> None:
+    account = judge(case(attempt(1), moment=moment(60, held("labels changed", at=30))))
+    assert (account.finding, account.since) == (Finding.NOT_SEEN, NOON + 30)
+    assert "held back by 'labels changed'" in said(account)
+    assert "its last change (spec.replicas by ?)" in said(account)
+
+
+def test_what_a_predicate_rightly_held_back_is_told_beside_the_verdict() -> None:
+    account = judge(case(attempt(1), moment=moment(60, held("generation changed", at=30, changed=("status.ready",)))))
+    assert account.finding is Finding.CONVERGED
+    assert "its change after that (status.ready) was held back by 'generation changed'" in said(account)
+    before = judge(case(attempt(40), moment=moment(60, held("generation changed", at=30))))
+    assert "held back" not in said(before)
+
+
+def test_not_seen_when_it_was_held_back_from_the_start() -> None:
+    account = judge(case(moment=moment(60, held("is big", at=5, changed=()))))
+    assert account.finding is Finding.NOT_SEEN
+
+
+def test_not_seen_without_its_crd() -> None:
+    message = "foos.samplecontroller.k8s.io is not installed"
+    account = judge(case(moment=moment(60, synced=False, message=message)))
+    assert account.finding is Finding.NOT_SEEN
+    assert account.qualifier is not None
+    assert account.qualifier.standing is Standing.UNREADY
+    assert any("ctrl install foo" in command for command in commands(account))
+
+
+def test_never_ran_while_it_waits_in_the_queue() -> None:
+    entry = Waiting(request=WEB, state="ready", since=NOON + 50, causes=2)
+    account = judge(case(moment=moment(60, entries=(entry,))))
+    assert (account.finding, account.since) == (Finding.NEVER_RAN, NOON + 50)
+    assert "it is in the queue (ready) with 2 causes" in said(account)
+
+
+def test_never_ran_without_any_controller() -> None:
+    account = judge(case(controller=None, run=None, moment=None))
+    assert account.finding is Finding.NEVER_RAN
+    assert "no controller of foos.samplecontroller.k8s.io was recorded" in said(account)
+
+
+# --- LOOPING ---
+
+
+def by_itself(number: int, *, by: str = OURS) -> Recorded:
+    return attempt(
+        number, why(at=number - 0.99, by=by, new_version=str(number), changes=step("spec.n", number, number + 1))
+    )
+
+
+def test_looping_when_its_own_writes_outside_of_the_door_wake_it() -> None:
+    account = judge(case(attempt(1), by_itself(2), by_itself(3)))
+    assert (account.finding, account.source) == (Finding.LOOPING, Source.RECORDED)
+    assert "foo wakes itself: it writes Foo/web spec.n outside of ctx.write, as kubectl-ctrl-foo" in said(account)
+    assert "#2 → #3" in said(account)
+    assert "version 2 (uid uid-web), which no recorded call made" in account.evidence[0].text
+
+
+def test_one_wake_by_itself_is_no_loop() -> None:
+    assert judge(case(attempt(1), by_itself(2))).finding is Finding.CONVERGED
+
+
+def test_a_write_through_the_door_is_no_loop() -> None:
+    writers = {("uid-web", "2"): ("r7f3-1", "r7f3-1.1"), ("uid-web", "3"): ("r7f3-2", "r7f3-2.1")}
+    account = judge(case(attempt(1), by_itself(2), by_itself(3), writers=writers))
+    assert account.finding is Finding.CONVERGED
+
+
+def test_looping_under_another_name_is_inferred() -> None:
+    turns = [attempt(n, why(at=n - 0.99, by="OpenAPI-Generator", new_version=str(n))) for n in range(2, 6)]
+    account = judge(case(attempt(1), *turns))
+    assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
+    strangers = [attempt(n, why(at=n - 0.5, by="somebody", new_version=str(n))) for n in range(2, 6)]
+    assert judge(case(attempt(1), *strangers)).finding is Finding.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("by", "resource", "path"),
+    [
+        ("kube-controller-manager", DEPLOYMENTS, "metadata.annotations"),
+        ("kube-controller-manager", DEPLOYMENTS, "status.replicas"),
+        ("some-operator", DEPLOYMENTS, "status.conditions"),
+        ("", DEPLOYMENTS, "status.replicas"),  # all within one second
+    ],
+)
+def test_what_looks_after_another_object_is_no_loop(by: str, resource: Resource, path: str) -> None:
+    """As it rolls out: a status in many steps, each within a moment of the last and of the attempt that it woke."""
+
+    def woken(number: int) -> Recorded:
+        at, changes = 2 + number / 50, step(path, 1, number)
+        return attempt(number, why(at=at, by=by, resource=resource, new_version=str(number), changes=changes), at=at)
+
+    steps = map(woken, range(2, 9))
+    assert judge(case(attempt(1), *steps)).finding is Finding.CONVERGED
+
+
+def test_writes_within_one_second_which_are_noted_for_nobody_count_with_those_around_them() -> None:
+    turns = [by_itself(2), by_itself(3, by=""), by_itself(4, by=""), by_itself(5), by_itself(6, by="")]
+    account = judge(case(attempt(1), *turns))
+    assert account.finding is Finding.LOOPING
+    assert "5 reconciles in a row" in said(account)
+
+
+def test_a_write_that_one_of_several_made_counts_with_those_around_it() -> None:
+    turns = [by_itself(2), by_itself(3, by=f"ed or {OURS}"), by_itself(4)]
+    assert "3 reconciles in a row" in said(judge(case(attempt(1), *turns)))
+
+
+def test_writes_that_are_noted_for_nobody_at_all_are_a_loop_by_inference() -> None:
+    account = judge(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9))))
+    assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
+    strangers = [attempt(n, why(at=n - 0.5, by="", new_version=str(n))) for n in range(2, 9)]
+    assert judge(case(attempt(1), *strangers)).finding is Finding.CONVERGED
+
+
+# --- FIGHTING ---
+
+
+def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> Recorded:
+    cause = why(
+        at=number,
+        by=by,
+        resource=DEPLOYMENTS,
+        uid="uid-deployment",
+        new_version=f"{number}0",
+        changes=step("spec.replicas", old, new),
+    )
+    back = wrote(f"{number}.1", at=number + 0.1, new_version=f"{number}1")
+    return attempt(number, cause, at=number + 0.05, calls=(back,))
+
+
+def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
+    account = judge(case(theirs(10), theirs(20), theirs(30)))
+    assert (account.finding, account.since) == (Finding.FIGHTING, NOON + 10)
+    assert "hpa-bot and kubectl-ctrl-foo set Deployment/web spec.replicas in turns, 3 times each within 20s" in said(
+        account
+    )
+    assert [(turn.who, turn.value, turn.ours) for turn in account.turns[:2]] == [
+        ("hpa-bot", 5, False),
+        (OURS, 3, True),
+    ]
+    assert account.gap == ()  # it is our turn that stands
+    assert account.next[0].text == "the next turn of hpa-bot, which came every 10s"
+    [gap] = judge(case(theirs(10), theirs(20), replace(theirs(30), calls=()))).gap
+    assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
+
+
+def test_twice_is_no_fight_and_neither_is_a_field_that_grows() -> None:
+    assert judge(case(theirs(10), theirs(20))).finding is Finding.CONVERGED
+    growing = [theirs(number, old=number, new=number + 1) for number in (10, 20, 30, 40)]
+    assert judge(case(*growing)).finding is Finding.CONVERGED
+
+
+def test_several_strangers_are_no_fight() -> None:
+    by_many = [theirs(number, by=f"manager-{number}") for number in (10, 20, 30)]
+    assert judge(case(*by_many)).finding is Finding.CONVERGED
+    assert judge(case(*by_many, theirs(40, by=""))).finding is Finding.CONVERGED
+
+
+def test_a_step_that_is_noted_for_nobody_is_shown_so_and_not_counted() -> None:
+    account = judge(case(theirs(10), theirs(11, by=""), theirs(20), theirs(30)))
+    assert account.finding is Finding.FIGHTING
+    assert "?" in [turn.who for turn in account.turns]
+    assert judge(case(theirs(10), theirs(11, by=""), theirs(12, by=""), theirs(20))).finding is Finding.CONVERGED
+
+
+def test_a_step_that_one_of_several_made_is_shown_so_and_not_counted() -> None:
+    either = f"hpa-bot or {OURS}"
+    account = judge(case(theirs(10), theirs(11, by=either), theirs(20), theirs(30)))
+    assert account.finding is Finding.FIGHTING
+    assert either in [turn.who for turn in account.turns]
+    assert judge(case(theirs(10), theirs(11, by=either), theirs(20))).finding is Finding.CONVERGED
+
+
+def test_a_fight_that_ended_is_over() -> None:
+    assert judge(case(theirs(10), theirs(20), theirs(30), now=400)).finding is Finding.CONVERGED
+
+
+def test_without_an_answer_of_ours_it_is_no_fight() -> None:
+    silent = [replace(theirs(number), calls=()) for number in (10, 20, 30)]
+    assert judge(case(*silent)).finding is Finding.CONVERGED
+
+
+# --- NOT CONVERGED ---
+
+
+def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
+    failing: dict[str, Any] = {
+        "outcome": Outcome.RETRY,
+        "delay": 4.0,
+        "message": DENIED,
+        "error_id": "CTRL-FORBIDDEN",
+        "where": "foo/reconciler.py:88",
+    }
+    call = wrote("3.1", at=50.01, code=403, error="It is forbidden.", reason="Forbidden", uid="")
+    account = judge(
+        case(
+            attempt(1, why(at=30), at=30, **failing),
+            attempt(2, retry(1, at=31), at=40, try_no=2, **failing),
+            attempt(3, retry(2, at=41), at=58, try_no=3, calls=(call,), **failing),
+        )
+    )
+    assert (account.finding, account.since) == (Finding.NOT_CONVERGED, NOON + 30)
+    assert "system:serviceaccount:foo-system:kubectl-ctrl-foo lacks patch apps/deployments in default" in said(account)
+    assert [one.attempt.number for one in account.chain] == [1, 2, 3]
+    assert account.chain[0].cause is not None
+    assert account.chain[0].cause.writers == ("kubectl-edit",)
+    assert (account.where, account.call) == ("foo/reconciler.py:88", call)
+    assert account.next[0].at == pytest.approx(NOON + 62.02)
+    rbac = "kubectl ctrl rbac foo --missing --output=yaml"
+    assert commands(account) == [rbac, f"{rbac} | kubectl apply -f -"]
+
+
+def test_a_terminal_error_says_that_it_is_not_tried_again() -> None:
+    words = ("", "only a change helps"), ("its schedule comes or ", "it runs again by its schedule")
+    for delay, (until, coming) in enumerate(words):
+        account = judge(case(attempt(1, outcome=Outcome.TERMINAL, message="spec.size is -1.", delay=delay)))
+        assert f"terminal: it is not tried again until {until}something changes" in said(account)
+        assert (account.finding, account.next[0].text) == (Finding.NOT_CONVERGED, f"no retry: {coming}")
+
+
+def test_an_attempt_that_was_cut_off_did_not_converge() -> None:
+    assert judge(case(attempt(1), attempt(2, outcome=None, interrupted=True))).finding is Finding.NOT_CONVERGED
+    assert judge(case(attempt(1, outcome=Outcome.DROPPED))).finding is Finding.NOT_CONVERGED
+
+
+def test_an_object_that_says_not_ready_is_not_converged_by_a_reconcile_that_ended_well() -> None:
+    status = {"conditions": [{"type": "Ready", "status": "False", "reason": "NameMissing", "message": "Set it."}]}
+    account = judge(case(attempt(1, wishes=(wish("status", status, resource=FOOS),))))
+    assert account.finding is Finding.NOT_CONVERGED
+    assert "it says Ready=False NameMissing: Set it." in said(account)
+
+
+def test_the_gap_is_what_was_wished_and_is_not_there() -> None:
+    wanted = {"metadata": {"name": "web"}, "spec": {"replicas": 7, "paused": False}}
+    live = body({"spec": {"replicas": 5, "paused": False}}, at=20)
+    failed = attempt(30, outcome=Outcome.RETRY, message="no", wishes=(wish("ensure", wanted, how=""),))
+    [gap] = judge(case(failed, bodies={(DEPLOYMENTS, WEB): live})).gap
+    assert (gap.path, gap.want, gap.live, gap.source) == ("spec.replicas", 7, 5, Source.RECORDED)
+    [gap] = judge(case(failed)).gap
+    assert (gap.path, gap.live) == ("", ABSENT)
+
+
+# --- WAITING ---
+
+
+def test_waiting_says_for_what_since_when_and_how_long_it_usually_takes() -> None:
+    before = [
+        attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"),
+        attempt(5, message=""),
+    ]
+    now = [attempt(number, outcome=Outcome.WAITING, message=f"rollout {number - 19}/3") for number in (20, 21)]
+    stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "It hangs."}
+    deployment = body({"spec": {"replicas": 3}, "status": {"availableReplicas": 2, "conditions": [stuck]}})
+    account = judge(case(*before, *now, bodies={(DEPLOYMENTS, WEB): deployment}))
+    assert (account.finding, account.since) == (Finding.WAITING, NOON + 20)
+    assert "#21 waits for rollout 2/3" in said(account)
+    assert "Deployment/web says Progressing=False ProgressDeadlineExceeded: It hangs." in said(account)
+    assert "it usually takes 4s (once before); this one takes longer" in said(account)
+    [gap] = account.gap
+    assert (gap.path, gap.want, gap.live) == ("status.availableReplicas", 3, 2)
+
+
+def test_a_wait_is_compared_with_waits_for_the_same_and_says_who_refused() -> None:
+    before = [attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), attempt(5)]
+    denied = wrote("20.1", at=20.01, code=422, error="ValidatingAdmissionPolicy 'nope' denied request: no.")
+    last = attempt(20, outcome=Outcome.WAITING, message="an admission rule", calls=(denied,))
+    account = judge(case(*before, last))
+    assert not [text for text in said(account) if "usually" in text]
+    assert "r7f3-20.1: ValidatingAdmissionPolicy 'nope' denied request: no." in said(account)
+
+
+def test_what_waits_for_a_dead_controller_is_told_how_to_start_it() -> None:
+    account = judge(case(attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), life=Life.GONE))
+    assert "kubectl ctrl run foo --namespace=default" in commands(account)
+
+
+def test_waiting_while_it_runs_or_a_change_is_queued() -> None:
+    assert judge(case(attempt(1), attempt(2, outcome=None))).finding is Finding.WAITING
+    queued = moment(60, entries=(Waiting(request=WEB, state="ready", since=NOON + 59, causes=1),))
+    assert judge(case(attempt(1), moment=queued)).finding is Finding.WAITING
+
+
+# --- CONVERGED ---
+
+
+def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it() -> None:
+    first = attempt(1, calls=(wrote("1.1", "create", at=1.01, code=201),))
+    kept = attempt(9, why(at=8, by=""), wishes=(wish("ensure", {}),))
+    account = judge(case(first, kept))
+    assert (account.finding, account.good) == (Finding.CONVERGED, True)
+    assert "reconcile #9 found nothing to change and keeps Deployment/web" in said(account)
+    assert "last write: create Deployment/web 201 by #1.1" in said(account)
+    assert [one.text for one in account.next] == ["nothing is queued, no timer", "wakes on Foo, owned Deployment"]
+
+
+@pytest.mark.parametrize(
+    ("life", "seen", "expected"),
+    [
+        (Life.GONE, 20.0, Standing.DEAD),
+        (Life.SILENT, 20.0, Standing.UNHEARD),
+        (Life.ELSEWHERE, 20.0, Standing.UNHEARD),
+        (Life.ENDED, 30.0, Standing.ENDED),
+    ],
+)
+def test_converged_is_not_good_when_nobody_keeps_it_so(life: Life, seen: float, expected: Standing) -> None:
+    run = replace(RUN, seen=NOON + seen, ended=NOON + seen if life is Life.ENDED else None)
+    account = judge(case(attempt(1), run=run, life=life, moment=moment(seen)))
+    assert account.qualifier is not None
+    assert (account.finding, account.good) == (Finding.CONVERGED, False)
+    assert (account.qualifier.standing, account.qualifier.since) == (expected, NOON + seen)
+    silent = expected is Standing.UNHEARD  # it may work, and only be unable to record it
+    assert account.next[0].text.startswith(
+        "unknown: foo has told nothing" if silent else "nothing while foo does not work"
+    )
+
+
+def test_one_that_was_stopped_by_a_signal_is_let_go_on_and_not_started_twice() -> None:
+    account = judge(case(attempt(1), life=Life.STOPPED))
+    assert account.next[0].text == "nothing while foo does not work; then it goes on where it was"
+    assert f"kill -CONT {RUN.pid}" in commands(account)
+    assert not [line for line in commands(account) if "ctrl run" in line]
+
+
+def test_that_an_object_was_made_is_no_edit_where_a_later_one_began_the_chain() -> None:
+    made = attempt(1, why(CauseKind.ADDED, at=0.5))
+    labelled = attempt(2, why(at=1.5, changes=step("metadata.labels.a", None, "b")), calls=(wrote("2.1", at=2.01),))
+    assert judge(case(made, labelled)).edited is None
+
+
+def test_what_it_said_before_it_worked_is_over() -> None:
+    starting = moment(0.5, synced=False, message="the cache of deployments.apps is starting")
+    assert judge(case(attempt(1), moment=starting, now=2)).qualifier is None
+
+
+def test_one_that_does_not_lead_is_paused() -> None:
+    account = judge(case(attempt(1), moment=moment(60, leading=False, message="the lease of foo is not ours")))
+    assert account.qualifier is not None
+    assert account.qualifier.standing is Standing.PAUSED
+
+
+# --- always ---
+
+
+def test_every_account_has_a_command_to_try_and_something_next() -> None:
+    for one in (case(), case(attempt(1)), case(attempt(1, outcome=Outcome.RETRY, message="no")), case(controller=None)):
+        account = judge(one)
+        assert account.tries
+        assert account.next
+        assert account.why

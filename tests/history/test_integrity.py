@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.errors import NotRecorded, RecordingError
+from kubectl_ctrl.history.database import VERSION
+from kubectl_ctrl.history.integrity import health
+from kubectl_ctrl.history.pruning import file_size
+from kubectl_ctrl.model.cause import CauseKind
+from tests.history.made import begun, done, owned, recording, woken
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    foo = owned("Foo", "web", "uid-web", "1")
+    starts = [begun(number, woken(CauseKind.ADDED, foo)) for number in range(1, 40)]
+    recording(tmp_path, *[told for start in starts for told in (start, done(start))])
+    return tmp_path / "history.db"
+
+
+def test_a_sound_recording_is_looked_through(file: Path) -> None:
+    found = health(file, lambda: True)
+    assert (found.size, found.version, found.whole) == (file_size(file), VERSION, True)
+    assert (found.network, found.open_to) == (False, "")
+
+
+def test_without_time_it_is_not_looked_through_whole(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubectl_ctrl.history.integrity._LOOK_AFTER", 1)
+    assert not health(file, lambda: False).whole
+
+
+def test_modes_that_let_others_in_are_told(file: Path) -> None:
+    file.chmod(0o644)
+    assert "0644" in health(file, lambda: True).open_to
+
+
+def test_damage_in_the_middle_is_found(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    page = 4096
+    assert len(content) > 12 * page, "There are pages to damage."
+    for at in range(4 * page, len(content), page):
+        content[at : at + 64] = b"\xff" * 64
+    file.write_bytes(bytes(content))
+    with pytest.raises(RecordingError, match="damaged"):
+        health(file, lambda: True)
+
+
+def test_what_is_not_there_is_not_recorded(tmp_path: Path) -> None:
+    with pytest.raises(NotRecorded):
+        health(tmp_path / "none.db", lambda: True)

@@ -1,0 +1,83 @@
+"""Laying: one dry run after the other comes to what the writes would have come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_ctrl.model.patches import apply_merge
+from kubectl_ctrl.plan.predictions import laid, merged
+
+_NAMES = st.sampled_from("abcd")
+_SCALARS = st.one_of(st.integers(0, 2), st.sampled_from(["x", ""]), st.booleans())
+_VALUES = st.recursive(
+    st.one_of(_SCALARS, st.lists(_SCALARS, max_size=2)), lambda inner: st.dictionaries(_NAMES, inner), max_leaves=6
+)
+_OBJECTS = st.dictionaries(_NAMES, _VALUES)
+_PATCHES = st.dictionaries(_NAMES, st.one_of(st.none(), _VALUES))
+
+
+@given(live=_OBJECTS, patches=st.lists(_PATCHES, max_size=4))
+def test_dry_runs_on_one_live_object_come_to_what_the_writes_come_to(
+    live: dict[str, Any], patches: list[dict[str, Any]]
+) -> None:
+    state, expected = live, live
+    for patch in patches:
+        # What a server answers that forgets every dry run at once.
+        state = laid(live, state, apply_merge(state, patch), apply_merge(live, patch))
+        expected = apply_merge(expected, patch)
+    assert state == expected
+
+
+def test_what_the_server_adds_stays_over_what_was_planned() -> None:
+    live = {"spec": {"replicas": 1}}
+    before = {"spec": {"replicas": 1, "paused": True}}
+    answer = {"spec": {"replicas": 3, "strategy": "default"}}
+    local = {"spec": {"replicas": 3, "paused": True}}
+    assert laid(live, before, local, answer) == {"spec": {"replicas": 3, "paused": True, "strategy": "default"}}
+
+
+def test_what_the_server_writes_in_another_form_is_taken_from_it() -> None:
+    live, before = {"cpu": "1", "a": 1}, {"cpu": "2", "a": 1}
+    assert laid(live, before, {"cpu": "1000m", "a": 1}, {"cpu": "1", "a": 1}) == {"cpu": "1", "a": 1}
+
+
+def containers(**images: str) -> dict[str, Any]:
+    return {"containers": [{"name": name, "image": image} for name, image in images.items()]}
+
+
+def test_items_of_a_list_are_told_apart_by_their_keys() -> None:
+    live, before = containers(a="1", b="1"), containers(a="2", b="1")
+    local, answer = containers(a="2", b="3", c="1"), containers(a="1", b="3", c="1")
+    assert laid(live, before, local, answer) == containers(a="2", b="3", c="1")
+
+
+def test_an_item_that_this_write_takes_out_is_gone() -> None:
+    live = containers(a="1", b="1")
+    assert laid(live, containers(a="2", b="1"), containers(a="2"), containers(a="1")) == containers(a="2")
+
+
+def test_entries_of_managed_fields_are_told_apart_by_who_and_how() -> None:
+    ours = {"manager": "us", "operation": "Apply", "fieldsV1": {"f:a": {}}}
+    status = {"manager": "us", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:s": {}}}
+    laid_over = laid(
+        {"managedFields": []}, {"managedFields": [ours]}, {"managedFields": [ours]}, {"managedFields": [status]}
+    )
+    assert laid_over == {"managedFields": [ours, status]}
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "expected"),
+    [
+        ({"a": 1, "b": 2}, {"b": 3}, {"a": 1, "b": 3}),
+        (containers(a="1", b="1"), containers(b="2", c="2"), containers(a="1", b="2", c="2")),
+        ({"finalizers": ["x"]}, {"finalizers": ["y", "x"]}, {"finalizers": ["x", "y"]}),
+        ({"command": ["a", "b"]}, {"command": ["c"]}, {"command": ["c"]}),
+        ({"a": 1}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+    ],
+)
+def test_an_apply_adds_to_the_state_what_it_says(state: Any, said: Any, expected: Any) -> None:
+    assert merged(state, said) == expected

@@ -1,0 +1,315 @@
+"""A plan says what a run then does: each scene is planned, looked at, and then played for real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.controllers.foo.reconciler import FOOS
+from kubectl_ctrl.loader import bundled
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.model.objects import Obj, uid_of
+from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS
+from kubectl_ctrl.plan.steps import Effect
+from kubectl_ctrl.runtime.builder import ControllerSpec, controller
+from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.testing.loop import run_virtual
+from kubectl_ctrl.testing.stage import Stage
+from tests.plan.truth import planned, then_done
+from tests.runtime.toy import CONFIGMAPS, TOYS
+from tests.runtime.world import World, toy
+
+FOO, MEMCACHED, SCALER = (bundled.load(name) for name in ("foo", "memcached", "scaler"))
+
+
+def foo(replicas: int = 3, deployment: str = "bear") -> Obj:
+    meta = {"name": "bear", "namespace": "default"}
+    spec = {"deploymentName": deployment, "replicas": replicas}
+    return {"apiVersion": FOOS.api_version, "kind": "Foo", "metadata": meta, "spec": spec}
+
+
+def deployment(name: str, **meta: Any) -> Obj:
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default", **meta},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}},
+        },
+    }
+
+
+def hpa(target: str) -> Obj:
+    ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
+    spec = {"scaleTargetRef": ref, "minReplicas": 1, "maxReplicas": 9}
+    meta = {"name": "auto", "namespace": "default"}
+    return {"apiVersion": HPAS.api_version, "kind": HPAS.kind, "metadata": meta, "spec": spec}
+
+
+def stage_for(name: str) -> Stage:
+    stage = Stage()
+    crd = bundled.folder(name) / "crd.yaml"
+    if crd.exists():
+        stage.install(crd)
+    return stage
+
+
+Scene = Callable[[Stage], Coroutine[Any, Any, None]]
+
+
+async def new(stage: Stage) -> None:
+    stage.server.create(foo())
+
+
+async def scaled_by_hand(stage: Stage) -> None:
+    """Its Deployment was just made by POST, and the spec changes: fields change hands before the first apply."""
+    await grown_up(stage)
+    stage.server.change(FOOS, "bear", {"spec": {"replicas": 5}})
+
+
+async def grown_up(stage: Stage) -> None:
+    stage.server.create(foo())
+    await stage.run(FOO, once=True, namespace="default")
+
+
+async def applied_before(stage: Stage) -> None:
+    await scaled_by_hand(stage)
+    await stage.run(FOO, once=True, namespace="default")
+    stage.server.change(FOOS, "bear", {"spec": {"replicas": 7}})
+
+
+async def renamed(stage: Stage) -> None:
+    stage.server.play_deployments()
+    await grown_up(stage)
+    await stage.rest(30)
+    stage.server.change(FOOS, "bear", {"spec": {"deploymentName": "cub"}})
+    stage.server.play_deployments(False)
+
+
+async def renamed_and_ready(stage: Stage) -> None:
+    await renamed(stage)
+    stage.server.play_deployments()
+    await stage.run(FOO, once=True, namespace="default")
+    await stage.rest(30)
+
+
+async def taken(stage: Stage) -> None:
+    stage.server.create(deployment("bear"))
+    stage.server.create(foo())
+
+
+async def scaled_by_an_autoscaler(stage: Stage) -> None:
+    await grown_up(stage)
+    stage.server.create(hpa("bear"))
+    stage.server.change(FOOS, "bear", {"spec": {"replicas": 5}})
+
+
+async def then_by_an_autoscaler(stage: Stage) -> None:
+    await applied_before(stage)
+    await stage.run(FOO, once=True, namespace="default")
+    stage.server.create(hpa("bear"))
+
+
+async def drifted(stage: Stage) -> None:
+    await applied_before(stage)
+    await stage.run(FOO, once=True, namespace="default")
+    stage.server.change(DEPLOYMENTS, "bear", {"spec": {"replicas": 1, "paused": True}})
+
+
+async def wrong(stage: Stage) -> None:
+    stage.server.create(foo(deployment="No Name"))
+
+
+async def at_rest(stage: Stage) -> None:
+    await grown_up(stage)
+    await stage.run(FOO, once=True, namespace="default")
+
+
+FOO_SCENES = (
+    new,
+    scaled_by_hand,
+    applied_before,
+    renamed,
+    renamed_and_ready,
+    taken,
+    scaled_by_an_autoscaler,
+    then_by_an_autoscaler,
+    drifted,
+    wrong,
+    at_rest,
+)
+
+
+@pytest.mark.parametrize("scene", FOO_SCENES, ids=lambda scene: scene.__name__)
+def test_foo_does_what_was_planned(scene: Scene) -> None:
+    async def play() -> None:
+        stage = stage_for("foo")
+        await scene(stage)
+        told = await planned(stage, FOO)
+        if scene is at_rest:
+            assert (told.writes, told.plan.changed) == ([], ())
+        else:
+            assert told.plan.changed
+        await then_done(stage, FOO, told)
+
+    run_virtual(play)
+
+
+# Controllers of a few lines, for what no bundled one does.
+
+
+def box(**data: str) -> Obj:
+    return {"metadata": {"name": "box"}, "data": data}
+
+
+def toys(*bodies: Callable[[Context, Obj], Coroutine[Any, Any, Result | None]]) -> list[ControllerSpec]:
+    """Editions of one controller; each finds the Toy."""
+
+    def edition(body: Callable[[Context, Obj], Coroutine[Any, Any, Result | None]]) -> ControllerSpec:
+        async def reconcile(ctx: Context, request: Request) -> Result | None:
+            bear = await ctx.read.get(TOYS, request.name)
+            return None if bear is None else await body(ctx, bear)
+
+        return controller("toy", reconcile).for_(TOYS).owns(CONFIGMAPS)
+
+    return [edition(body) for body in bodies]
+
+
+def played(
+    *editions: ControllerSpec, scene: Callable[[World], object] = lambda _: None, to_fixpoint: bool = False
+) -> None:
+    """All but the last edition run before; the last one is planned, and then does what was planned."""
+
+    async def play() -> None:
+        world = World()
+        world.server.create(toy("bear", size=3))
+        for edition in editions[:-1]:
+            await world.run(edition, once=True, namespace="default")
+        scene(world)
+        told = await planned(world, editions[-1], to_fixpoint=to_fixpoint)
+        await then_done(world, editions[-1], told)
+
+    run_virtual(play)
+
+
+async def keeps_ab(ctx: Context, bear: Obj) -> Result | None:
+    await ctx.write.ensure(box(a="1", b="2"), owner=bear, resource=CONFIGMAPS)
+    return None
+
+
+async def keeps_a(ctx: Context, bear: Obj) -> Result | None:
+    await ctx.write.ensure(box(a="7"), owner=bear, resource=CONFIGMAPS)
+    return None
+
+
+def test_a_field_that_is_dropped_right_after_the_creation_goes_in_the_plan_too() -> None:
+    played(*toys(keeps_ab, keeps_a))
+
+
+def test_a_field_that_is_dropped_from_what_was_applied_goes_too() -> None:
+    async def grew(ctx: Context, bear: Obj) -> Result | None:
+        await ctx.write.ensure(box(a="1", b="2", c="3"), owner=bear, resource=CONFIGMAPS)
+        return None
+
+    played(*toys(keeps_ab, grew, keeps_a))
+
+
+def test_what_others_have_in_the_child_stays() -> None:
+    played(
+        *toys(keeps_ab, keeps_a), scene=lambda world: world.server.change(CONFIGMAPS, "box", {"data": {"z": "theirs"}})
+    )
+
+
+def test_writes_of_one_reconcile_see_each_other() -> None:
+    async def body(ctx: Context, bear: Obj) -> Result | None:
+        bear = await ctx.write.add_finalizer(bear, TOYS, "example.com/keep")
+        bear = await ctx.write.patch(bear, TOYS, {"spec": {"size": 4}})
+        bear = await ctx.write.patch(bear, TOYS, {"spec": {"size": 3, "color": "brown"}})
+        bear = await ctx.write.status(bear, TOYS, {"ready": True})
+        live = await ctx.read.live(TOYS, "bear")
+        assert live is not None
+        assert (live["spec"], live["status"]) == ({"size": 3, "color": "brown"}, {"ready": True})
+        await ctx.write.ensure(box(a=str(live["spec"]["size"])), owner=bear, resource=CONFIGMAPS)
+        (child,) = await ctx.read.children(bear, CONFIGMAPS)
+        child = await ctx.write.patch(child, CONFIGMAPS, {"data": {"b": "1"}})
+        assert child["data"] == {"a": "3", "b": "1"}
+        await ctx.write.delete(child, CONFIGMAPS)
+        assert not await ctx.read.children(bear, CONFIGMAPS)
+        assert await ctx.read.live(CONFIGMAPS, "box") is None
+        return Result(30)
+
+    played(*toys(body))
+
+
+def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
+    async def body(ctx: Context, bear: Obj) -> Result | None:
+        await ctx.write.patch(bear, TOYS, {"spec": {"size": 4}})
+        await ctx.write.patch(bear, TOYS, {"spec": {"size": 5}})
+        return None
+
+    async def play() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        (spec,) = toys(body)
+        told = await planned(world, spec)
+        assert told.writes == ["patch toys default/bear"]
+        assert told.plan.error is not None
+        assert told.plan.last[0].attempt.verdict.outcome is Outcome.RETRY
+        await then_done(world, spec, told)
+
+    run_virtual(play)
+
+
+def test_an_object_is_deleted_and_held_by_its_finalizer() -> None:
+    async def body(ctx: Context, bear: Obj) -> Result | None:
+        held = await ctx.read.get(CONFIGMAPS, "held")
+        assert held is not None
+        await ctx.write.delete(held, CONFIGMAPS)
+        return None
+
+    def scene(world: World) -> None:
+        meta = {"name": "held", "finalizers": ["example.com/hold"]}
+        world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+
+    played(*toys(body), scene=scene)
+
+
+def test_the_last_finalizer_of_what_is_being_deleted_lets_it_go() -> None:
+    async def body(ctx: Context, bear: Obj) -> Result | None:
+        await ctx.write.remove_finalizer(bear, TOYS, "example.com/keep")
+        assert await ctx.read.get(TOYS, "bear") is None
+        return None
+
+    def scene(world: World) -> None:
+        world.server.change(TOYS, "bear", {"metadata": {"finalizers": ["example.com/keep"]}})
+        world.server.delete(TOYS, "bear")
+
+    played(*toys(body), scene=scene)
+
+
+def test_a_child_that_is_deleted_and_made_again_is_not_checked_by_the_server() -> None:
+    async def body(ctx: Context, bear: Obj) -> Result | None:
+        (child,) = await ctx.read.children(bear, CONFIGMAPS)
+        await ctx.write.delete(child, CONFIGMAPS)
+        made = await ctx.write.create(box(a="9"), CONFIGMAPS)
+        assert uid_of(made) != uid_of(child)
+        return None
+
+    async def play() -> None:
+        world = World()
+        world.server.create(toy("bear"))
+        before, spec = toys(keeps_ab, body)
+        await world.run(before, once=True, namespace="default")
+        told = await planned(world, spec)
+        assert told.writes == ["delete configmaps default/box", "create configmaps default/box"]
+        assert [step.checked for step in told.steps] == [True, False]
+        (fate,) = told.plan.fates
+        assert (fate.effect, fate.checked) == (Effect.CHANGED, False)
+
+    run_virtual(play)

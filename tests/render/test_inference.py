@@ -1,0 +1,113 @@
+"""What is inferred of an object, at 80 and 120 columns, in colour, in ASCII and through a pipe; compared whole."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign
+from kubectl_ctrl.model.objects import Key
+from kubectl_ctrl.model.resources import DEPLOYMENTS
+from kubectl_ctrl.render.inference import FOOTER, inferred_json, inferred_lines
+from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.value import replace
+from tests.render.samples import NOON
+
+GOLDEN = Path(__file__).parent / "golden"
+STYLES = {
+    "80": Style(width=80, zone=UTC),
+    "120": Style(width=120, zone=UTC),
+    "color": Style(width=120, zone=UTC, color=True),
+    "ascii": Style(width=80, zone=UTC, unicode=False),
+    "pipe": Style(zone=UTC, full_times=True),
+}
+FOUND = Inferred(
+    resource=DEPLOYMENTS,
+    key=Key("default", "web"),
+    uid="u1",
+    context="kind-ctrl",
+    at=NOON,
+    generation=3,
+    observed=3,
+    standing=(("Progressing", "True", NOON - 80), ("Available", "True", NOON - 12)),
+    signs=(
+        Sign(
+            at=NOON - 100_000,
+            evidence=Evidence.FIELDS,
+            by=("kubectl-client-side-apply",),
+            wrote="metadata.annotations, metadata.labels, spec.template, 14 more",
+            verb="update",
+        ),
+        Sign(
+            at=NOON - 80,
+            evidence=Evidence.EVENT,
+            by=("deployment-controller",),
+            came="ScalingReplicaSet",
+            message="Scaled up replica set web-5d4f from 0 to 3",
+            count=4,
+            first=NOON - 300,
+        ),
+        Sign(at=NOON - 60, evidence=Evidence.EVENT, came="FailedCreate", message="quota\n\x1b[2J", warning=True),
+        Sign(
+            at=NOON - 12,
+            evidence=Evidence.FIELDS,
+            by=("kube-controller-manager",),
+            wrote="status.conditions",
+            verb="update",
+            subresource="status",
+        ),
+        Sign(
+            at=NOON - 12,
+            evidence=Evidence.CONDITION,
+            by=("kube-controller-manager",),
+            came="Available=True",
+            message="MinimumReplicasAvailable Deployment has minimum availability.",
+        ),
+    ),
+    lacking=("The events about it could not be read in time.",),
+)
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_the_layout(name: str) -> None:
+    lines = inferred_lines(FOUND, STYLES[name], now=NOON)
+    assert "\n".join(lines) + "\n" == (GOLDEN / f"inferred-{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["80", "120", "ascii"])
+def test_nothing_is_wider_than_the_terminal(name: str) -> None:
+    style = STYLES[name]
+    lines = inferred_lines(FOUND, style, now=NOON)
+    assert [line for line in lines if len(line) > (style.width or 0)] == []
+    assert name != "ascii" or "\n".join(lines).isascii()
+
+
+def test_each_row_is_marked_and_the_last_line_says_what_it_is_worth() -> None:
+    lines = inferred_lines(FOUND, STYLES["pipe"], now=NOON)
+    assert len([line for line in lines if line.lstrip().startswith("~")]) == len(FOUND.signs)
+    assert lines[-1] == FOOTER
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_an_object_without_any_sign_says_so() -> None:
+    bare = replace(FOUND, signs=(), standing=(), lacking=())
+    assert inferred_lines(bare, STYLES["80"], now=NOON)[4:] == [
+        "      no events, no managedFields and no conditions tell of it",
+        "",
+        FOOTER,
+    ]
+
+
+def test_machines_are_told_the_evidence_of_each_sign() -> None:
+    document = inferred_json(FOUND)
+    assert (document["schema"], document["source"]) == ("kubectl-ctrl.inferred/v1", "inferred")
+    assert [sign["evidence"] for sign in document["signs"]] == [
+        "managedFields",
+        "event",
+        "event",
+        "managedFields",
+        "condition",
+    ]
+    assert document["signs"][1]["count"] == 4

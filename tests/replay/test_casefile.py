@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_ctrl.errors import RecordingError, StatusCause
+from kubectl_ctrl.model.attempt import Intent, Outcome, Outside, Raised, Read, Verdict, Wish
+from kubectl_ctrl.model.cause import CauseKind
+from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.record import Changes, Played, Recorded, Run, Why
+from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS, Resource
+from kubectl_ctrl.replay.casefile import SCHEMA, Case, case_of, dumps, loads
+from kubectl_ctrl.value import replace
+from tests.render.test_schemas import check, schema
+
+FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
+BEAR = Key("default", "bear")
+
+
+def obj(kind: str, name: str, version: str, **more: Any) -> Obj:
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": version}
+    return {"kind": kind, "metadata": meta, **more}
+
+
+FOO = obj("Foo", "bear", "7", spec={"replicas": 1})
+WEB = obj("Deployment", "web", "9", spec={"replicas": 1}, status={})
+
+WHY = Why(
+    kind=CauseKind.MODIFIED,
+    at=10.25,
+    resource=FOOS,
+    key=BEAR,
+    uid="uid-bear",
+    old_version="6",
+    new_version="7",
+    changes=Changes(
+        shown=(
+            Difference(path="spec.replicas", old=ABSENT, new=1),
+            Difference(path="spec.token", old=HIDDEN, new=HIDDEN),
+            Difference(path="spec.old", old=None, new=ABSENT),
+        ),
+        total=5,
+    ),
+    writers=("kubectl-edit",),
+)
+INVALID = Raised(
+    error="Invalid",
+    message="No.",
+    code=422,
+    reason="Invalid",
+    causes=(StatusCause(reason="Required", message="must be there", field="spec.x"),),
+    verb="apply",
+    target="deployments.apps default/web",
+    retry_after=1.5,
+    next_step="Look.",
+)
+ATTEMPT = Recorded(
+    id="r7f3-12",
+    controller="foo",
+    request=BEAR,
+    uid="uid-bear",
+    causes=(WHY, Why(kind=CauseKind.RETRY, at=11.0, attempt="r7f3-11", count=2, detail="No.")),
+    causes_total=4,
+    queued_at=10.0,
+    started=10.5,
+    waited=0.5,
+    try_no=3,
+    took=0.0625,
+    verdict=Verdict(outcome=Outcome.WAITING, delay=5.0, message="rollout", where="foo/reconciler.py:9", last=True),
+    reads=(
+        Read(verb="get", resource=FOOS, query="default/bear", found=(("uid-bear", "7"),), objects=(FOO,)),
+        Read(verb="list", resource=DEPLOYMENTS, query="all", found=(("uid-web", "9"),), objects=(WEB,), wishes=1),
+        Read(verb="live", resource=DEPLOYMENTS, query="default/no", found=()),
+        Read(verb="live", resource=SECRETS, query="default/key", found=(), raised=INVALID, wishes=2),
+    ),
+    wishes=(
+        Wish(
+            verb="ensure",
+            resource=DEPLOYMENTS,
+            key=Key("default", "web"),
+            body=b'{"metadata":{"name":"web"},"spec":{"replicas":1}}',
+            options=(("owner", "uid-bear"), ("leave_out", "spec.paused")),
+            how="applied",
+            uid="uid-web",
+            version="9",
+            answer=WEB,
+        ),
+        Wish(verb="status", resource=FOOS, key=BEAR, body=b"{}", how="given"),
+        Wish(verb="delete", resource=DEPLOYMENTS, key=Key("default", "web"), raised=INVALID),
+        Wish(verb="delete", resource=DEPLOYMENTS, key=Key("default", "old"), how="done"),
+        Wish(verb="create", resource=DEPLOYMENTS, key=Key("default", "cut"), body=b'{"a":"\xc3\xa4"}'),
+    ),
+    intents=(Intent(type="Normal", reason="Synced", message="ok", about=BEAR),),
+    outside=(
+        Outside(name="price", value=b'{"of":["gold",1.5,null]}'),
+        Outside(name="stock", raised=INVALID),
+        Outside(name="cut"),
+    ),
+    seed=2**64 - 1,
+    times=(10.5, 10.500001),
+)
+RUN = Run(
+    id="r7f3",
+    cluster="c",
+    context="kind-ctrl",
+    server="https://127.0.0.1",
+    namespace="default",
+    controllers=(
+        Played(
+            name="foo",
+            word="./foo.py",
+            code="/home/me/foo.py",
+            settings=(("annotation_prefix", "a/"),),
+            primaries=(FOOS,),
+            manager="kubectl-ctrl-foo",
+        ),
+    ),
+    pid=1,
+    host="laptop",
+    program="0.5.0",
+    began=1.0,
+)
+CASE = case_of(ATTEMPT, RUN)
+
+
+def test_a_case_is_the_same_after_a_journey() -> None:
+    assert loads(dumps(CASE)) == CASE
+    assert loads(dumps(CASE).encode()) == CASE
+    assert dumps(loads(dumps(CASE))) == dumps(CASE)
+
+
+def test_what_the_run_knew_of_the_controller_is_in_it() -> None:
+    assert (CASE.word, CASE.code, CASE.program) == ("./foo.py", "/home/me/foo.py", "0.5.0")
+    assert (CASE.settings, CASE.primaries) == ((("annotation_prefix", "a/"),), (FOOS,))
+    assert case_of(ATTEMPT) == Case(controller="foo", attempt=ATTEMPT)
+
+
+def test_each_object_stands_once_under_its_name() -> None:
+    document = json.loads(dumps(CASE))
+    assert document["objects"] == {"Foo default/bear @7": FOO, "Deployment default/web @9": WEB}
+    assert document["reads"][1]["found"] == ["Deployment default/web @9"]
+    assert document["wishes"][0]["answer"] == {"how": "applied", "object": "Deployment default/web @9"}
+    assert document["types"]["deployments.v1.apps"]["kind"] == "Deployment"
+
+
+def test_two_forms_of_one_version_stand_apart() -> None:
+    bare = {**WEB, "kind": "PartialObjectMetadata", "spec": {}}
+    read = replace(ATTEMPT.reads[1], verb="get", objects=(bare,))
+    case = replace(CASE, attempt=replace(ATTEMPT, reads=(*ATTEMPT.reads, read)))
+    document = json.loads(dumps(case))
+    assert "Deployment default/web @9 (2)" in document["objects"]
+    assert loads(dumps(case)) == case
+
+
+def test_objects_that_were_not_kept_are_told_by_uid_and_version() -> None:
+    read = replace(ATTEMPT.reads[0], objects=())
+    wish = replace(ATTEMPT.wishes[0], answer=None)
+    case = replace(CASE, attempt=replace(ATTEMPT, reads=(read,), wishes=(wish,)))
+    document = json.loads(dumps(case))
+    assert document["reads"][0]["found"] == [{"uid": "uid-bear", "version": "7"}]
+    assert loads(dumps(case)) == case
+
+
+def test_no_secret_leaves_with_it() -> None:
+    secret = obj("Secret", "key", "3", data={"password": "Y2FuYXJ5"}) | {"apiVersion": "v1"}
+    read = Read(verb="get", resource=SECRETS, query="default/key", found=(("uid-key", "3"),), objects=(secret,))
+    wish = replace(ATTEMPT.wishes[0], resource=SECRETS, body=b'{"stringData":{"a":"canary"}}', answer=secret)
+    text = dumps(replace(CASE, attempt=replace(ATTEMPT, reads=(read,), wishes=(wish,))))
+    assert "Y2FuYXJ5" not in text
+    assert "canary" not in text
+    assert '"password": "***"' in text
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+EVERY_PLACE = [
+    "attempt", "controller", "controller.name", "controller.for", "request", "request.name", "why", "why.0",
+    "why.0.kind", "why.0.of", "why.0.object", "why.0.changes", "causes", "started", "seed", "times", "times.0", "reads",
+    "reads.0", "reads.0.verb", "reads.0.of", "reads.0.found", "reads.0.found.0", "reads.0.wishes", "wishes",
+    "wishes.0.options", "wishes.0.answer", "wishes.0.answer.object", "wishes.2.error", "wishes.2.error.code",
+    "wishes.2.error.causes", "events", "events.0.about", "outcome", "outcome.outcome", "outcome.delay", "types",
+    "outside", "outside.0.name",
+    "outside.0", "outside.1.error", "types.deployments\\.v1\\.apps", "objects", "objects.Foo default/bear @7",
+]  # fmt: skip
+
+
+def taken(text: str) -> tuple[Case | None, RecordingError | None]:
+    try:
+        return loads(text, "x.json"), None
+    except RecordingError as error:
+        return None, error
+
+
+@given(place=st.sampled_from(EVERY_PLACE), value=json_values)
+def test_whatever_stands_where_it_should_not_is_told_in_one_sentence(place: str, value: Any) -> None:
+    document = json.loads(dumps(CASE))
+    *way, last = [part.replace("\0", ".") for part in place.replace("\\.", "\0").split(".")]
+    inside: Any = document
+    for part in way:
+        inside = inside[int(part)] if isinstance(inside, list) else inside[part]
+    inside[int(last) if isinstance(inside, list) else last] = value
+    case, error = taken(json.dumps(document))
+    if error is None:
+        assert case is not None
+        assert loads(dumps(case)) == case
+    else:
+        assert error.message.startswith("x.json cannot be read: ")
+        assert "\n" not in error.message
+        assert error.next_step
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+        ("[]", "is no case file: its schema is None"),
+        ('{"schema": "x"}', "is no case file: its schema is 'x'"),
+        ('{"schema": "kubectl-ctrl.case/v2"}', "has the schema 'kubectl-ctrl.case/v2', and this version"),
+        (json.dumps({"schema": SCHEMA}), "cannot be read: controller is missing"),
+        (json.dumps({"schema": SCHEMA, "types": []}), "types is [], expected an object"),
+        (b"\xff\xfe", "is no JSON"),
+        (dumps(CASE).replace("0.0625", "NaN"), "is no JSON"),
+        (dumps(CASE).replace("0.0625", "1" + "0" * 400), "took is 1000"),
+        (dumps(CASE).replace("0.0625", "-1"), "took is -1, expected seconds that a calendar has"),
+        (dumps(CASE).replace("{}", '{"a":' * 300 + "1" + "}" * 300), "it is nested too deeply"),
+    ],
+)
+def test_what_is_no_case_file_is_told_so(text: str | bytes, said: str) -> None:
+    with pytest.raises(RecordingError) as caught:
+        loads(text, "x.json")
+    assert said in caught.value.message
+    assert "record export" in caught.value.next_step
+
+
+def test_a_name_that_nothing_stands_under_is_told_with_its_place() -> None:
+    text = dumps(CASE).replace('"found": [\n        "Foo default/bear @7"', '"found": [\n        "Foo default/bare @7"')
+    with pytest.raises(RecordingError, match=r'reads\[0\].found\[0\] is "Foo default/bare @7", expected a name among'):
+        loads(text)
+
+
+def test_it_is_what_its_schema_says_and_the_schema_says_nothing_more() -> None:
+    document = json.loads(dumps(CASE))
+    check("case.v1", document)
+    for name in schema("case.v1")["properties"]:
+        assert name in document
+    lost = replace(ATTEMPT, reads=(replace(ATTEMPT.reads[0], objects=()),))
+    check("case.v1", json.loads(dumps(replace(CASE, attempt=lost))))

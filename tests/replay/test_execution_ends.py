@@ -1,0 +1,155 @@
+"""Attempts that were cut, died, or saw what is not kept; and cases that are blessed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubectl_ctrl.errors import NotRecorded
+from kubectl_ctrl.model.attempt import Outcome
+from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.model.resources import SECRETS
+from kubectl_ctrl.replay.casefile import dumps, loads
+from kubectl_ctrl.replay.deviations import Fate
+from kubectl_ctrl.replay.execution import blessed
+from kubectl_ctrl.runtime.contract import Context, Result
+from kubectl_ctrl.testing.faults import Match
+from kubectl_ctrl.value import replace
+from tests.replay.replays import again, config, dress, fates, recorded
+from tests.runtime.toy import CONFIGMAPS, TOYS
+from tests.runtime.world import World
+
+# --- attempts that did not end by themselves
+
+
+async def endless(ctx: Context, request: Request) -> None:
+    await ctx.write.create(config("one"), CONFIGMAPS)
+    await asyncio.Event().wait()
+
+
+def test_an_attempt_that_was_cut_is_compared_as_far_as_it_came() -> None:
+    (case,) = recorded(endless, drain=0.5)
+    assert case.attempt.verdict is not None
+    assert case.attempt.verdict.outcome is Outcome.DROPPED
+
+    async def on(ctx: Context, request: Request) -> None:
+        await ctx.write.create(config("one"), CONFIGMAPS)
+        await ctx.write.create(config("two"), CONFIGMAPS)
+
+    async def not_even_that(ctx: Context, request: Request) -> None:
+        await ctx.read.get(TOYS, "bear")
+
+    replayed = again(case, on)
+    assert replayed.same
+    assert replayed.cut
+    assert fates(replayed) == [(Fate.SAME, "create one")]
+    assert again(case, not_even_that).unknown is not None
+
+
+def test_a_timeout_is_the_same_as_a_timeout() -> None:
+    async def scene(world: World) -> None:
+        await world.rest(10)
+
+    case = recorded(endless, scene, attempt_timeout=5.0)[0]
+    assert case.attempt.verdict is not None
+    assert case.attempt.verdict.error_id == "AttemptTimeout"
+    assert again(case, endless, timeout=2.0).same
+
+    async def quick(ctx: Context, request: Request) -> None:
+        await ctx.write.create(config("one"), CONFIGMAPS)
+
+    assert again(case, quick).outcome
+
+
+def test_a_look_outside_that_was_cut_is_where_the_replay_ends() -> None:
+    async def never() -> bool:
+        return await asyncio.Event().wait()
+
+    async def stuck(ctx: Context, request: Request) -> None:
+        await ctx.outside("price", never)
+        raise AssertionError("it was never answered")
+
+    async def scene(world: World) -> None:
+        await world.rest(10)
+
+    assert again(recorded(stuck, scene, attempt_timeout=5.0)[0], stuck).same
+
+
+def test_a_write_that_was_cut_is_where_the_replay_ends() -> None:
+    async def slow(ctx: Context, request: Request) -> None:
+        await ctx.write.create(config("one"), CONFIGMAPS)
+        raise AssertionError("it was never answered")
+
+    async def scene(world: World) -> None:
+        world.server.faults.hang(Match(verb="create"), times=None)
+        world.server.change(TOYS, "bear", {"spec": {"size": 4}})
+        await world.rest(10)
+
+    case = recorded(slow, scene, attempt_timeout=5.0)[-1]
+    replayed = again(case, slow)
+    assert replayed.same
+    assert fates(replayed) == [(Fate.SAME, "create one")]
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "said"), [(False, "it has not ended"), (True, "its process ended before it did")]
+)
+def test_an_attempt_without_an_end_cannot_be_replayed(interrupted: bool, said: str) -> None:
+    case = recorded(dress)[0]
+    with pytest.raises(NotRecorded, match=said):
+        again(replace(case, attempt=replace(case.attempt, verdict=None, interrupted=interrupted)), dress)
+
+
+def test_an_object_that_is_not_kept_any_more_is_named() -> None:
+    case = recorded(dress)[0]
+    reads = (replace(case.attempt.reads[0], objects=()), *case.attempt.reads[1:])
+    with pytest.raises(NotRecorded, match=r"what it read any more \(get toys.toys.example.com default/bear\)"):
+        again(replace(case, attempt=replace(case.attempt, reads=reads)), dress)
+    wishes = (replace(case.attempt.wishes[0], answer=None), *case.attempt.wishes[1:])
+    with pytest.raises(NotRecorded, match=r"the answer to ensure configmaps default/coat"):
+        again(replace(case, attempt=replace(case.attempt, wishes=wishes)), dress)
+
+
+def test_an_attempt_that_read_a_secret_cannot_be_replayed() -> None:
+    async def reveal(ctx: Context, request: Request) -> None:
+        await ctx.read.live(SECRETS, "key")
+
+    async def scene(world: World) -> None:
+        world.server.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "data": {"a": "Yg=="}})
+        world.server.change(TOYS, "bear", {"spec": {"size": 4}})
+
+    cases = recorded(reveal, scene)
+    assert again(cases[0], reveal).same  # there was none then
+    with pytest.raises(NotRecorded, match=r"it reads a Secret \(default/key\)"):
+        again(cases[-1], reveal)
+
+
+# --- blessing
+
+
+def test_a_blessed_case_expects_what_todays_code_does_and_nothing_else() -> None:
+    async def other(ctx: Context, request: Request) -> Result | None:
+        bear = await ctx.read.get(TOYS, request.name)
+        assert bear is not None
+        hat = await ctx.write.create(config("hat", at=ctx.now()), CONFIGMAPS)
+        await ctx.write.patch(hat, CONFIGMAPS, {"data": {"a": "1"}})
+        await ctx.write.status(bear, TOYS, {"seen": 2})
+        ctx.write.event(bear, reason="Hatted", message="Hat.")
+        return Result(waiting_for="the weather")
+
+    case = recorded(dress)[0]
+    replayed = again(case, other)
+    assert not replayed.same
+    expected = loads(dumps(blessed(replayed)))
+    assert expected.attempt.reads == case.attempt.reads
+    assert again(expected, other).same
+    assert not again(expected, dress).same
+
+
+def test_what_was_not_recorded_cannot_be_blessed() -> None:
+    async def curious(ctx: Context, request: Request) -> None:
+        await ctx.read.live(CONFIGMAPS, "settings")
+
+    with pytest.raises(NotRecorded, match="reads what was not recorded"):
+        blessed(again(recorded(dress)[0], curious))

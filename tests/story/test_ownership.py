@@ -1,0 +1,118 @@
+"""Trees by owner references, and how ready each object is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubectl_ctrl.model.attempt import Call
+from kubectl_ctrl.model.objects import Key, Obj
+from kubectl_ctrl.model.record import Branch, Made, Recorded, Source
+from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, SECRETS
+from kubectl_ctrl.story.ownership import Leaf, chain, grown, readiness, remembered
+from kubectl_ctrl.value import replace
+from tests.render.samples import FOOS, NOON, attempt
+
+
+def obj(name: str, *owners: str, **more: Any) -> Obj:
+    meta: Obj = {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "creationTimestamp": "2026-01-01T11:59:00Z",
+    }
+    if owners:
+        meta["ownerReferences"] = [{"uid": f"uid-{owner}"} for owner in owners]
+    return {"metadata": meta, **more}
+
+
+def shape(branch: Branch) -> dict[str, Any]:
+    return {one.key.name: shape(one) for one in branch.branches}
+
+
+def test_types_follow_from_what_the_controllers_of_kubernetes_make() -> None:
+    assert chain([FOOS, DEPLOYMENTS]) == (FOOS, DEPLOYMENTS, REPLICASETS, PODS)
+    assert chain([PODS]) == (PODS,)
+
+
+def test_what_is_owned_hangs_below_its_owner_down_to_the_last() -> None:
+    others = [
+        Leaf(PODS, obj("web-1-b", "web-1")),
+        Leaf(PODS, obj("web-1-a", "web-1")),
+        Leaf(REPLICASETS, obj("web-1", "web")),
+        Leaf(DEPLOYMENTS, obj("web", "root")),
+        Leaf(CONFIGMAPS, obj("settings", "other", "root")),
+        Leaf(PODS, obj("stranger", "other")),
+        Leaf(PODS, obj("nobody's")),
+    ]
+    tree = grown(Leaf(FOOS, obj("root")), others, NOON)
+    assert shape(tree) == {"settings": {}, "web": {"web-1": {"web-1-a": {}, "web-1-b": {}}}}
+    assert (tree.source, tree.at, tree.created) == (Source.LIVE, NOON, NOON - 60)
+
+
+def test_objects_that_own_each_other_end_somewhere() -> None:
+    others = [Leaf(PODS, obj("a", "root", "b")), Leaf(PODS, obj("b", "a"))]
+    assert shape(grown(Leaf(FOOS, obj("root", "b")), others, NOON)) == {"a": {"b": {"a": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("found", "ready", "reason"),
+    [
+        ({"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Fine"}]}}, "True", "Fine"),
+        (
+            {
+                "status": {
+                    "conditions": [
+                        {"type": "Progressing", "status": "True", "reason": "x"},
+                        {"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"},
+                    ]
+                }
+            },
+            "False",
+            "MinimumReplicasUnavailable",
+        ),
+        (
+            {
+                "status": {
+                    "phase": "Pending",
+                    "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}],
+                    "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+                }
+            },
+            "False",
+            "CrashLoopBackOff",
+        ),
+        ({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}, "False", "1/3 ready"),
+        ({"spec": {"replicas": 0}, "status": {}}, "True", "0/0 ready"),
+        ({"status": {"phase": "Bound"}}, "", "Bound"),
+        ({}, "", ""),
+    ],
+)
+def test_how_ready_it_is(found: Obj, ready: str, reason: str) -> None:
+    assert readiness(obj("x") | found) == (ready, reason)
+
+
+def test_what_is_being_deleted_is_nothing_else() -> None:
+    dying = obj("x", status={"conditions": [{"type": "Ready", "status": "True"}]})
+    dying["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+    assert readiness(dying) == ("False", "Deleting")
+
+
+def recorded(*calls: Call) -> Recorded:
+    return replace(attempt(), calls=tuple(Made(call=call) for call in calls))
+
+
+def test_what_was_made_is_remembered_and_what_was_deleted_is_not() -> None:
+    call = Call(id="r7f3-1.1", verb="create", resource=DEPLOYMENTS, namespace="default", name="web", started=NOON)
+    root = Branch(resource=FOOS, key=Key("default", "root"), source=Source.RECORDED, at=NOON)
+    attempts = [
+        recorded(replace(call, code=201, uid="u1")),
+        recorded(replace(call, name="old", code=201), replace(call, name="refused", code=403)),
+        recorded(replace(call, name="old", verb="delete", code=200), replace(call, verb="apply", code=200, uid="u1")),
+        recorded(replace(call, resource=SECRETS, name="not-owned", code=201)),
+        recorded(replace(call, name="web", subresource="scale", verb="patch", code=200)),
+    ]
+    tree = remembered(root, attempts, [DEPLOYMENTS])
+    [web] = tree.branches
+    assert (web.key.name, web.uid, web.created, web.ready, web.source) == ("web", "u1", NOON, "", Source.RECORDED)
