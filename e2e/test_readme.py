@@ -73,10 +73,10 @@ def test_the_controllers(reader: Reader) -> None:
     reader.start(installed)
 
 
-def test_what_they_did_and_why(reader: Reader, kubectl: Kubectl) -> None:
+def test_trace_and_explain(reader: Reader, kubectl: Kubectl) -> None:
     reader.type("kubectl ctrl install foo")
     reader.type("kubectl ctrl example foo | kubectl apply -f -")
-    begins, *steps = commands("What they did, and why")
+    begins, *steps = commands("Trace and explain")
     reader.start(begins)
     kubectl("wait", "--for=condition=Available", "deployment/example-foo", "--timeout=110s")
     wait_until(lambda: "CONVERGED" in reader.type("kubectl ctrl explain foo/example-foo"), what="it is at rest")
@@ -93,8 +93,8 @@ def test_what_they_did_and_why(reader: Reader, kubectl: Kubectl) -> None:
     assert Path("trace.html").read_text().startswith("<!doctype html>")
 
 
-def test_ones_own(reader: Reader, kubectl: Kubectl) -> None:
-    *steps, last = commands("Your own")
+def test_ones_own_controller(reader: Reader, kubectl: Kubectl) -> None:
+    *steps, last = commands("Your own controller")
     assert last == "kubectl ctrl run ./greeter --reload"
     for step in steps:
         reader.type(step)
