@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -119,6 +118,8 @@ class Book:
         place = self.place(name)
         if not place.is_dir():
             return
+        import shutil
+
         try:
             for path in place.iterdir():
                 if path.name != _PAGE:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from statistics import median
 
 from kubectl_ctrl.findings.account import Fact, Finding, Gap, Qualifier, Risk, Try
 from kubectl_ctrl.findings.case import Case, failed, short, tail
@@ -230,6 +229,8 @@ def _waits(case: Case, last: Recorded, verdict: Verdict, qualifier: Qualifier | 
     facts += _blockers(case)
     past = _episodes(case, verdict.message)
     if past:
+        from statistics import median
+
         usual = median(past)
         times = "once before" if len(past) == 1 else f"median of {len(past)} before"
         longer = "; this one takes longer" if case.now - since > max(_LONG * usual, 1.0) else ""

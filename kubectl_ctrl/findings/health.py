@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from statistics import quantiles
 
 from kubectl_ctrl.findings.account import Failing, Health, Hot, Qualifier, Risk, Saving, Try, Unready
 from kubectl_ctrl.findings.case import Body, Case, Place, failed
@@ -79,6 +78,8 @@ def _spread(values: list[float]) -> tuple[float, float, float]:
     """Median, 95th percentile and the most."""
     if len(values) < 2:
         return (values[0],) * 3 if values else (0.0, 0.0, 0.0)
+    from statistics import quantiles
+
     cuts = quantiles(values, n=20, method="inclusive")
     return cuts[9], cuts[18], max(values)
 

@@ -117,29 +117,48 @@ ORDER BY t.cluster;
 
 -- name: list_uids
 -- The objects that had one name, one after the other: those that attempts were about, and those that only met attempts.
-WITH met (uid, attempt) AS (
-    SELECT b.uid, b.attempt FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+WITH met (uid, first, last) AS (
+    SELECT b.uid, min(b.attempt), max(b.attempt) FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
     WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
         AND s.namespace = :namespace AND s.name = :name AND b.uid <> ''
-    UNION
-    SELECT o.uid, l.attempt FROM type t JOIN object o ON o.type = t.id JOIN link l ON l.object = o.id
+    GROUP BY b.uid
+    UNION ALL
+    SELECT o.uid, min(l.attempt), max(l.attempt) FROM type t JOIN object o ON o.type = t.id JOIN link l ON l.object = o.id
     WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
         AND o.namespace = :namespace AND o.name = :name
+    GROUP BY o.uid
 )
-SELECT met.uid, min(a.started), max(a.started), count(DISTINCT a.id) FROM met JOIN attempt a ON a.id = met.attempt
+SELECT met.uid, min(a.started), max(z.started)
+FROM met JOIN attempt a ON a.id = met.first JOIN attempt z ON z.id = met.last
 GROUP BY met.uid
-ORDER BY max(a.started) DESC, max(a.id) DESC;
+ORDER BY max(z.started) DESC, max(z.id) DESC;
+
+-- name: count_met
+-- The attempts that were about one object, were caused by it or wrote it.
+SELECT count(*) FROM (
+    SELECT b.attempt FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+    WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
+        AND s.namespace = :namespace AND s.name = :name AND b.uid = :uid
+    UNION
+    SELECT l.attempt FROM type t JOIN object o ON o.type = t.id JOIN link l ON l.object = o.id
+    WHERE t.cluster = :cluster AND o.uid = :uid
+);
 
 -- name: list_attempts
--- The newest first, because the last N are asked for; -1 is all.
-SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document, b.uid
-FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
-    JOIN attempt a ON a.id = b.attempt JOIN run r ON r.id = a.run
-WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespace = :namespace AND s.name = :name
-    AND :uid IN ('', b.uid) AND :controller IN ('', s.controller) AND :run IN ('', r.name)
-    AND a.started >= :since AND a.id > :after
-ORDER BY a.id DESC
-LIMIT :last;
+-- The newest first, because the last N are asked for; -1 is all. They are chosen by their ids, without reading the rest.
+SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document, chosen.uid
+FROM (
+    SELECT b.attempt, b.uid FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+    WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespace = :namespace AND s.name = :name
+        AND :uid IN ('', b.uid) AND :controller IN ('', s.controller) AND b.attempt > :after
+        AND ((:run = '' AND :since <= 0) OR EXISTS (
+            SELECT 1 FROM attempt a JOIN run r ON r.id = a.run
+            WHERE a.id = b.attempt AND a.started >= :since AND :run IN ('', r.name)
+        ))
+    ORDER BY b.attempt DESC
+    LIMIT :last
+) chosen JOIN attempt a ON a.id = chosen.attempt JOIN run r ON r.id = a.run
+ORDER BY a.id DESC;
 
 -- name: count_about
 -- Of each run; an attempt that did not learn which object it was about counts for every object of its name.

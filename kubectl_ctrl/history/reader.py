@@ -182,9 +182,14 @@ class Recording:
         """The clusters in which something is known of the object."""
         return tuple(cluster for (cluster,) in self._rows("find_clusters", **_place(resource, key)))
 
-    def uids(self, cluster: str, resource: Resource, key: Key) -> tuple[tuple[str, float, float, int], ...]:
-        """(UID, first and last attempt that had to do with it, number of these), newest first."""
+    def uids(self, cluster: str, resource: Resource, key: Key) -> tuple[tuple[str, float, float], ...]:
+        """(UID, first and last attempt that had to do with it), newest first."""
         return tuple(self._rows("list_uids", cluster=cluster, **_place(resource, key)))
+
+    def met(self, cluster: str, resource: Resource, key: Key, uid: str) -> int:
+        """How many attempts had to do with the object of that UID."""
+        count: int = self._rows("count_met", cluster=cluster, uid=uid, **_place(resource, key))[0][0]
+        return count
 
     # Attempts.
 

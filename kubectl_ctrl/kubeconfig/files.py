@@ -16,10 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kubectl_ctrl.errors import ConfigError
-from kubectl_ctrl.model.manifests import Loader
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.value import Unshown, Value, field
 
@@ -166,11 +163,20 @@ def parse(raw: bytes, what: str) -> Any:
             # JSON may hold tabs, which YAML takes for an error.
             with suppress(json.JSONDecodeError):
                 return json.loads(text)
-        return yaml.load(text, Loader=Loader)  # noqa: S506 - built on the safe loader
+        return _yaml(text, what)
     except UnicodeDecodeError:
         raise ConfigError(f"{what} is not UTF-8 text.") from None
     except RecursionError:
         raise ConfigError(f"{what} is nested too deeply.") from None
+
+
+def _yaml(text: str, what: str) -> Any:
+    import yaml
+
+    from kubectl_ctrl.model.manifests import Loader
+
+    try:
+        return yaml.load(text, Loader=Loader)  # noqa: S506 - built on the safe loader
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""

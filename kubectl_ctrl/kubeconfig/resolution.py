@@ -5,7 +5,6 @@ Nothing here talks to a cluster, starts a program or reads a key. Importing it i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -196,7 +195,9 @@ def acting_as(resolved: Resolved, user: str) -> Resolved:
 def ca_fingerprint(resolved: Resolved) -> str:
     """SHA-256 of the certificate authority as hex, "" for the system's own; server and this tell clusters apart."""
     content = read_ca(resolved)
-    return hashlib.sha256(b"".join(content.split())).hexdigest() if content else ""
+    from hashlib import sha256
+
+    return sha256(b"".join(content.split())).hexdigest() if content else ""
 
 
 def read_ca(resolved: Resolved) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -61,7 +60,7 @@ def _status(pid: int, proc: Path) -> str:
 
 
 def _machine(proc: Path) -> str:
-    return f"{socket.gethostname()}.{_place(proc) or 0}"
+    return f"{os.uname().nodename}.{_place(proc) or 0}"
 
 
 def _place(proc: Path) -> str | None:

@@ -7,7 +7,6 @@ looks does it behind a gate, another lock, which is held for the few system call
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -62,7 +61,9 @@ class Runner(Value, kw_only=True, eq=False):
 
 def unread_key(server: str, ca: str) -> str:
     """What a cluster goes by where its UID may not be read: what the kubeconfig says of it."""
-    return hashlib.sha256(f"{server} {ca}".encode()).hexdigest()
+    from hashlib import sha256
+
+    return sha256(f"{server} {ca}".encode()).hexdigest()
 
 
 def keys(entry: Entry) -> frozenset[str]:
@@ -172,7 +173,9 @@ def _mark_asked(path: Path) -> None:
 
 
 def _path(folder: Path, runner: Runner) -> Path:
-    place = hashlib.sha256(json.dumps([runner.cluster, runner.controller, runner.scope]).encode()).hexdigest()
+    from hashlib import sha256
+
+    place = sha256(json.dumps([runner.cluster, runner.controller, runner.scope]).encode()).hexdigest()
     return folder / "runners" / f"{runner.controller}-{place[:20]}.lock"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from kubectl_ctrl.cli.app import App
@@ -26,7 +26,7 @@ from kubectl_ctrl.story.lookup import Meant
 from kubectl_ctrl.value import Value, replace
 
 # Of an object with more attempts than this the last are looked at, unless more are asked for.
-_MOST = 2000
+_MOST = 300
 # So many attempts at the end are looked through for the object as it was last seen.
 _LOOKED = 20
 # All objects of a type: so many attempts of each, where none is said.
@@ -66,8 +66,8 @@ class Followed(Value, kw_only=True):
     def attempts(self, most: int, known: AbstractSet[str]) -> list[Recorded]:
         """Its last attempts, oldest first; of a type those of the objects that have one that is not known."""
         if self.key is not None:
-            lived = self.chronicle.lived(self.resource, self.key)
-            found = self.chronicle.attempts(self.resource, self.key, lived[0].uid if lived else "", most=most)
+            uid = next(iter(self.chronicle.uids(self.resource, self.key)), "")
+            found = self.chronicle.attempts(self.resource, self.key, uid, most=most)
         else:
             subjects = self.chronicle.subjects(self.resource, "", self.namespace)
             fresh = [one for one in subjects if one.last.id not in known]
@@ -116,15 +116,16 @@ class Chronicle:
 
     def told(self, resource: Resource, key: Key, *, last: int | None, since: float | None) -> Told | None:
         """Its story; None where nothing is recorded of it."""
-        lived = self.lived(resource, key)
-        uid = self._uid or (lived[0].uid if lived else "")
-        if self._uid and self._uid not in [one.uid for one in lived]:
+        met = self._recording.uids(self._cluster, resource, key)
+        uids = [one for one, *_ in met]
+        uid = self._uid or next(iter(uids), "")
+        if self._uid and self._uid not in uids:
             raise NotRecorded(
                 f"Nothing is recorded of {resource.kind} {key} with UID {self._uid!r}.",
-                tried=f"recorded: {', '.join(one.uid for one in lived) or 'none'}",
+                tried=f"recorded: {', '.join(uids) or 'none'}",
             )
         attempts = self.attempts(resource, key, uid, most=max(_MOST, last or 0) if last else None)
-        if not attempts and not lived:
+        if not attempts and not uids:
             return None
         meant = [one for one in attempts if since is None or one.started >= since]
         shown = meant[-last:] if last else meant
@@ -135,7 +136,7 @@ class Chronicle:
             resource=resource,
             key=key,
             uid=uid,
-            older=tuple(one for one in lived if one.uid != uid),
+            older=self._older(resource, key, uid, met),
             attempts=tuple(shown),
             moments=tuple(one for one in self._lives.moments if one.run in {run.id for run in runs}),
             at=self._now,
@@ -145,12 +146,19 @@ class Chronicle:
             scene = self._counted(story, scene, since)
         return Told(story=story, scene=scene, primaries=self.primaries(runs, resource))
 
-    def lived(self, resource: Resource, key: Key) -> list[Lived]:
+    def uids(self, resource: Resource, key: Key) -> list[str]:
         """The objects that had this name, newest first."""
-        return [
-            Lived(uid=uid, first=first, last=last, attempts=count)
-            for uid, first, last, count in self._recording.uids(self._cluster, resource, key)
-        ]
+        return [uid for uid, *_ in self._recording.uids(self._cluster, resource, key)]
+
+    def _older(
+        self, resource: Resource, key: Key, uid: str, met: Iterable[tuple[str, float, float]]
+    ) -> tuple[Lived, ...]:
+        """The other objects of this name."""
+        return tuple(
+            Lived(uid=one, first=first, last=last, attempts=self._recording.met(self._cluster, resource, key, one))
+            for one, first, last in met
+            if one != uid
+        )
 
     def attempts(self, resource: Resource, key: Key, uid: str, *, most: int | None = None) -> list[Recorded]:
         """Those about the object; of one that no request is about, those that it caused and that wrote it."""
@@ -172,8 +180,8 @@ class Chronicle:
         try:
             return lookup.attempt_of(self._meant, word, (resource, key))
         except NotRecorded:
-            lived = self.lived(resource, key)
-            related = self.attempts(resource, key, self._uid or lived[0].uid) if lived else []
+            uids = self.uids(resource, key)
+            related = self.attempts(resource, key, self._uid or uids[0]) if uids else []
             found = [one for one in related if word.lstrip("#") in (one.id, str(one.number))]
             if not found:
                 raise

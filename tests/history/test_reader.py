@@ -63,7 +63,8 @@ def test_the_object_of_a_request_is_known_by_whatever_was_seen_of_it(tmp_path: P
     unseen = begun(4, name="api")
     with opened(tmp_path, *STORY, unseen, done(unseen)) as read:
         assert [one.uid for one in read.attempts(cluster="c1", resource=FOOS, key=WEB)] == ["u-web"] * 3
-        assert read.uids("c1", FOOS, WEB) == (("u-web", NOON + 1, NOON + 3, 3),)
+        assert read.uids("c1", FOOS, WEB) == (("u-web", NOON + 1, NOON + 3),)
+        assert read.met("c1", FOOS, WEB, "u-web") == 3
         assert ids(read, uid="u-web") == ids(read) == ["r7f3-1", "r7f3-2", "r7f3-3"]
         assert read.attempt("r7f3-4").uid == ""
     again = begun(1, woken(CauseKind.ADDED, owned("Foo", "web", "u-2", "50")), run="rabc", at=NOON + 1000)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from difflib import unified_diff
 from typing import Any, NamedTuple
-
-import yaml
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
 from kubectl_ctrl.model.masking import MASK
@@ -36,6 +33,8 @@ def unified_lines(
     after = body(old.uid, new)
     if after is None or (before is None and old.version):
         return _noted(old, new, changes, style)
+    from difflib import unified_diff
+
     lines = list(unified_diff(_lines(before), _lines(after), lineterm="", n=2))[2:]
     return [_colored(escaped(line), style) for line in lines if not line.startswith("@@")] or ["(no field of note)"]
 
@@ -63,6 +62,8 @@ def _value(side: Any) -> str:
 def _lines(obj: Obj | None) -> list[str]:
     if obj is None:
         return []
+    import yaml
+
     dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _NOISE}
     text = yaml.dump({**obj, "metadata": metadata}, Dumper=dumper, sort_keys=True, width=4096, allow_unicode=True)
