@@ -28,7 +28,7 @@ Unshown = Annotated[T, "unshown"]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Value(Struct, frozen=True):
+class Value(Struct, frozen=True, omit_defaults=True):
     """Base of all values. State that changes in place is a `Struct`."""
 
     def __repr__(self) -> str:

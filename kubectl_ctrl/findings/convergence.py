@@ -143,7 +143,7 @@ def _said(case: Case) -> _Said | None:
         for wish in one.wishes[::-1]:
             if wish.verb == "status" and (wish.resource, wish.key) == (case.resource, case.key) and wish.how:
                 try:
-                    return _Said(_conditions(json.loads(wish.body or b"{}")), Source.RECORDED, one.started)
+                    return _Said(_conditions(json.loads(wish.body or "{}")), Source.RECORDED, one.started)
                 except ValueError:
                     continue
     if body is not None and body.obj is not None:

@@ -179,7 +179,7 @@ def _manager(case: Case, body: Body, name: str) -> str:
 
 def _added_by_us(case: Case, name: str) -> bool:
     wishes = (wish for one in case.attempts for wish in one.wishes)
-    return any(wish.verb == "add_finalizer" and name in wish.body.decode(errors="replace") for wish in wishes)
+    return any(wish.verb == "add_finalizer" and name in wish.body for wish in wishes)
 
 
 def _last_seen(body: Body, manager: str) -> str:

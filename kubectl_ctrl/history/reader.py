@@ -24,12 +24,12 @@ from kubectl_ctrl.model.attempt import Echoed, State, Tally
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Cluster, Counts, Known, Made, Moment, Recorded, Run, Subject
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.value import replace
+from kubectl_ctrl.value import Value, replace
 
 EVER = float("inf")
 
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Value)
 
 
 class Narrow(TypedDict, total=False):

@@ -151,7 +151,7 @@ class Store:
         for resource in uids or primaries:
             uids[resource] = self._named(resource, start, uids.get(resource, ""))
         uid = next((uid for uid in uids.values() if uid), "")
-        recorded = self._secrecy.told(told(what, bare=False, uid=uid))
+        recorded = self._secrecy.told(told(what, uid=uid))
         row: int = self._connection.execute(
             query("add_attempt"),
             {
@@ -202,7 +202,7 @@ class Store:
         self._connection.execute(query("add_later"), (self.row, number, kind, document))
 
     def _made(self, call: Call) -> bytes:
-        return encoded(self._secrecy.made(call_told(call, bare=False)))
+        return encoded(self._secrecy.made(call_told(call)))
 
     def _is_renewal(self, call: Call) -> bool:
         """One more of the same lease, as uneventful as the one before."""

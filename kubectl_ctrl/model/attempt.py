@@ -87,7 +87,7 @@ class Wish(Value, kw_only=True):
     verb: str  # ensure, status, create, patch, delete, add_finalizer, remove_finalizer
     resource: Resource
     key: Key
-    body: Unshown[bytes] = b""  # JSON of what was given, as it was then
+    body: Unshown[str] = ""  # JSON of what was given, as it was then
     options: tuple[tuple[str, str], ...] = ()  # of the verb, as text: leave_out, subresource, propagation, owner's UID
     how: str = ""  # ensure: created, applied, unchanged, foreign; else see `Told`; "" when it raised or was cut
     uid: str = ""  # of the object that was returned
@@ -101,7 +101,7 @@ class Outside(Value, kw_only=True):
     """One answer from outside the doors that a reconciler let be recorded."""
 
     name: str
-    value: Unshown[bytes] = b""  # JSON
+    value: Unshown[str] = ""  # JSON
     raised: Raised | None = None  # instead
 
 

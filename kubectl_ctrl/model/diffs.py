@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.patches import same, surely_same
-from kubectl_ctrl.value import Value
 
 
 class Marker(Enum):
@@ -30,12 +29,29 @@ ABSENT = Marker.ABSENT
 HIDDEN = Marker.HIDDEN
 
 
-class Difference(Value, kw_only=True):
-    """One place where two objects differ; ABSENT stands on the side that has nothing there. Values are by reference."""
+class Difference:
+    """One place where two objects differ; ABSENT stands on the side that has nothing there. Values are by reference.
 
-    path: str
-    old: Any
-    new: Any
+    No `Value`: a document has it as a list, in which the markers have a form of their own.
+    """
+
+    __slots__ = ("new", "old", "path")
+
+    def __init__(self, *, path: str, old: Any, new: Any) -> None:
+        self.path: Final = path
+        self.old: Final = old
+        self.new: Final = new
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Difference):
+            return NotImplemented
+        return (self.path, self.old, self.new) == (other.path, other.old, other.new)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.old, self.new))
+
+    def __repr__(self) -> str:
+        return f"Difference(path={self.path!r}, old={self.old!r}, new={self.new!r})"
 
 
 # Fields that change with every write and say nothing about it.

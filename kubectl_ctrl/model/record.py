@@ -278,11 +278,11 @@ class Story(Value, kw_only=True):
     at: float  # when it is told
 
 
-def told(what: Attempt | Started, *, steps: bool = True, bare: bool = True, uid: str = "") -> Recorded:
+def told(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recorded:
     """An attempt as it is to be told; of one that has only begun, its beginning.
 
-    `steps`: also what each call changed, which nobody looks at while a run shows a line for each attempt. `bare`: the
-    calls without their bodies, which whoever writes them down leaves out anyway. `uid`: of the object of the request.
+    `steps`: also what each call changed, which nobody looks at while a run shows a line for each attempt. The
+    bodies of calls are left out. `uid`: of the object of the request.
     """
     start = what.start if isinstance(what, Attempt) else what
     begun = partial(
@@ -303,7 +303,7 @@ def told(what: Attempt | Started, *, steps: bool = True, bare: bool = True, uid:
     return begun(
         took=what.took,
         verdict=what.verdict,
-        calls=tuple(call_told(call, steps=steps, bare=bare) for call in what.calls),
+        calls=tuple(call_told(call, steps=steps) for call in what.calls),
         reads=what.reads,
         wishes=what.wishes,
         intents=what.intents,
@@ -359,9 +359,9 @@ def _writers(cause: Cause, found: tuple[Difference, ...]) -> tuple[str, ...]:
     return writer(cause.old, cause.new, found)
 
 
-def call_told(call: Call, *, steps: bool = True, bare: bool = True) -> Made:
-    """A call and what it changed, as far as the object before it is known; `bare` without its bodies."""
-    told_call = replace(call, before=None, sent=None, answer=None) if bare else call
+def call_told(call: Call, *, steps: bool = True) -> Made:
+    """A call and what it changed, as far as the object before it is known; without its bodies."""
+    told_call = replace(call, before=None, sent=None, answer=None)
     if not steps or not call.write or call.before is None or call.answer is None or call.answer.get("kind") == "Status":
         return Made(call=told_call)
     return Made(call=told_call, changes=changes(call.before, call.answer, call.resource))

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.value import Value, replace
 
 
-class Resource(Value, eq=False):
-    """One resource type as served: what a path is made of. Equality ignores what follows from the rest."""
+class Resource:
+    """One resource type as served: what a path is made of. Equality ignores what follows from the rest.
 
-    group: str
-    version: str
-    plural: str
-    kind: str
-    namespaced: bool = True
+    No `Value`: it is a key of very many lookups, and so keeps its hash.
+    """
+
+    __slots__ = ("_hash", "group", "kind", "namespaced", "plural", "version")
+
+    def __init__(self, group: str, version: str, plural: str, kind: str, namespaced: bool = True) -> None:
+        self.group: Final = group
+        self.version: Final = version
+        self.plural: Final = plural
+        self.kind: Final = kind
+        self.namespaced: Final = namespaced
+        self._hash: Final = hash((group, version, plural))
 
     def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
         if not isinstance(other, Resource):
             return NotImplemented
         return (self.plural, self.group, self.version) == (other.plural, other.group, other.version)
 
     def __hash__(self) -> int:
-        return hash((self.group, self.version, self.plural))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Resource({self.group!r}, {self.version!r}, {self.plural!r}, {self.kind!r}, {self.namespaced})"
 
     @property
     def api_version(self) -> str:

@@ -111,7 +111,7 @@ class Secrecy:
         """A call of an attempt that has not ended: what that has read, and may have sent, is not known yet."""
         call, changes = made.call, made.changes
         error = f"{call.code or ''} {call.reason}".strip() if call.error else ""
-        shown = tuple(replace(one, old=_covered(one.old), new=_covered(one.new)) for one in changes.shown)
+        shown = tuple(Difference(path=one.path, old=_covered(one.old), new=_covered(one.new)) for one in changes.shown)
         return Made(call=replace(call, error=error), changes=replace(changes, shown=shown))
 
     def _why(self, why: Why) -> Why:
@@ -130,7 +130,7 @@ class Secrecy:
         if not self._values:
             return shown
         old, new = self._searched(shown.old), self._searched(shown.new)
-        return shown if old is shown.old and new is shown.new else replace(shown, old=old, new=new)
+        return shown if old is shown.old and new is shown.new else Difference(path=shown.path, old=old, new=new)
 
     def _read(self, read: Read) -> Read:
         query = self.text(read.query) if self._values else read.query
@@ -142,22 +142,22 @@ class Secrecy:
         body, raised = self._body(wish), wish.raised and self._raised(wish.raised)
         return wish if body is wish.body and raised is wish.raised else replace(wish, body=body, raised=raised)
 
-    def _body(self, wish: Wish) -> bytes:
-        if not (wish.body and (self._values or is_secret(wish.resource) or may_hold_secrets(wish.body))):
+    def _body(self, wish: Wish) -> str:
+        if not (wish.body and (self._values or is_secret(wish.resource) or may_hold_secrets(wish.body.encode()))):
             return wish.body
         body = json.loads(wish.body)
         shown, hidden = masked(body, wish.resource)
         found = self._searched(shown) if self._values else shown
-        return json.dumps(found, separators=(",", ":")).encode() if hidden or found is not body else wish.body
+        return json.dumps(found, separators=(",", ":")) if hidden or found is not body else wish.body
 
     def _outside(self, one: Outside) -> Outside:
         raised = one.raised and self._raised(one.raised)
-        if not (one.value and (self._values or is_telling(one.name) or may_hold_secrets(one.value))):
+        if not (one.value and (self._values or is_telling(one.name) or may_hold_secrets(one.value.encode()))):
             return one if raised is one.raised else replace(one, raised=raised)
         value = json.loads(one.value)
         shown = masked_value(value, one.name)
         found = self._searched(shown) if self._values else shown
-        return one if found is value else replace(one, value=json.dumps(found, separators=(",", ":")).encode())
+        return one if found is value else replace(one, value=json.dumps(found, separators=(",", ":")))
 
     def _raised(self, raised: Raised) -> Raised:
         causes = tuple(replace(cause, message=self.text(cause.message)) for cause in raised.causes)

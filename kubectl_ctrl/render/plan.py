@@ -180,9 +180,15 @@ def _opened(one: Difference) -> list[Difference]:
     # Next to none at all, items that have a type are told apart too.
     none: Obj = {name: [] for name, part in side.items() if isinstance(part, list) and all(map(_has_type, part))}
     parts = diff(none, side) if one.old is ABSENT else diff(side, none)
-    named = [replace(part, path=f"{one.path}{'' if part.path[0] == '[' else '.'}{part.path}") for part in parts]
+    named = [_below(one.path, part) for part in parts]
     opened = [deeper for part in named for deeper in _opened(part)]
     return opened if len(opened) <= _MOST_OPENED else [one]
+
+
+def _below(path: str, part: Difference) -> Difference:
+    """A difference of what is at a path, with that path."""
+    dot = "" if part.path[0] == "[" else "."
+    return Difference(path=f"{path}{dot}{part.path}", old=part.old, new=part.new)
 
 
 def object_name(resource: Resource, key: Key, namespace: str) -> str:

@@ -350,7 +350,7 @@ class _Taken:
             verb=part.text("verb"),
             resource=self._type(part.part("of")),
             key=Key(part.text("namespace", ""), part.text("name", "")),
-            body=part.part("body").as_json() if part.has("body") else b"",
+            body=part.part("body").as_json() if part.has("body") else "",
             options=tuple((name, one.a_text()) for name, one in part.part("options", {}).items()),
             how=answer.text("how", ""),
             raised=_taken_error(part.part("error")) if part.has("error") else None,
@@ -401,7 +401,7 @@ def _taken_event(part: Part) -> Intent:
 def _taken_outside(part: Part) -> Outside:
     if part.has("error"):
         return Outside(name=part.text("name"), raised=_taken_error(part.part("error")))
-    return Outside(name=part.text("name"), value=part.part("value").as_json() if part.has("value") else b"")
+    return Outside(name=part.text("name"), value=part.part("value").as_json() if part.has("value") else "")
 
 
 def _taken_error(part: Part) -> Raised:

@@ -94,8 +94,8 @@ class Part:
             raise self.wrong("a namespace and a name: two texts")
         return value[0], value[1]
 
-    def as_json(self) -> bytes:
-        return json.dumps(self.value, separators=(",", ":"), ensure_ascii=False).encode()
+    def as_json(self) -> str:
+        return json.dumps(self.value, separators=(",", ":"), ensure_ascii=False)
 
     def one_of(self, known: Mapping[str, T], expected: str) -> T:
         """What stands under this name."""

@@ -187,7 +187,7 @@ def _hidden(attempt: Recorded) -> Iterator[str]:
     """Objects that were not told whole."""
     for read in attempt.reads:
         yield from (_named(obj, read.resource) for obj in read.objects if MASKED in obj["metadata"])
-    yield from (f"outside {one.name}" for one in attempt.outside if MASK.encode() in one.value)
+    yield from (f"outside {one.name}" for one in attempt.outside if MASK in one.value)
 
 
 def _named(obj: Obj, resource: Resource) -> str:

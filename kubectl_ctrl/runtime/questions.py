@@ -30,7 +30,7 @@ class Question(NamedTuple):
     verb: str
     resource: Resource
     key: Key
-    body: bytes  # JSON of what was given; b"" where the verb takes nothing
+    body: str  # JSON of what was given; "" where the verb takes nothing
     options: Options
 
 
@@ -102,7 +102,7 @@ def _question(verb: str, resource: Resource, at: tuple[str, str], body: Any, opt
     namespace, name = at
     key = Key(namespace if resource.namespaced else "", name)
     said = tuple(option for option in options if option[1])  # one that was not used is not said
-    return Question(verb, resource, key, b"" if body is None else as_json(body), said)
+    return Question(verb, resource, key, "" if body is None else as_json(body), said)
 
 
 def _pinned(obj: Obj) -> Options:
@@ -115,19 +115,19 @@ def _meta(obj: Any, field: str) -> str:
     return str(meta.get(field) or "") if isinstance(meta, dict) else ""
 
 
-def as_json(value: Any) -> bytes:
+def as_json(value: Any) -> str:
     """As the client would send it; what JSON cannot hold stands there in Python's words."""
     try:
-        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except (TypeError, ValueError, RecursionError):
         pass
     try:
-        return json.dumps(value, default=repr).encode()
+        return json.dumps(value, default=repr)
     except (TypeError, ValueError, RecursionError):
-        return json.dumps(f"<{type(value).__name__}>").encode()
+        return json.dumps(f"<{type(value).__name__}>")
 
 
-def plain_json(name: str, value: Any) -> bytes:
+def plain_json(name: str, value: Any) -> str:
     """Of a value that a replay is to be told again; refuses what would not come back as it was."""
     try:
         text = orjson.dumps(value)
@@ -139,7 +139,7 @@ def plain_json(name: str, value: Any) -> bytes:
             f"ctx.outside({name!r}, ...) found a {type(value).__name__} that is no JSON.",
             next_step="Let it return text, numbers, true, false, None, and lists and dicts of these.",
         )
-    return text
+    return text.decode()
 
 
 # --- either

@@ -6,12 +6,11 @@ from typing import Any
 
 from kubectl_ctrl.model.objects import Obj, is_deleting, key_of, uid_of, version_of
 from kubectl_ctrl.model.patches import same
-from kubectl_ctrl.model.resources import CRDS, NAMESPACES
+from kubectl_ctrl.model.resources import CRDS, NAMESPACES, Resource
 from kubectl_ctrl.testing import answers, builtin
 from kubectl_ctrl.testing.answers import Problem
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.kinds import Generation, Kind
-from kubectl_ctrl.value import replace
 
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -81,7 +80,7 @@ def _check_type(kind: Kind, obj: Obj) -> None:
             reason="FieldValueInvalid",
             message=f'Invalid value: "{obj["kind"]}": must be {resource.kind}',
         )
-        wrong = replace(resource, kind=obj["kind"])
+        wrong = Resource(resource.group, resource.version, resource.plural, obj["kind"], resource.namespaced)
         raise answers.invalid(wrong, str(obj["metadata"].get("name") or ""), [problem])
 
 

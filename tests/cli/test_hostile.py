@@ -114,7 +114,7 @@ def observed() -> list[Observed]:
                     Read(verb="list", resource=DEPLOYMENTS, query=f"default {EVIL}", found=(), raised=raised),
                 ),
                 wishes=(
-                    Wish(verb="create", resource=DEPLOYMENTS, key=Key("default", "web"), body=b"{}", raised=raised),
+                    Wish(verb="create", resource=DEPLOYMENTS, key=Key("default", "web"), body="{}", raised=raised),
                 ),
                 intents=(Intent(type="Normal", reason=EVIL, message=EVIL, about=Key("default", "web")),),
                 skipped=(EVIL,),

@@ -135,7 +135,7 @@ def body(
 
 
 def wish(verb: str, content: Obj, *, resource: Resource = DEPLOYMENTS, how: str = "unchanged") -> Wish:
-    return Wish(verb=verb, resource=resource, key=WEB, body=json.dumps(content).encode(), how=how)
+    return Wish(verb=verb, resource=resource, key=WEB, body=json.dumps(content), how=how)
 
 
 def looked(*versions: tuple[str, str]) -> Read:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import Enum
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -13,11 +14,11 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
-from kubectl_ctrl.history.documents import decoded, encoded
+from kubectl_ctrl.history.documents import Damaged, decoded, encoded
 from kubectl_ctrl.model.attempt import Call, Echoed, Read, State, Tally, Wish
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key
-from kubectl_ctrl.model.record import Changes, Made, Recorded, Run
+from kubectl_ctrl.model.record import Changes, Known, Made, Recorded, Run
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value
 
@@ -33,7 +34,6 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(0, 2**64 - 1),
     float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
-    bytes: _JSON.map(lambda value: json.dumps(value).encode()),
 }
 _BY_REFERENCE: dict[type[Any], set[str]] = {Call: {"before", "sent", "answer"}, Read: {"objects"}, Wish: {"answer"}}
 
@@ -100,3 +100,16 @@ def test_what_is_at_its_default_takes_no_room() -> None:
         "filtered": [],
         "versions": [],
     }
+
+
+@pytest.mark.parametrize("line", (Path(__file__).parent / "documents.jsonl").read_text().splitlines())
+def test_documents_of_version_0_1_0_are_read_and_written_alike(line: str) -> None:
+    name, document = json.loads(line)
+    kind = {kind.__name__: kind for kind in (Recorded, Made, Run, State, Tally, Echoed)}[name]
+    assert json.loads(encoded(decoded(kind, document))) == json.loads(document)
+
+
+@pytest.mark.parametrize("document", ["{", "[]", "{}", '{"resource":5}', '{"resource":"a b"}', '{"resource":null}'])
+def test_a_document_of_another_form_is_damaged(document: str) -> None:
+    with pytest.raises(Damaged):
+        decoded(Known, document)

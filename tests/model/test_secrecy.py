@@ -85,7 +85,7 @@ def test_nothing_of_an_attempt_holds_it() -> None:
     call = Call(id="r1-1.1", verb="patch", resource=CONFIGMAPS, started=0.0, error=CANARY)
     changes = Changes(shown=(Difference(path="data.x", old=CANARY, new={"y": [CANARY]}),), total=1)
     raised = Raised(error="Invalid", message=CANARY, causes=(StatusCause(reason="r", message=CANARY, field="f"),))
-    wish = Wish(verb="ensure", resource=SECRETS, key=Key("a", "b"), body=json.dumps(secret()).encode(), raised=raised)
+    wish = Wish(verb="ensure", resource=SECRETS, key=Key("a", "b"), body=json.dumps(secret()), raised=raised)
     recorded = Recorded(
         id="r1-1",
         controller="foo",
@@ -99,14 +99,14 @@ def test_nothing_of_an_attempt_holds_it() -> None:
         verdict=Verdict(outcome=Outcome.RETRY, message=CANARY),
         calls=(Made(call=call, changes=changes),),
         reads=(Read(verb="live", resource=SECRETS, query="a/b", found=(), raised=raised),),
-        wishes=(wish, replace(wish, resource=CONFIGMAPS, body=json.dumps({"data": {"z": CANARY}}).encode())),
+        wishes=(wish, replace(wish, resource=CONFIGMAPS, body=json.dumps({"data": {"z": CANARY}}))),
         intents=(Intent(type="Normal", reason="R", message=CANARY, about=Key("a", "b")),),
         skipped=(CANARY,),
-        outside=(Outside(name="vault", value=json.dumps({"a": [CANARY]}).encode()),),
+        outside=(Outside(name="vault", value=json.dumps({"a": [CANARY]})),),
         traceback=f"ValueError: {CANARY!r}",
     )
     shown = secrecy().told(recorded)
     bodies = [wish.body for wish in shown.wishes] + [one.value for one in shown.outside]
-    everything = [repr(shown), *map(bytes.decode, bodies), shown.traceback]
+    everything = [repr(shown), *bodies, shown.traceback]
     assert not [text for text in everything if "4711" in text]
     assert (shown.id, shown.request, len(shown.calls)) == (recorded.id, recorded.request, 1)

@@ -80,7 +80,7 @@ def full() -> Story:
                 verb="ensure",
                 resource=DEPLOYMENTS,
                 key=web,
-                body=b'{"data": {"password": "hunter2"}}',
+                body='{"data": {"password": "hunter2"}}',
                 options=(("leave_out", "spec"),),
                 how="applied",
                 uid="u",

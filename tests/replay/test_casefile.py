@@ -83,21 +83,21 @@ ATTEMPT = Recorded(
             verb="ensure",
             resource=DEPLOYMENTS,
             key=Key("default", "web"),
-            body=b'{"metadata":{"name":"web"},"spec":{"replicas":1}}',
+            body='{"metadata":{"name":"web"},"spec":{"replicas":1}}',
             options=(("owner", "uid-bear"), ("leave_out", "spec.paused")),
             how="applied",
             uid="uid-web",
             version="9",
             answer=WEB,
         ),
-        Wish(verb="status", resource=FOOS, key=BEAR, body=b"{}", how="given"),
+        Wish(verb="status", resource=FOOS, key=BEAR, body="{}", how="given"),
         Wish(verb="delete", resource=DEPLOYMENTS, key=Key("default", "web"), raised=INVALID),
         Wish(verb="delete", resource=DEPLOYMENTS, key=Key("default", "old"), how="done"),
-        Wish(verb="create", resource=DEPLOYMENTS, key=Key("default", "cut"), body=b'{"a":"\xc3\xa4"}'),
+        Wish(verb="create", resource=DEPLOYMENTS, key=Key("default", "cut"), body='{"a":"ä"}'),
     ),
     intents=(Intent(type="Normal", reason="Synced", message="ok", about=BEAR),),
     outside=(
-        Outside(name="price", value=b'{"of":["gold",1.5,null]}'),
+        Outside(name="price", value='{"of":["gold",1.5,null]}'),
         Outside(name="stock", raised=INVALID),
         Outside(name="cut"),
     ),
@@ -169,7 +169,7 @@ def test_objects_that_were_not_kept_are_told_by_uid_and_version() -> None:
 def test_no_secret_leaves_with_it() -> None:
     secret = obj("Secret", "key", "3", data={"password": "Y2FuYXJ5"}) | {"apiVersion": "v1"}
     read = Read(verb="get", resource=SECRETS, query="default/key", found=(("uid-key", "3"),), objects=(secret,))
-    wish = replace(ATTEMPT.wishes[0], resource=SECRETS, body=b'{"stringData":{"a":"canary"}}', answer=secret)
+    wish = replace(ATTEMPT.wishes[0], resource=SECRETS, body='{"stringData":{"a":"canary"}}', answer=secret)
     text = dumps(replace(CASE, attempt=replace(ATTEMPT, reads=(read,), wishes=(wish,))))
     assert "Y2FuYXJ5" not in text
     assert "canary" not in text

@@ -218,7 +218,7 @@ def test_what_json_cannot_hold_is_kept_in_some_words(value: Any) -> None:
 def test_a_body_without_an_end_is_kept_by_its_type() -> None:
     endless: dict[str, Any] = {}
     endless["spec"] = endless
-    assert questions.as_json(endless) == b'"<dict>"'
+    assert questions.as_json(endless) == '"<dict>"'
 
 
 def test_an_owner_is_told_by_its_uid_and_not_by_its_name() -> None:
