@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,21 @@ def rate(work: Callable[[], int], *, rounds: int = 5) -> float:
         done = work()
         best = max(best, done / (time.process_time() - started))
     return best
+
+
+def processor(argvs: Sequence[Sequence[str]], env: Mapping[str, str], *, rounds: int = 9) -> Sequence[float]:
+    """Milliseconds of processor time of whole processes, the best of several runs each, in turns."""
+    best = [float("inf")] * len(argvs)
+    for counted in range(rounds + 1):
+        for place, argv in enumerate(argvs):
+            process = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode:
+                raise subprocess.CalledProcessError(process.returncode, argv)
+            if counted:
+                best[place] = min(best[place], usage.ru_utime + usage.ru_stime)
+    return [seconds * 1000 for seconds in best]
 
 
 def wall(argv: Sequence[str], env: Mapping[str, str], *, rounds: int = 9) -> float:

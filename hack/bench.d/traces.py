@@ -1,16 +1,16 @@
-"""How long it takes to look back over 1,000 reconciles: whole processes, beside one that only tells its version."""
+"""How long it takes to look back over many reconciles: whole processes, beside one that only prints its version."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from figure import Figure
-from timing import wall
+from timing import processor, wall
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -22,6 +22,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, Resource  # noqa: E402
 from tests.history.made import FOOS, NOON, recording  # noqa: E402
 
 _COUNT = 1000
+_KEPT = (100, 10_000)
 _WEB = Request("default", "web")
 
 
@@ -72,9 +73,9 @@ def _call(id_: str, resource: Resource, at: float, step: tuple[Obj, Obj], **more
     )
 
 
-def _reconciles() -> Iterator[Observed]:
+def _reconciles(count: int) -> Iterator[Observed]:
     """As an edit of a Foo makes them: two causes, two reads, two writes."""
-    for number in range(1, _COUNT + 1):
+    for number in range(1, count + 1):
         at, version = NOON + 3 * number, 10 * number
         foo = [_obj(FOOS, version + step, number + (step > 0), number - 1 + (step > 1)) for step in range(3)]
         deployment = [_obj(DEPLOYMENTS, version + step, number + (step > 1), number - 1 + step) for step in range(3)]
@@ -110,7 +111,7 @@ def figures() -> Iterable[Figure]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     program = str(ROOT / "bin" / "kubectl-ctrl")
     with tempfile.TemporaryDirectory() as folder:
-        file = recording(Path(folder), *_reconciles())
+        file = recording(Path(folder), *_reconciles(_COUNT))
         baseline = wall([program, "version"], env)
         for name, words, bar in (
             ("trace, 1,000 reconciles printed", ["trace", "foo/web", "--last=0", "--offline"], "<= 250"),
@@ -121,3 +122,23 @@ def figures() -> Iterable[Figure]:
         ):
             value = wall([program, *words, f"--from={file}"], env)
             yield Figure(name=name, value=value, unit="ms", baseline=baseline, against="ms its version", bar=bar)
+    for count in _KEPT:
+        yield from _of_one_object(program, env, count)
+
+
+def _of_one_object(program: str, env: Mapping[str, str], count: int) -> Iterable[Figure]:
+    """In processor time: it must not grow with the history."""
+    verbs = {"trace": ["trace", "foo/web", "--last=20"], "explain": ["explain", "foo/web"]}
+    with tempfile.TemporaryDirectory() as folder:
+        file = recording(Path(folder), *_reconciles(count))
+        argvs = [[program, *words, "--offline", f"--from={file}"] for words in verbs.values()]
+        baseline, *values = processor([[program, "version"], *argvs], env)
+        for name, value in zip(verbs, values, strict=True):
+            yield Figure(
+                name=f"{name} of one object, {count:,} reconciles kept",
+                value=value,
+                unit="ms CPU",
+                baseline=baseline,
+                against="ms its version",
+                bar="ratio <= 2.0",
+            )

@@ -116,33 +116,29 @@ WHERE t.grp = :grp AND t.plural = :plural AND (
 ORDER BY t.cluster;
 
 -- name: list_uids
--- The objects that had one name, one after the other: those that attempts were about, and those that only met attempts.
-WITH met (uid, first, last) AS (
-    SELECT b.uid, min(b.attempt), max(b.attempt) FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+-- The objects that had one name: those that attempts were about, and those that only met attempts.
+SELECT DISTINCT b.uid FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
+WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
+    AND s.namespace = :namespace AND s.name = :name AND b.uid <> ''
+UNION
+SELECT o.uid FROM type t JOIN object o ON o.type = t.id
+WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
+    AND o.namespace = :namespace AND o.name = :name AND EXISTS (SELECT 1 FROM link l WHERE l.object = o.id);
+
+-- name: list_lived
+-- The same, one after the other, with their attempts: it reads the whole history of all of them.
+WITH met (uid, attempt) AS (
+    SELECT b.uid, b.attempt FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
     WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
         AND s.namespace = :namespace AND s.name = :name AND b.uid <> ''
-    GROUP BY b.uid
-    UNION ALL
-    SELECT o.uid, min(l.attempt), max(l.attempt) FROM type t JOIN object o ON o.type = t.id JOIN link l ON l.object = o.id
+    UNION
+    SELECT o.uid, l.attempt FROM type t JOIN object o ON o.type = t.id JOIN link l ON l.object = o.id
     WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
         AND o.namespace = :namespace AND o.name = :name
-    GROUP BY o.uid
 )
-SELECT met.uid, min(a.started), max(z.started)
-FROM met JOIN attempt a ON a.id = met.first JOIN attempt z ON z.id = met.last
+SELECT met.uid, min(a.started), max(a.started), count(DISTINCT a.id) FROM met JOIN attempt a ON a.id = met.attempt
 GROUP BY met.uid
-ORDER BY max(z.started) DESC, max(z.id) DESC;
-
--- name: count_met
--- The attempts that were about one object, were caused by it or wrote it.
-SELECT count(*) FROM (
-    SELECT b.attempt FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
-    WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
-        AND s.namespace = :namespace AND s.name = :name AND b.uid = :uid
-    UNION
-    SELECT l.attempt FROM type t JOIN object o ON o.type = t.id JOIN link l ON l.object = o.id
-    WHERE t.cluster = :cluster AND o.uid = :uid
-);
+ORDER BY max(a.started) DESC, max(a.id) DESC;
 
 -- name: list_attempts
 -- The newest first, because the last N are asked for; -1 is all. They are chosen by their ids, without reading the rest.

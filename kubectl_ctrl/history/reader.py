@@ -22,7 +22,7 @@ from kubectl_ctrl.history.inventory import Amount, Filled
 from kubectl_ctrl.history.sql import BACKGROUND, query
 from kubectl_ctrl.model.attempt import Echoed, State, Tally
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Cluster, Counts, Known, Made, Moment, Recorded, Run, Subject
+from kubectl_ctrl.model.record import Cluster, Counts, Known, Lived, Made, Moment, Recorded, Run, Subject
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value, replace
 
@@ -182,14 +182,17 @@ class Recording:
         """The clusters in which something is known of the object."""
         return tuple(cluster for (cluster,) in self._rows("find_clusters", **_place(resource, key)))
 
-    def uids(self, cluster: str, resource: Resource, key: Key) -> tuple[tuple[str, float, float], ...]:
-        """(UID, first and last attempt that had to do with it), newest first."""
-        return tuple(self._rows("list_uids", cluster=cluster, **_place(resource, key)))
+    def uids(self, cluster: str, resource: Resource, key: Key) -> tuple[str, ...]:
+        """The objects that had this name, newest first. Where it is one, its attempts are not looked at."""
+        found = tuple(uid for (uid,) in self._rows("list_uids", cluster=cluster, **_place(resource, key)))
+        return found if len(found) < 2 else tuple(one.uid for one in self.lived(cluster, resource, key))
 
-    def met(self, cluster: str, resource: Resource, key: Key, uid: str) -> int:
-        """How many attempts had to do with the object of that UID."""
-        count: int = self._rows("count_met", cluster=cluster, uid=uid, **_place(resource, key))[0][0]
-        return count
+    def lived(self, cluster: str, resource: Resource, key: Key) -> tuple[Lived, ...]:
+        """The same, with the attempts that had to do with them."""
+        return tuple(
+            Lived(uid=uid, first=first, last=last, attempts=count)
+            for uid, first, last, count in self._rows("list_lived", cluster=cluster, **_place(resource, key))
+        )
 
     # Attempts.
 

@@ -57,13 +57,15 @@ class Cases:
     def controllers(self, asked: Asked) -> list[str]:
         """The controllers whose requests are about objects of that type, those that know the object first."""
         known = dict.fromkeys(played.name for run in self._runs for played in run.controllers if _is_for(played, asked))
+        if len(known) < 2:
+            return list(known)
         seen = {one.controller for one in self._attempts(asked, "", 50)}
         return sorted(known, key=lambda name: name not in seen)
 
     def case(self, asked: Asked, controller: str, live: Mapping[Place, Body]) -> Case:
         attempts = self._attempts(asked, controller, _ATTEMPTS)
         cut = len(attempts) >= _ATTEMPTS
-        uids = [uid for uid, *_ in self._recording.uids(self._cluster, asked.resource, asked.key)]
+        uids = self._recording.uids(self._cluster, asked.resource, asked.key)
         body = live.get((asked.resource, asked.key))
         uid = asked.uid or _uid(body) or next(iter(uids), "")
         attempts = [one for one in attempts if one.uid in ("", uid)] if uid else attempts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from kubectl_ctrl.cli.app import App
@@ -15,7 +15,7 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Lived, Played, Recorded, Run, Story, Subject
+from kubectl_ctrl.model.record import Played, Recorded, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.trace.text import Scene, totals
@@ -66,7 +66,7 @@ class Followed(Value, kw_only=True):
     def attempts(self, most: int, known: AbstractSet[str]) -> list[Recorded]:
         """Its last attempts, oldest first; of a type those of the objects that have one that is not known."""
         if self.key is not None:
-            uid = next(iter(self.chronicle.uids(self.resource, self.key)), "")
+            uid = self.chronicle.newest(self.resource, self.key)
             found = self.chronicle.attempts(self.resource, self.key, uid, most=most)
         else:
             subjects = self.chronicle.subjects(self.resource, "", self.namespace)
@@ -116,8 +116,7 @@ class Chronicle:
 
     def told(self, resource: Resource, key: Key, *, last: int | None, since: float | None) -> Told | None:
         """Its story; None where nothing is recorded of it."""
-        met = self._recording.uids(self._cluster, resource, key)
-        uids = [one for one, *_ in met]
+        uids = self._recording.uids(self._cluster, resource, key)
         uid = self._uid or next(iter(uids), "")
         if self._uid and self._uid not in uids:
             raise NotRecorded(
@@ -127,6 +126,7 @@ class Chronicle:
         attempts = self.attempts(resource, key, uid, most=max(_MOST, last or 0) if last else None)
         if not attempts and not uids:
             return None
+        lived = self._recording.lived(self._cluster, resource, key) if len(uids) > 1 else ()
         meant = [one for one in attempts if since is None or one.started >= since]
         shown = meant[-last:] if last else meant
         runs = self.runs_of(shown or attempts[-1:])
@@ -136,7 +136,7 @@ class Chronicle:
             resource=resource,
             key=key,
             uid=uid,
-            older=self._older(resource, key, uid, met),
+            older=tuple(one for one in lived if one.uid != uid),
             attempts=tuple(shown),
             moments=tuple(one for one in self._lives.moments if one.run in {run.id for run in runs}),
             at=self._now,
@@ -146,19 +146,9 @@ class Chronicle:
             scene = self._counted(story, scene, since)
         return Told(story=story, scene=scene, primaries=self.primaries(runs, resource))
 
-    def uids(self, resource: Resource, key: Key) -> list[str]:
-        """The objects that had this name, newest first."""
-        return [uid for uid, *_ in self._recording.uids(self._cluster, resource, key)]
-
-    def _older(
-        self, resource: Resource, key: Key, uid: str, met: Iterable[tuple[str, float, float]]
-    ) -> tuple[Lived, ...]:
-        """The other objects of this name."""
-        return tuple(
-            Lived(uid=one, first=first, last=last, attempts=self._recording.met(self._cluster, resource, key, one))
-            for one, first, last in met
-            if one != uid
-        )
+    def newest(self, resource: Resource, key: Key) -> str:
+        """The UID of the last object of this name; "" where none is known."""
+        return next(iter(self._recording.uids(self._cluster, resource, key)), "")
 
     def attempts(self, resource: Resource, key: Key, uid: str, *, most: int | None = None) -> list[Recorded]:
         """Those about the object; of one that no request is about, those that it caused and that wrote it."""
@@ -180,8 +170,7 @@ class Chronicle:
         try:
             return lookup.attempt_of(self._meant, word, (resource, key))
         except NotRecorded:
-            uids = self.uids(resource, key)
-            related = self.attempts(resource, key, self._uid or uids[0]) if uids else []
+            related = self.attempts(resource, key, self._uid or self.newest(resource, key))
             found = [one for one in related if word.lstrip("#") in (one.id, str(one.number))]
             if not found:
                 raise

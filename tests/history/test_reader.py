@@ -14,7 +14,7 @@ from kubectl_ctrl.model.attempt import Background, Called, Echoed, Observed, Out
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.masking import MASKED
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Cluster, Counts, Run, told
+from kubectl_ctrl.model.record import Cluster, Counts, Lived, Run, told
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, LEASES, SECRETS, STATEFULSETS, Resource
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, FOOS, KNOWN, NOON, RUN, begun, done, owned, read_of, recording, woken, wrote
@@ -63,13 +63,13 @@ def test_the_object_of_a_request_is_known_by_whatever_was_seen_of_it(tmp_path: P
     unseen = begun(4, name="api")
     with opened(tmp_path, *STORY, unseen, done(unseen)) as read:
         assert [one.uid for one in read.attempts(cluster="c1", resource=FOOS, key=WEB)] == ["u-web"] * 3
-        assert read.uids("c1", FOOS, WEB) == (("u-web", NOON + 1, NOON + 3),)
-        assert read.met("c1", FOOS, WEB, "u-web") == 3
+        assert read.uids("c1", FOOS, WEB) == ("u-web",)
+        assert read.lived("c1", FOOS, WEB) == (Lived(uid="u-web", first=NOON + 1, last=NOON + 3, attempts=3),)
         assert ids(read, uid="u-web") == ids(read) == ["r7f3-1", "r7f3-2", "r7f3-3"]
         assert read.attempt("r7f3-4").uid == ""
     again = begun(1, woken(CauseKind.ADDED, owned("Foo", "web", "u-2", "50")), run="rabc", at=NOON + 1000)
     with opened(tmp_path, again, done(again), run=OTHER_RUN) as read:
-        assert [uid for uid, *_ in read.uids("c1", FOOS, WEB)] == ["u-2", "u-web"]
+        assert [*read.uids("c1", FOOS, WEB)] == ["u-2", "u-web"]
         assert ids(read, uid="u-2") == ["rabc-1"]
 
 

@@ -157,7 +157,7 @@ class _Explaining:
     def _through(self, asked: Asked) -> Asked | None:
         """Of an object that no request is about: the object whose reconciles met it last."""
         uids = self._meant.recording.uids(self._meant.cluster.key, asked.resource, asked.key)
-        related = self._meant.recording.related(cluster=self._meant.cluster.key, uid=uids[0][0]) if uids else []
+        related = self._meant.recording.related(cluster=self._meant.cluster.key, uid=uids[0]) if uids else []
         if not related:
             return None
         last = related[-1]

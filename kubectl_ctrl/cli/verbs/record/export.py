@@ -97,7 +97,7 @@ def _of_object(asked: Asked) -> Chosen:
         resource, key = lookup.object_of(meant, asked.words)
         cluster = meant.cluster.key
         found = {one.id for one in recording.attempts(cluster=cluster, resource=resource, key=key)}
-        for uid, *_ in recording.uids(cluster, resource, key):
+        for uid in recording.uids(cluster, resource, key):
             found.update(one.id for one in recording.related(cluster=cluster, uid=uid))
         if not found:
             raise lookup.not_recorded(meant, resource, key)
