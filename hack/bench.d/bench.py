@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT))
 
 from figure import Figure  # noqa: E402 - after the path is set
 
-from kubectl_ctrl.render.text import table  # noqa: E402
+from kubectl_ctrl.text import table  # noqa: E402
 
 
 def benches() -> dict[str, Callable[[], Iterable[Figure]]]:

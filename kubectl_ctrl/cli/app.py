@@ -52,7 +52,7 @@ class App(Struct, kw_only=True):
 
     def answer_all(self, texts: Iterable[str], end: str = "\n") -> None:
         """Print the parts of a result as they come; a plain str is one line, a Text is printed as it is laid out."""
-        from kubectl_ctrl.render.text import printable  # completion answers without it
+        from kubectl_ctrl.text import printable  # completion answers without it
 
         try:
             self.out.writelines(f"{printable(text)}{end}" for text in texts)
@@ -69,7 +69,7 @@ class App(Struct, kw_only=True):
     def narrate(self, text: str) -> None:
         """What is worth knowing beside the answer; that it cannot be said is no reason to stop."""
         try:
-            from kubectl_ctrl.render.text import printable
+            from kubectl_ctrl.text import printable
 
             print(self.as_called(printable(text)), file=self.err, flush=True)
         except OSError:

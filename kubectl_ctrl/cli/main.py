@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.parsing.grammar import before_verb
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut, UsageError
 from kubectl_ctrl.render.errors import error_lines
-from kubectl_ctrl.render.text import Text, escaped, verbatim
+from kubectl_ctrl.text import Text, escaped, verbatim
 
 TRACEBACK_FROM = 6
 # All that a program said that made or removed a cluster, and failed.

@@ -14,8 +14,8 @@ from kubectl_ctrl.history.database import too_open as others_may
 from kubectl_ctrl.history.integrity import Health, health
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.model.suggestions import command
-from kubectl_ctrl.render.inventory import size_text
 from kubectl_ctrl.story import lookup
+from kubectl_ctrl.text import size_text
 
 # A run keeps within the cap by and by.
 _OVER = 1.2

@@ -16,8 +16,8 @@ from kubectl_ctrl.doctor.checks import PATIENCE, Bench, fail, info, ok, warn
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.suggestions import command, ctrl
-from kubectl_ctrl.render.text import counted
 from kubectl_ctrl.target import guard
+from kubectl_ctrl.text import counted
 from kubectl_ctrl.value import Value
 from kubectl_ctrl.version import VERSION
 

@@ -16,8 +16,8 @@ from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import counted, cut, escaped
 from kubectl_ctrl.render.trace.details import read_text
+from kubectl_ctrl.text import counted, cut, escaped
 
 _LABEL = 10
 _LEAST = 30

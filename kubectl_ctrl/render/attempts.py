@@ -16,7 +16,7 @@ from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Changes, Recorded, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.text import cut, escaped
 from kubectl_ctrl.value import replace
 
 _SHOWN_DIFFERENCES = 2

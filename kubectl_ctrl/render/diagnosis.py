@@ -9,7 +9,7 @@ from typing import Any
 from kubectl_ctrl.clock import rfc3339
 from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line, Mark, Outcome, Repair
 from kubectl_ctrl.render.style import Style, painted
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.text import escaped
 
 SCHEMA = "kubectl-ctrl.doctor/v1"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.text import escaped
 
 
 def error_lines(error: CtrlError) -> str:

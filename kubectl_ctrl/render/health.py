@@ -12,7 +12,7 @@ from kubectl_ctrl.render.account import commands, labelled
 from kubectl_ctrl.render.account_json import SCHEMA, qualifier_json, try_json
 from kubectl_ctrl.render.attempt_json import stamp, time_json
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import counted, cut, escaped
+from kubectl_ctrl.text import counted, cut, escaped
 
 _OBJECTS = 4
 

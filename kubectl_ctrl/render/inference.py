@@ -11,7 +11,7 @@ from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.attempt_json import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text, painted
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.text import cut, escaped
 
 SCHEMA = "kubectl-ctrl.inferred/v1"
 

@@ -10,7 +10,7 @@ from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text
-from kubectl_ctrl.render.text import Text, counted, cut, escaped, table
+from kubectl_ctrl.text import Text, counted, cut, escaped, table
 from kubectl_ctrl.value import replace
 
 LIST_SCHEMA = "kubectl-ctrl.recording/v1"
@@ -22,15 +22,6 @@ _CLUSTER, _CONTROLLERS = 1, 2
 _KEY_CUT = 8
 # So wide a terminal has room for when a run ended, too.
 _ROOMY = 110
-
-
-def size_text(size: float) -> str:
-    """`12.3 MB`, in powers of ten as disks are sold."""
-    for unit in ("B", "kB", "MB"):
-        if size < 999.5:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"
 
 
 def runs_table(found: Inventory, style: Style, *, wide: bool = False) -> Text:

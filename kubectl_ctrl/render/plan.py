@@ -25,7 +25,7 @@ from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.render.attempt_json import difference_json
 from kubectl_ctrl.render.plan_diff import secrecy_of, shown_sides
 from kubectl_ctrl.render.style import Style, painted
-from kubectl_ctrl.render.text import counted, cut, escaped
+from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import replace
 
 _MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.UNCHANGED: "=", Effect.FOREIGN: "="}

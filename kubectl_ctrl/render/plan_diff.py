@@ -16,7 +16,7 @@ from kubectl_ctrl.model.patches import same
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.plan.steps import Fate, Plan
-from kubectl_ctrl.render.text import Text, escaped
+from kubectl_ctrl.text import Text, escaped
 from kubectl_ctrl.value import Unshown, Value
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}

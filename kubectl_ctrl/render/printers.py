@@ -16,7 +16,7 @@ import yaml
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.jsonpath import JsonPath
-from kubectl_ctrl.render.text import Text, escaped, table
+from kubectl_ctrl.text import Text, escaped, table
 from kubectl_ctrl.value import Value
 
 # The forms that take more than their name.

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life, Sighting
 from kubectl_ctrl.render.attempt_json import stamp, time_json
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
-from kubectl_ctrl.render.text import counted, cut, escaped, table
+from kubectl_ctrl.text import counted, cut, escaped, table
 from kubectl_ctrl.value import Value
 
 SCHEMA = "kubectl-ctrl.queue/v1"

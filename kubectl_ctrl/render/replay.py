@@ -12,8 +12,8 @@ from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.render.attempt_json import sides_json
 from kubectl_ctrl.render.attempts import verdict_text, why
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import counted, cut, escaped
 from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
+from kubectl_ctrl.text import counted, cut, escaped
 
 SCHEMA = "kubectl-ctrl.replay/v1"
 

@@ -12,7 +12,7 @@ import yaml
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.rbac.rights import Account, Right, binding, in_order, roles
 from kubectl_ctrl.render.attempt_json import stamp
-from kubectl_ctrl.render.text import Text, escaped, table
+from kubectl_ctrl.text import Text, escaped, table
 
 SCHEMA = "kubectl-ctrl.rights/v1"
 

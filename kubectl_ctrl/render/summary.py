@@ -7,8 +7,8 @@ from typing import Any
 from kubectl_ctrl.model.attempt import Waiting
 from kubectl_ctrl.render.attempts import verdict_text
 from kubectl_ctrl.render.style import Style, timestamp
-from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.runtime.summary import Failed, Left, Reason, Summary, Unmet
+from kubectl_ctrl.text import escaped
 
 _SHOWN = 20
 # It ended when it was to end: a schedule, or what came after, is nothing that was left undone.

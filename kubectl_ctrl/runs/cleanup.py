@@ -15,7 +15,6 @@ from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.summary import summary_lines
-from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner, only_runner
 from kubectl_ctrl.runtime.builder import ControllerSpec
@@ -27,6 +26,7 @@ from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.summary import Reason, Summary
 from kubectl_ctrl.target import guard
+from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import Value
 
 

@@ -14,7 +14,6 @@ from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.errors import CallError, NotFound, Refused
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of, namespace_of
 from kubectl_ctrl.model.resources import LEASES
-from kubectl_ctrl.render.text import counted
 from kubectl_ctrl.runs.instances import (
     LONG_PAST,
     deployments_of,
@@ -27,6 +26,7 @@ from kubectl_ctrl.runs.instances import (
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runs.takeover import Repair, Takeover, ref_of, repair_of
 from kubectl_ctrl.target.choice import kubectl_at
+from kubectl_ctrl.text import counted
 
 _log = logging.getLogger(__name__)
 

@@ -18,11 +18,11 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Played, Recorded, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.render.trace.text import Scene, totals
 from kubectl_ctrl.runs.liveness import Lives, is_over
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.generations import counted
 from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import Value, replace
 
 # Of an object with more attempts than this the last are looked at, unless more are asked for.

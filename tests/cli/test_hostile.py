@@ -35,8 +35,8 @@ from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Known, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.model.secrecy import Secrecy
-from kubectl_ctrl.render.text import Text, verbatim
 from kubectl_ctrl.runtime.summary import Failed, Reason, Summary, Unmet
+from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.value import replace
 from tests.cli.verbs.test_run_output import plan
 from tests.history.made import FOOS, KNOWN, NOON, RUN, recording

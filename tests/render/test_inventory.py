@@ -10,7 +10,7 @@ import pytest
 from kubectl_ctrl.history.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS
-from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
+from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace
 from tests.history.made import FOO, NOON, RUN
@@ -105,14 +105,6 @@ def test_nothing_is_wider_than_the_terminal(name: str) -> None:
     ]
     assert style.width is not None
     assert max(map(len, lines)) <= style.width
-
-
-@pytest.mark.parametrize(
-    ("size", "told"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_960, "100 kB"), (12_345_678, "12.3 MB"), (3e9, "3.0 GB")],
-)
-def test_sizes(size: float, told: str) -> None:
-    assert size_text(size) == told
 
 
 def test_the_documents_are_what_their_schemas_say() -> None:

@@ -12,8 +12,9 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.record import Recorded, Story, Subject
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.rows import Showing
-from kubectl_ctrl.render.trace.text import Scene, subject_lines, totals, trace_lines
+from kubectl_ctrl.render.trace.text import subject_lines, trace_lines
 from kubectl_ctrl.render.trace.waterfall import waterfall_lines
+from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS
 from tests.render.stories import hostile

@@ -22,7 +22,7 @@ from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Changes, Lived, Made, Moment, Recorded, Story, Why
 from kubectl_ctrl.model.resources import DEPLOYMENTS, SECRETS
-from kubectl_ctrl.render.trace.text import Scene, totals
+from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON
 from tests.render.stories import CLUSTER, RUN, call, step, woken

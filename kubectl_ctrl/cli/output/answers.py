@@ -12,7 +12,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.text import Text, verbatim
 
 if TYPE_CHECKING:
     from kubectl_ctrl.render.printers import Printer

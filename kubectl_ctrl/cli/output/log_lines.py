@@ -12,8 +12,8 @@ from typing import Any
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.render.style import Style, timestamp
-from kubectl_ctrl.render.text import verbatim
 from kubectl_ctrl.runtime.ids import current_attempt
+from kubectl_ctrl.text import verbatim
 
 Hide = Callable[[str], str]
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.render.text import cut, printable
+from kubectl_ctrl.text import cut, printable
 
 FORMS = ("auto", "plain", "json", "none")
 

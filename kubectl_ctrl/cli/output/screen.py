@@ -6,7 +6,7 @@ import os
 from types import TracebackType
 from typing import TextIO
 
-from kubectl_ctrl.render.text import printable
+from kubectl_ctrl.text import printable
 
 _UP, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[{}F", "\x1b[K", "\x1b[J"
 # The cursor is not to be seen jumping, and no line may become two: the way back up is counted in lines.

@@ -8,7 +8,7 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.render.text import verbatim
+from kubectl_ctrl.text import verbatim
 
 
 def _example(app: App, given: Given) -> int:

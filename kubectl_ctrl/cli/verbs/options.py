@@ -6,7 +6,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.flags import COMMON_FLAGS, KUBECTL_FLAGS
 from kubectl_ctrl.cli.parsing.verb import Given, Verb, describe
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.render.text import verbatim
+from kubectl_ctrl.text import verbatim
 
 # Also for the reference.
 BY_VARIABLE = """\

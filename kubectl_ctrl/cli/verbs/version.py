@@ -9,7 +9,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.grammar import Flag
 from kubectl_ctrl.cli.parsing.verb import Given, Verb
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.render.text import verbatim
+from kubectl_ctrl.text import verbatim
 from kubectl_ctrl.version import VERSION
 
 

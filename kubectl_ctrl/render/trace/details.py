@@ -11,9 +11,9 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_color
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import counted, cut, escaped
 from kubectl_ctrl.render.trace.rows import Showing, changed_text, interval, said_below, that_matter
 from kubectl_ctrl.render.trace.unified_diff import Side, unified_lines
+from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import Struct, field
 
 # So many further causes are told one by one without --calls.

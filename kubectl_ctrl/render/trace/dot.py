@@ -16,8 +16,8 @@ from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
 from kubectl_ctrl.render.style import Style, timestamp
-from kubectl_ctrl.render.text import cut, escaped
 from kubectl_ctrl.render.trace.links import Writers, all_calls, writers
+from kubectl_ctrl.text import cut, escaped
 from kubectl_ctrl.value import Struct, field
 
 _STYLE = Style(unicode=True, zone=UTC)

@@ -21,9 +21,9 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import changes_json, said, stamp
 from kubectl_ctrl.render.attempts import call_text, cause_text, outcome_text, what, why
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.render.trace.links import links
 from kubectl_ctrl.render.trace.tracks import grouped, laid, micros, span_of
+from kubectl_ctrl.text import escaped
 
 _STYLE = Style(unicode=True)
 # In the order in which they are joined; each uses only what stands before it.

@@ -16,9 +16,9 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempt_json import said
 from kubectl_ctrl.render.attempts import call_text, difference_text, outcome_text, why
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import escaped
 from kubectl_ctrl.render.trace.links import Link, links
 from kubectl_ctrl.render.trace.tracks import Span, grouped, laid, micros, span_of
+from kubectl_ctrl.text import escaped
 from kubectl_ctrl.value import Value
 
 Event = dict[str, Any]

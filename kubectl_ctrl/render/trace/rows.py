@@ -13,7 +13,7 @@ from kubectl_ctrl.model.record import Made, Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.attempts import call_text, cause_text, changes_text, outcome_color, verdict_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped
+from kubectl_ctrl.text import cut, escaped
 from kubectl_ctrl.value import Unshown, Value, replace
 
 # From here on WHY is a column; a narrower terminal gets it on a line of its own.

@@ -9,13 +9,13 @@ from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Counts, Lived, Recorded, Run, Story, Subject
+from kubectl_ctrl.model.record import Lived, Recorded, Run, Story, Subject
 from kubectl_ctrl.render.attempts import outcome_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted
-from kubectl_ctrl.render.text import counted, cut, escaped, table
 from kubectl_ctrl.render.trace.details import below, says_the_same
 from kubectl_ctrl.render.trace.rows import Columns, Showing, columns, header, row
+from kubectl_ctrl.story.scene import Scene
+from kubectl_ctrl.text import counted, cut, escaped, table
 from kubectl_ctrl.value import Value
 
 _TELLING = ("Ready", "Available", "Progressing")
@@ -24,33 +24,6 @@ _LEAST = 24
 _FEW = 6
 _LEAST_TOLD = 30  # of WHY and OUTCOME together
 _ENDLESS = 1_000_000
-
-
-class Scene(Value, kw_only=True):
-    """What stands around the rows."""
-
-    totals: Counts  # over all attempts that are meant, also those that are not shown
-    hidden: int = 0  # older attempts that are meant and not shown
-    over: Mapping[str, str]  # of each run that is over, how it ended: `ended 10:31:07`
-    object: Obj | None = None  # as it was when last seen
-    seen: float = 0.0  # when that was
-    live: bool = False  # a run watches it still, so that what was seen last is so now
-    gone: float | None = None  # when it was seen deleted
-    coming: tuple[str, ...] = ()  # what will make it run again
-    hint: str = ""
-    runs: Sequence[Run] = ()  # of all attempts that are meant, newest first; none: those of the story
-    related: bool = False  # the attempts are about other objects: it caused them, or they wrote it
-
-
-def totals(attempts: Sequence[Recorded]) -> Counts:
-    return Counts(
-        attempts=len(attempts),
-        reads=sum(len(one.reads) for one in attempts),
-        writes=sum(len(one.writes) for one in attempts),
-        errors=sum(one.failed for one in attempts),
-        interrupted=sum(one.interrupted for one in attempts),
-        first=attempts[0].started if attempts else 0.0,
-    )
 
 
 def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> Iterator[str]:

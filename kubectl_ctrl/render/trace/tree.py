@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Branch, Source
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped, table
+from kubectl_ctrl.text import cut, escaped, table
 
 # On a terminal so many of one kind below one owner are shown, and the rest is counted.
 _MOST = 20

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Changes
 from kubectl_ctrl.render.style import Style, painted
-from kubectl_ctrl.render.text import escaped
+from kubectl_ctrl.text import escaped
 
 _COLORS = {"+": "32", "-": "31"}
 # Fields that change with every write and say nothing about it.

@@ -11,10 +11,10 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Made, Recorded, Why
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_text, place_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.render.text import cut, escaped
 from kubectl_ctrl.render.trace.details import intent_text, read_text
 from kubectl_ctrl.render.trace.rows import Showing, changed_text
 from kubectl_ctrl.render.trace.unified_diff import Side, unified_lines
+from kubectl_ctrl.text import cut, escaped
 from kubectl_ctrl.value import Value, replace
 
 _WIDEST_BAR = 60

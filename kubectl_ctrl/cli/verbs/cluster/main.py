@@ -19,7 +19,7 @@ from kubectl_ctrl.clusters import names
 from kubectl_ctrl.clusters.registry import Entry, Phase
 from kubectl_ctrl.errors import ClusterError, ConfigError, CtrlError, NoCluster, UsageError
 from kubectl_ctrl.model.suggestions import command
-from kubectl_ctrl.render.text import counted, verbatim
+from kubectl_ctrl.text import counted, verbatim
 from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.completion import ACTIONS
 from kubectl_ctrl.errors import CtrlError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.render.text import verbatim
+from kubectl_ctrl.text import verbatim
 
 PROGRAM, HELPER = "kubectl-ctrl", "kubectl_complete-ctrl"
 _OWN = {"dir": ("install",), "remove": ("install",)}

@@ -20,7 +20,7 @@ from kubectl_ctrl.doctor.fixes import Mended, mended
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import Text, verbatim
+from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.value import replace
 
 _FORMS = ("text", "json", "yaml")

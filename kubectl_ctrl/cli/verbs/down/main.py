@@ -18,9 +18,9 @@ from kubectl_ctrl.clusters.lifecycle import held, removed
 from kubectl_ctrl.clusters.providers import providers
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, UsageError
-from kubectl_ctrl.render.text import counted
 from kubectl_ctrl.runs import background
 from kubectl_ctrl.story import lookup
+from kubectl_ctrl.text import counted
 
 STEPS = ("controllers", "use", "cluster", "recording", "files")
 

@@ -23,10 +23,10 @@ from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.cases import Asked, Cases
 from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
 
 _FORMS = ("text", "json", "yaml")

@@ -27,8 +27,8 @@ from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
-from kubectl_ctrl.render.text import verbatim
 from kubectl_ctrl.target.connection import connected, meant
+from kubectl_ctrl.text import verbatim
 from kubectl_ctrl.value import Value
 
 # What kubectl apply, unless it is --server-side, copies into an annotation, has to fit there.

@@ -16,9 +16,9 @@ from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError, NotRecorded, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.render.text import verbatim
 from kubectl_ctrl.runs import background, background_notes, local
 from kubectl_ctrl.runs.local import Where
+from kubectl_ctrl.text import verbatim
 
 _FEW = 10
 _PACE = 0.1

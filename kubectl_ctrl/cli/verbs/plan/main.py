@@ -34,10 +34,10 @@ from kubectl_ctrl.render.attempts import call_text
 from kubectl_ctrl.render.plan import plan_json, plan_lines
 from kubectl_ctrl.render.plan_diff import secrecy_of, sides_of
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import Text, headed, verbatim
 from kubectl_ctrl.runs.instances import lease_ref
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.connection import check_namespace, connected, meant
+from kubectl_ctrl.text import Text, headed, verbatim
 from kubectl_ctrl.value import Value, replace
 from kubectl_ctrl.version import VERSION
 

@@ -16,13 +16,13 @@ from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.life import Sighting
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
 from kubectl_ctrl.render.style import Style, timestamp
-from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.runs import runners as runlock
 from kubectl_ctrl.runs.liveness import Traces, sightings
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.lookup import Meant
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.choice import pointed
+from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
 
 _FORMS = ("text", "wide", "json", "yaml")

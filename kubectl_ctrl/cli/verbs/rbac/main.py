@@ -24,8 +24,8 @@ from kubectl_ctrl.rbac.rights import Account, CallOf, rights_in, roles
 from kubectl_ctrl.rbac.usage import account
 from kubectl_ctrl.render.rights import as_table, as_yaml, missing_objects, missing_table, unused_json
 from kubectl_ctrl.render.style import moment_text
-from kubectl_ctrl.render.text import counted, verbatim
 from kubectl_ctrl.story import lookup
+from kubectl_ctrl.text import counted, verbatim
 from kubectl_ctrl.value import Value
 
 _FORMS = ("", "yaml", "json", "text")

@@ -13,10 +13,9 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.history.extract import Chosen, Copied, copy, made_anew
 from kubectl_ctrl.history.reader import Recording
-from kubectl_ctrl.render.inventory import size_text
-from kubectl_ctrl.render.text import counted, verbatim
 from kubectl_ctrl.replay.casefile import case_of, dumps
 from kubectl_ctrl.story import lookup
+from kubectl_ctrl.text import counted, size_text, verbatim
 
 _RUN = re.compile(r"r[0-9a-z]+")
 

@@ -18,10 +18,10 @@ from kubectl_ctrl.history.database import too_open
 from kubectl_ctrl.history.inventory import Filled, Inventory
 from kubectl_ctrl.history.pruning import file_size
 from kubectl_ctrl.history.reader import Recording
-from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table, size_text
+from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import Text, verbatim
 from kubectl_ctrl.story import lookup
+from kubectl_ctrl.text import Text, size_text, verbatim
 from kubectl_ctrl.value import Value, replace
 
 _FORMS = (*answers.WORDS, "text")

@@ -8,9 +8,9 @@ from kubectl_ctrl.errors import Refused, UsageError
 from kubectl_ctrl.history.inventory import Filled, Inventory
 from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, file_size
 from kubectl_ctrl.history.pruning import prune as removed
-from kubectl_ctrl.render.inventory import runs_table, size_text
-from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.render.inventory import runs_table
 from kubectl_ctrl.story import lookup
+from kubectl_ctrl.text import counted, size_text
 from kubectl_ctrl.value import Value, replace
 
 

@@ -19,11 +19,11 @@ from kubectl_ctrl.loader.code_errors import shown
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.render.replay import replay_json, replay_lines
-from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.replay.casefile import Case, case_of, dumps, loads
 from kubectl_ctrl.replay.deviations import Replayed
 from kubectl_ctrl.replay.execution import blessed, replay, why_not
 from kubectl_ctrl.story import lookup
+from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
 
 _DIFFERS = 9

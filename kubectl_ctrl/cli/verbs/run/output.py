@@ -20,11 +20,11 @@ from kubectl_ctrl.render.attempt_json import attempt_json
 from kubectl_ctrl.render.attempts import attempt_text, call_text
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.summary import summary_fields, summary_lines
-from kubectl_ctrl.render.text import Text, headed
 from kubectl_ctrl.runs.impersonation import user_of
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.summary import Summary
 from kubectl_ctrl.target import guard
+from kubectl_ctrl.text import Text, headed
 from kubectl_ctrl.value import replace
 
 _log = logging.getLogger(__name__)

@@ -38,8 +38,8 @@ from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.model.resources import HPAS, NAMESPACES, Resource
-from kubectl_ctrl.render.text import table
 from kubectl_ctrl.target.connection import connected, meant
+from kubectl_ctrl.text import table
 from kubectl_ctrl.value import Value, replace
 
 _DAY = 86_400.0

@@ -14,10 +14,10 @@ from kubectl_ctrl.errors import ConfigError, UsageError
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.render.style import Style, moment_text
-from kubectl_ctrl.render.text import counted
 from kubectl_ctrl.runs import local
 from kubectl_ctrl.runs.local import Attendance, State, Where
 from kubectl_ctrl.target.choice import gone_cluster, means_nothing
+from kubectl_ctrl.text import counted
 
 _HEADER = ("CONTROLLER", "CLUSTER", "SCOPE", "PID", "SINCE", "STATE", "RUN")
 _WIDE = ("CONTEXT", "PLACE", "LOG")

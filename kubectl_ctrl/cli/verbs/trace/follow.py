@@ -8,10 +8,10 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import Text, printable, verbatim
 from kubectl_ctrl.render.trace.rows import Showing, columns
 from kubectl_ctrl.render.trace.text import Rows, head_lines
 from kubectl_ctrl.story.chronicle import Followed
+from kubectl_ctrl.text import Text, printable, verbatim
 from kubectl_ctrl.value import replace
 
 _LOOK_EVERY = 0.1

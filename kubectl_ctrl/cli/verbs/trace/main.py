@@ -15,7 +15,6 @@ from kubectl_ctrl.history.documents import encoded
 from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.model.record import Recorded, Story
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.text import Text, verbatim
 from kubectl_ctrl.render.trace.formats import FILES, FORMS, export
 from kubectl_ctrl.render.trace.rows import Showing
 from kubectl_ctrl.render.trace.text import subject_lines, trace_lines
@@ -23,6 +22,7 @@ from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.chronicle import Chronicle, Followed, Told
 from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.value import replace
 
 _TEXTS = ("text", "wide")

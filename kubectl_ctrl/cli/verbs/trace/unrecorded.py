@@ -12,11 +12,11 @@ from kubectl_ctrl.errors import CtrlError, NotFound, NotServed
 from kubectl_ctrl.findings.inference import Inferred
 from kubectl_ctrl.render.inference import inferred_json, inferred_lines
 from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.render.text import Text
 from kubectl_ctrl.render.trace.tree import tree_lines
 from kubectl_ctrl.story.inference import inferred
 from kubectl_ctrl.story.lookup import split_words
 from kubectl_ctrl.story.tree import Asked, grown
+from kubectl_ctrl.text import Text
 
 _FORMS = ("text", "wide", "json", "jsonl", "yaml")
 

@@ -31,11 +31,11 @@ from kubectl_ctrl.loader import sources
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
-from kubectl_ctrl.render.text import counted
 from kubectl_ctrl.runs.cleanup import Here, clean, running
 from kubectl_ctrl.runs.instances import Kind, Place, asked_to_stop, deployments_of, leases, look
 from kubectl_ctrl.target.connection import cluster_id, connected, meant
 from kubectl_ctrl.target.guard import context_name
+from kubectl_ctrl.text import counted
 from kubectl_ctrl.value import Unshown, Value
 
 _SHOWN = 10

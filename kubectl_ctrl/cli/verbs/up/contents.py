@@ -17,7 +17,7 @@ from kubectl_ctrl.install.requirements import needs
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.resources import NAMESPACES, ObjectRef
-from kubectl_ctrl.render.text import counted
+from kubectl_ctrl.text import counted
 
 _MANAGER = "kubectl-ctrl-up"
 

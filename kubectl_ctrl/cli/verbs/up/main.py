@@ -29,13 +29,13 @@ from kubectl_ctrl.kubeconfig.resolution import Resolved, load_again
 from kubectl_ctrl.loader import sources
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.render.text import counted
 from kubectl_ctrl.runs import background, background_notes, holder
 from kubectl_ctrl.runs.runners import Runner, runners
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.choice import pointed_at
 from kubectl_ctrl.target.connection import connected
+from kubectl_ctrl.text import counted
 from kubectl_ctrl.value import Value, replace
 
 _SIMULATED = "its pods are simulated: they become ready, and nothing runs in them"

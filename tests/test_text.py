@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubectl_ctrl.render.text import cut, escaped, headed, table
+from kubectl_ctrl.text import cut, escaped, headed, size_text, table
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,11 @@ def test_a_table_draws_together_where_that_has_it_fit() -> None:
     fitting = {width: table(rows, header=header, width=width).split("\n")[1] for width in (None, 85, 84, 83, 82)}
     assert fitting == {None: wide, 85: wide, 84: close, 83: close, 82: wide}
     assert table([["x" * 9]], header=["NAME"], width=3) == f"NAME\n{'x' * 9}"
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_960, "100 kB"), (12_345_678, "12.3 MB"), (3e9, "3.0 GB")],
+)
+def test_sizes(size: float, told: str) -> None:
+    assert size_text(size) == told

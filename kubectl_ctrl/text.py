@@ -1,4 +1,4 @@
-"""Small things that every layout needs: escaping, cutting, columns."""
+"""Text for people: escaping, cutting, counting, columns."""
 
 from __future__ import annotations
 
@@ -73,6 +73,15 @@ def cut(text: str, width: int | None, *, mark: str = "…") -> str:
 def counted(number: int, noun: str, many: str = "") -> str:
     """`1 run`, `2,000 runs`."""
     return f"{number:,} {noun if number == 1 else many or noun + 's'}"
+
+
+def size_text(size: float) -> str:
+    """`12.3 MB`, in powers of ten as disks are sold."""
+    for unit in ("B", "kB", "MB"):
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
 
 
 def table(rows: Sequence[Sequence[str]], *, header: Sequence[str], width: int | None = None) -> Text:
