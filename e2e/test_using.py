@@ -17,6 +17,7 @@ from e2e.kube import Cluster, Ran, run
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
 from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 
 UNKNOWN = "of-nobody-we-know: {kept: true}\n"
@@ -36,7 +37,7 @@ class Theirs:
         return run(self.kubectl, *words, env=self.env)
 
     def app(self) -> App:
-        return App(out=io.StringIO(), err=io.StringIO(), environ=self.env)
+        return App(out=io.StringIO(), err=io.StringIO(), user=User(self.env))
 
     def view(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(self("config", "view", "--raw", "--output=json").checked().out)

@@ -13,8 +13,9 @@ history      those values in one file, and back; findings: from what was recorde
 render       live or recorded, as text, JSON and pictures
 cli          the verbs that put it all together
 
-Under them all: model (pure data), clock (time), exec (subprocesses), files (written whole), locks (on files), errors
-(one tree). Beside them: testing, the kit for people who write controllers.
+Under them all: model (pure data), clock (time), exec (subprocesses), files (written whole), locks (on files), user (the
+environment and folders), text (words that several rooms write), errors (one tree). Beside them: testing, the kit for
+people who write controllers.
 
 Everything a controller needs is imported from here and from nowhere else:
 

@@ -1,9 +1,9 @@
-"""Text for people: escaping, cutting, counting, columns."""
+"""Text for people: escaping, cutting, counting, columns, the name that is near to a mistyped one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 # C0, DEL, C1 and the marks that reorder text: data from a cluster must not drive a terminal.
 # Surrogates on their own, which JSON can bring, cannot be printed at all. Compiled by `re` when first needed.
@@ -82,6 +82,14 @@ def size_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} GB"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`did you mean ...?` where something is near; importing what finds it is left to those who mistyped."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else ""
 
 
 def table(rows: Sequence[Sequence[str]], *, header: Sequence[str], width: int | None = None) -> Text:

@@ -12,6 +12,7 @@ import pytest
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.user import User
 from tests.cli.ours import made
 from tests.cli.own import PRODUCTION, Write
 from tests.cli.theirs import MINE, SERVER
@@ -57,12 +58,12 @@ def production(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
+    return App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}))
 
 
 @pytest.fixture
 def mine(app: App) -> Path:
-    file = app.home / ".kube" / "config"
+    file = app.user.home / ".kube" / "config"
     file.parent.mkdir()
     file.write_text(MINE)
     file.chmod(0o640)

@@ -6,13 +6,14 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.target.pin import Pin
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Struct, field
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class App(Struct, kw_only=True):
 
     out: TextIO
     err: TextIO
-    environ: Mapping[str, str]
+    user: User
     program: str = ""  # as which we were called
     color_flag: str = "auto"
     verbosity: int = 0
@@ -44,7 +45,7 @@ class App(Struct, kw_only=True):
             # What a terminal's encoding lacks is shown by its number; a line is never lost for it.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        return cls(out=sys.stdout, err=sys.stderr, environ=os.environ, program=sys.argv[0])
+        return cls(out=sys.stdout, err=sys.stderr, user=User(os.environ), program=sys.argv[0])
 
     def answer(self, text: str, end: str = "\n") -> None:
         """Print the result, or a line of it."""
@@ -81,11 +82,11 @@ class App(Struct, kw_only=True):
 
     @property
     def _alone(self) -> bool:
-        if Path(self.program).name != PROGRAM or self.environ.get("KUBECTL_PATH"):
+        if Path(self.program).name != PROGRAM or self.user.environ.get("KUBECTL_PATH"):
             return False
         from shutil import which
 
-        return which("kubectl", path=self.environ.get("PATH", "")) is None
+        return which("kubectl", path=self.user.environ.get("PATH", "")) is None
 
     def briefly(self, error: CtrlError) -> str:
         """An error as a part of something else that is told: what failed, and the command that helps where one does."""
@@ -95,10 +96,6 @@ class App(Struct, kw_only=True):
     def nobody_reads(self) -> None:
         """After a BrokenPipeError (`| head`): what is buffered, and what is still to come, has nowhere to go."""
         _lead_nowhere(self.out)
-
-    @property
-    def home(self) -> Path:
-        return Path(self.environ.get("HOME") or Path.home())
 
     @property
     def terminal(self) -> bool:
@@ -124,7 +121,11 @@ class App(Struct, kw_only=True):
         """As cli-runtime decides: a terminal, TERM not dumb, NO_COLOR absent; the flag overrides."""
         if self.color_flag != "auto":
             return self.color_flag == "always"
-        return self.terminal and self.environ.get("TERM", "") not in ("", "dumb") and "NO_COLOR" not in self.environ
+        return (
+            self.terminal
+            and self.user.environ.get("TERM", "") not in ("", "dumb")
+            and "NO_COLOR" not in self.user.environ
+        )
 
     @property
     def unicode(self) -> bool:
@@ -134,35 +135,15 @@ class App(Struct, kw_only=True):
         """Whether more than ASCII may go there."""
         encoding = (stream.encoding or "").lower().replace("-", "")
         # Python writes UTF-8 in the C locale too, which was chosen by somebody who reads something else.
-        plain = next(filter(None, map(self.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "") in ("C", "POSIX")
-        return encoding == "utf8" and not plain and self.environ.get("TERM") != "dumb"
-
-    @property
-    def state_dir(self) -> Path:
-        """Where locks and recordings of this user live."""
-        from platformdirs import user_state_path
-
-        return user_state_path("kubectl-ctrl")
+        plain = next(filter(None, map(self.user.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "") in ("C", "POSIX")
+        return encoding == "utf8" and not plain and self.user.environ.get("TERM") != "dumb"
 
     @property
     def book(self) -> Book:
         """Which clusters are ours."""
         from kubectl_ctrl.clusters.registry import Book
 
-        return Book(self.state_dir / "clusters")
-
-    @property
-    def cache_dir(self) -> Path:
-        """What can be had again: programs that were downloaded, names for completion."""
-        from platformdirs import user_cache_path
-
-        return user_cache_path("kubectl-ctrl")
-
-    @property
-    def config_file(self) -> Path:
-        from platformdirs import user_config_path
-
-        return user_config_path("kubectl-ctrl") / "config.yaml"
+        return Book.of(self.user)
 
 
 def _lead_nowhere(stream: TextIO) -> None:

@@ -52,7 +52,7 @@ def run(app: App, words: Sequence[str]) -> int:
             return _explained(app, table.load(table.find(rest[0])).help(rest[1:]))
         return _without_verb(app, rest)
     verb = table.load(table.find(name))
-    given = verb.parse(rest, app.environ)
+    given = verb.parse(rest, app.user.environ)
     if given is None:
         return _explained(app, verb.help(rest))
     app.verbosity = int(given["verbosity"])

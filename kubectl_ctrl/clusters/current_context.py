@@ -104,7 +104,7 @@ async def could_use(app: App, name: str, context: str) -> None:
 
 def stale_locks(app: App) -> tuple[StaleLock, ...]:
     """Locks on the user's kubeconfig files that keep everybody out."""
-    now, (files, _) = SystemClock().now(), kubefiles.candidates("", app.environ, app.home)
+    now, (files, _) = SystemClock().now(), kubefiles.candidates("", app.user.environ, app.user.home)
     found = []
     for lock in dict.fromkeys(map(lock_of, files)):
         with suppress(OSError):
@@ -157,7 +157,7 @@ async def undo(app: App, entry: Entry, book: Book) -> str:
 
 def _file(app: App) -> Path:
     """Where kubectl would write current-context: the first file of the list that is there, or else the last."""
-    files, _ = kubefiles.candidates("", app.environ, app.home)
+    files, _ = kubefiles.candidates("", app.user.environ, app.user.home)
     return next((file for file in files if os.access(file, os.F_OK)), files[-1]).absolute()
 
 
@@ -188,7 +188,7 @@ def _remove_folders(file: Path, outermost: str) -> None:
 
 
 def _parts(app: App, entry: Entry) -> _Parts:
-    own = kubefiles.read(str(entry.kubeconfig), app.environ, app.home)
+    own = kubefiles.read(str(entry.kubeconfig), app.user.environ, app.user.home)
     context = own.contexts[entry.context]
     found = (
         ("clusters", "cluster", own.clusters[context.text("cluster")]),
@@ -206,7 +206,7 @@ def _absolute(one: kubefiles.Entry) -> dict[str, Any]:
 
 def _merged(app: App) -> Merged:
     """What the user's files say together."""
-    return kubefiles.read("", app.environ, app.home)
+    return kubefiles.read("", app.user.environ, app.user.home)
 
 
 def _in_merged(merged: Merged) -> dict[str, Mapping[str, kubefiles.Entry]]:

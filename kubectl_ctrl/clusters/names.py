@@ -8,7 +8,6 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.progress import FORMS, Progress
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import Machine, Note, Wish
@@ -16,6 +15,7 @@ from kubectl_ctrl.clusters.registry import Book, Entry, Phase, is_name
 from kubectl_ctrl.errors import ClusterError, ConfigError, NoCluster, Refused, UsageError
 from kubectl_ctrl.model.suggestions import Command, command, ctrl
 from kubectl_ctrl.runs.holder import is_stopped
+from kubectl_ctrl.text import nearest
 
 DEFAULT = "ctrl"
 _MOST_NODES = 1000
@@ -25,7 +25,7 @@ def machine(app: App, clock: Clock) -> Machine:
     """What providers may use."""
     from random import SystemRandom
 
-    return Machine(clock=clock, rng=SystemRandom(), environ=app.environ, cache=app.cache_dir)
+    return Machine(clock=clock, rng=SystemRandom(), environ=app.user.environ, cache=app.user.cache)
 
 
 def wish(given: Given) -> Wish:
@@ -213,7 +213,7 @@ def contexts_of(app: App, entry: Entry) -> tuple[list[str], list[str]]:
     from kubectl_ctrl.kubeconfig import files
 
     try:
-        own = files.read(str(entry.kubeconfig), app.environ, app.home)
+        own = files.read(str(entry.kubeconfig), app.user.environ, app.user.home)
         at = {name: own.clusters.get(one.text("cluster")) for name, one in own.contexts.items()}
         servers = {name: cluster.text("server") for name, cluster in at.items() if cluster}
     except ConfigError:  # one that is of no use to anybody, or not there yet

@@ -18,6 +18,7 @@ from pathlib import Path
 from kubectl_ctrl import files, locks
 from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value, asdict, field
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -63,6 +64,10 @@ class Book:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    @classmethod
+    def of(cls, user: User) -> Book:
+        return cls(user.state / "clusters")
 
     def __repr__(self) -> str:
         return f"Book({str(self.folder)!r}, {len(self.entries())})"

@@ -58,9 +58,9 @@ def _freedom(bench: Bench, there: Reached) -> str:
         return "it may be changed: we made it"
     if guard.is_local(resolved):
         return "it may be changed: its name and its server are a local cluster's"
-    standing = guard.standing_list(bench.app.config_file)
+    standing = guard.standing_list(bench.app.user.config_file)
     if guard.Allowed(name, resolved.server) in standing:
-        return f"it may be changed: {bench.app.config_file} allows it"
+        return f"it may be changed: {bench.app.user.config_file} allows it"
     return f"verbs leave it alone unless they are told {command('--allow-context', guard.to_allow(resolved))}"
 
 

@@ -48,7 +48,7 @@ RECIPES = {
 
 async def fetched(app: App, given: Given, name: str) -> int:
     """The body of `--fix NAME`."""
-    recipe, path = RECIPES[name], search_path(app.environ)
+    recipe, path = RECIPES[name], search_path(app.user.environ)
     there = [shutil.which(program, path=path) for program in recipe.brings]
     if all(there):
         app.answer(f"{name} is there already: {', '.join(filter(None, there))}")
@@ -57,7 +57,7 @@ async def fetched(app: App, given: Given, name: str) -> int:
     app.answer(str(command(*argv)))
     if not given["yes"]:
         raise Refused(f"This would get {name}.", next_step=given.again("doctor", "--fix", "--yes"))
-    await programs.run(argv, timeout=_PATIENCE, env=app.environ, heard=app.narrate)
+    await programs.run(argv, timeout=_PATIENCE, env=app.user.environ, heard=app.narrate)
     await _tell(app, recipe, argv[0])
     return 0
 
@@ -86,7 +86,7 @@ def _ways(recipe: Recipe) -> tuple[tuple[str, list[str]], ...]:
 
 async def _tell(app: App, recipe: Recipe, way: str) -> None:
     """Where it is now; what go installs is often not where the shell looks."""
-    path = search_path(app.environ)
+    path = search_path(app.user.environ)
     missing = [program for program in recipe.brings if shutil.which(program, path=path) is None]
     for program in recipe.brings:
         if program not in missing:
@@ -105,7 +105,7 @@ async def _tell(app: App, recipe: Recipe, way: str) -> None:
 
 async def _go_folder(app: App) -> Path | None:
     """Where `go install` puts programs."""
-    said = await programs.run(["go", "env", "GOBIN", "GOPATH"], timeout=30.0, env=app.environ)
+    said = await programs.run(["go", "env", "GOBIN", "GOPATH"], timeout=30.0, env=app.user.environ)
     own, _, work = said.stdout.partition("\n")
     first = work.strip().split(os.pathsep)[0]
     return Path(own) if own.strip() else Path(first) / "bin" if first else None

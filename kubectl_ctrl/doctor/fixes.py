@@ -69,7 +69,7 @@ async def _guarded(bench: Bench) -> Refused | None:
             Effect.WRITE,
             resolved,
             allow=given["allow_context"],
-            standing=guard.standing_list(app.config_file),
+            standing=guard.standing_list(app.user.config_file),
             book=app.book,
         )
     except Refused as refused:

@@ -201,7 +201,7 @@ def _processes(bench: Bench) -> Iterable[Leftover]:
 
 def _astray(bench: Bench) -> list[Live]:
     """Those whose run tells a cluster that was deleted, and those that write a log for one that is not in the book."""
-    book, runners = bench.app.book, runlock.runners(bench.app.state_dir)
+    book, runners = bench.app.book, runlock.runners(bench.app.user.state)
     gone = _deleted(bench) if runners else frozenset()
     named = {one.pid: one.controllers for one in runners}
     lost = {one.pid for one in runners if one.cluster in gone and holder.is_here(one.holder)}
@@ -252,7 +252,7 @@ async def left_there(bench: Bench, there: Reached) -> Found:
 
 
 async def _takeovers(bench: Bench, there: Reached) -> Found:
-    running = {runner.holder for runner in runlock.runners(bench.app.state_dir)}
+    running = {runner.holder for runner in runlock.runners(bench.app.user.state)}
     hidden: tuple[str, ...] = ()
     try:
         listed = (await there.client.list(DEPLOYMENTS, ListQuery(labels=_OURS))).items
@@ -332,7 +332,7 @@ async def _webhooks(bench: Bench, there: Reached) -> Found:
             continue
         for one in found:
             controller = labels_of(one).get(NAME, "")
-            seen = await look(there.client, state_dir=bench.app.state_dir, cluster=there.cluster, name=controller)
+            seen = await look(there.client, state_dir=bench.app.user.state, cluster=there.cluster, name=controller)
             if not seen.places and not seen.unseen:
                 left.append(_webhook(there, resource, one, controller))
     return Found(left=tuple(left), hidden=tuple(hidden))

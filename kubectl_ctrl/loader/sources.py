@@ -13,13 +13,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, UsageError
 from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.loader.code_errors import Place, mishap, shown
 from kubectl_ctrl.loader.modules import Code, Main, declared_at, of_file, of_module, see_installed_packages
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import Value, field
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced, *, eve
     said = 0
     if not pids:
         said = _prepared(log)
-        python, env = _python(app.environ)
+        python, env = _python(app.user.environ)
         pids = (programs.detached([*python, "-m", _MODULE, str(log), *words], env=env, output=log),)
     command = ("kubectl", "ctrl", "run", words[1], *where)
     return Background(entry=entry, controller=name, pid=pids[0], command=command, said=said)
@@ -151,13 +151,13 @@ async def settled(
 
 
 def _runner(app: App, one: Background) -> Runner | None:
-    found = runners.runners(app.state_dir, controller=one.controller)
+    found = runners.runners(app.user.state, controller=one.controller)
     return next((runner for runner in found if runner.pid == one.pid), None)
 
 
 def _waits(app: App, one: Background, run: str, now: float, *, early: bool) -> str:
     """What is still to come before that run works, as it tells, "" for nothing; `early`: it may not have begun to."""
-    if app.environ.get("KUBECTL_CTRL_RECORD", "auto") != "auto":
+    if app.user.environ.get("KUBECTL_CTRL_RECORD", "auto") != "auto":
         return ""  # it records elsewhere, or not at all
     try:
         with lookup.opened(lookup.path(app), now) as recording:
@@ -274,7 +274,7 @@ def processes(app: App, entry: Entry) -> list[Live]:
     """All processes of ours on that cluster."""
     found: dict[int, Live] = {}
     asked = {page.pid for _, page in background_notes.pages(entry) if page.asked is not None}
-    for runner in runners.runners(app.state_dir):
+    for runner in runners.runners(app.user.state):
         if runner.cluster in runners.keys(entry) and holder.is_here(runner.holder):
             was_asked = runner.asked or runner.pid in asked
             found[runner.pid] = Live(pid=runner.pid, controllers=runner.controllers, asked=was_asked)

@@ -58,7 +58,7 @@ async def running(here: Here, spec: ControllerSpec) -> AsyncIterator[None]:
     """The controller runs for the block."""
     stop = Stop()
     manager = _manager(here, spec, once=False)
-    with only_runner(here.app.state_dir, here.runner(spec.name, manager.run_id)):
+    with only_runner(here.app.user.state, here.runner(spec.name, manager.run_id)):
         task = asyncio.create_task(manager.run(stop))
         try:
             yield
@@ -70,7 +70,7 @@ async def running(here: Here, spec: ControllerSpec) -> AsyncIterator[None]:
 async def clean(here: Here, undoing: ControllerSpec) -> None:
     """Have it take back, once for each object, what it wrote on objects that are not its own."""
     manager = _manager(here, undoing, once=True)
-    with only_runner(here.app.state_dir, here.runner(undoing.name, manager.run_id)):
+    with only_runner(here.app.user.state, here.runner(undoing.name, manager.run_id)):
         summary = await manager.run(Stop())
     if summary.reason is Reason.NOT_INSTALLED:
         here.app.narrate(f"{undoing.name}: its resource types are not there, so there is nothing to clean")

@@ -40,7 +40,7 @@ class Lives:
         cluster = meant.cluster.key
         self.moments = meant.recording.moments(cluster=cluster)
         self._now = now
-        traces = Traces(runs=runs, moments=self.moments, runners=runlock.runners(app.state_dir, cluster=cluster))
+        traces = Traces(runs=runs, moments=self.moments, runners=runlock.runners(app.user.state, cluster=cluster))
         self._seen = {(one.run, one.controller): one for one in sightings(traces, now)}
 
     def of(self, run: Run) -> list[Sighting]:

@@ -144,7 +144,7 @@ def attending(app: App) -> list[tuple[Attendance, Runner | None]]:
     entries = app.book.entries()
     by_key = {key: entry for entry in entries for key in runners.keys(entry)}
     found: list[tuple[Attendance, Runner | None]] = [
-        (_running(runner, by_key), runner) for runner in runners.runners(app.state_dir)
+        (_running(runner, by_key), runner) for runner in runners.runners(app.user.state)
     ]
     known = {(one.cluster, one.controller) for one, _ in found}
     for entry in entries:
@@ -227,7 +227,7 @@ def lives(app: App, place: Where) -> list[Live]:
     """The processes of that cluster, of this machine and of now."""
     if place.entry is not None:
         return background.processes(app, place.entry)
-    found = {runner.pid: runner for runner in runners.runners(app.state_dir) if place.has(runner)}
+    found = {runner.pid: runner for runner in runners.runners(app.user.state) if place.has(runner)}
     return [
         Live(pid=runner.pid, controllers=runner.controllers, asked=runner.asked)
         for runner in found.values()

@@ -133,12 +133,12 @@ async def _begun(app: App, plan: RunPlan, held: AsyncExitStack, known: Sequence[
             if plan.namespace:
                 await check_namespace(client, plan.namespace)
             for runner in _runners(plan, cluster):
-                held.enter_context(only_runner(app.state_dir, runner))
+                held.enter_context(only_runner(app.user.state, runner))
             clients = {}
             for name in plan.names if plan.as_installed else ():
                 clients[name] = await installed(app, plan, client, name)
                 held.push_async_callback(clients[name].close)
-            here = {runner.holder for runner in runners(app.state_dir)}
+            here = {runner.holder for runner in runners(app.user.state)}
             await held.enter_async_context(alone(client, plan, identity(plan.options.run_id), here))
             leases = {name: await lease_ref(client, name, plan.namespace) for name in plan.names if plan.elects}
     except TimeoutError:
@@ -151,7 +151,7 @@ def _look_ahead(app: App, plan: RunPlan, known: Sequence[str]) -> None:
     made = app.book.find(plan.ours) if plan.ours else None
     for key in {*known, *(keys(made) if made else ())}:
         for mine in _runners(plan, key):
-            look_ahead(app.state_dir, mine)
+            look_ahead(app.user.state, mine)
 
 
 def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
@@ -223,7 +223,7 @@ async def _run(app: App, plan: RunPlan, ground: _Ground, teller: Teller, stop: S
 
 async def _announce_stop(app: App, manager: Manager, teller: Teller, stop: Stop) -> None:
     await stop.first()
-    note_asked(app.state_dir, identity(manager.run_id))
+    note_asked(app.user.state, identity(manager.run_id))
     teller.stopping(_under_way(manager))
 
 

@@ -38,7 +38,7 @@ class Places:
         self._source = tuple(flag for flag in given.typed if flag.partition("=")[0] in _SOURCES)
         self._current, self._namespace = "", ""
         try:
-            plain = load(ConfigFlags(kubeconfig=given["kubeconfig"]), app.environ, app.home)
+            plain = load(ConfigFlags(kubeconfig=given["kubeconfig"]), app.user.environ, app.user.home)
             if (plain.server, ca_fingerprint(plain)) in cluster.servers:
                 self._current, self._namespace = plain.context or "", plain.namespace or "default"
         except ConfigError:
@@ -63,7 +63,7 @@ def _pin_of(app: App, given: Given, kept: list[str], context: str) -> Pin:
     """What means that context; it may be one of ours, which kubectl does not know by that name."""
     flags = ConfigFlags(kubeconfig=given["kubeconfig"], context=context)
     try:
-        apart = pin_apart(flags, load(flags, app.environ, app.home, apart=lambda: contexts_of_ours(app)))
+        apart = pin_apart(flags, load(flags, app.user.environ, app.user.home, apart=lambda: contexts_of_ours(app)))
     except ConfigError:
         apart = None
     return apart or joined([*kept, f"--context={context}"] if context else kept)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import style_of
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Entry
@@ -26,6 +25,7 @@ from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.runs.liveness import is_over
 from kubectl_ctrl.target.choice import gone_cluster, pointed
+from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import Unshown, Value, replace
 
 # As `runtime/runs` makes them.
@@ -36,7 +36,7 @@ _MOST_TYPES = 12
 
 def path(app: App) -> Path:
     """The recording that `run` writes to, where no other is named."""
-    return app.state_dir / "history.db"
+    return app.user.state / "history.db"
 
 
 def opened(file: Path, now: float) -> Recording:

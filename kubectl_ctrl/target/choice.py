@@ -29,7 +29,7 @@ def pointed(app: App, given: Given) -> Resolved:
     gone = gone_cluster(app, given)
     app.pin = as_typed(given.saying("kubeconfig", *_POINTERS))  # kubectl does not know our variables
     try:
-        resolved = load(flags, app.environ, app.home, apart=lambda: {} if gone else contexts_of_ours(app))
+        resolved = load(flags, app.user.environ, app.user.home, apart=lambda: {} if gone else contexts_of_ours(app))
     except ConfigError as error:
         if not gone:
             raise
@@ -65,11 +65,11 @@ def pointed_at(app: App, entry: Entry) -> Resolved:
         )
     if entry.kubeconfig not in _named(app):
         app.pin = by_file(entry.kubeconfig, entry.context)
-    return load(ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context), app.environ, app.home)
+    return load(ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context), app.user.environ, app.user.home)
 
 
 def _named(app: App) -> list[Path]:
-    return [Path(name).absolute() for name in app.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+    return [Path(name).absolute() for name in app.user.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
 def contexts_of_ours(app: App) -> dict[str, Path]:
@@ -94,7 +94,7 @@ def means_nothing(app: App, given: Given) -> bool:
     if any(given[name] for name in _POINTERS) or gone_cluster(app, given):
         return False
     try:
-        merged = kubefiles.read(given["kubeconfig"], app.environ, app.home)
+        merged = kubefiles.read(given["kubeconfig"], app.user.environ, app.user.home)
     except ConfigError:
         return False
     return not merged.current_context

@@ -32,7 +32,7 @@ def meant(app: App, given: Given, effect: Effect) -> Resolved:
         effect,
         resolved,
         allow=given.flags.get("allow_context", ""),
-        standing=guard.standing_list(app.config_file),
+        standing=guard.standing_list(app.user.config_file),
         book=app.book,
     )
     return resolved
@@ -44,7 +44,7 @@ async def connected(app: App, resolved: Resolved, *, clock: Clock, rng: Random) 
         resolved,
         clock=clock,
         rng=rng,
-        environ=app.environ,
+        environ=app.user.environ,
         user_agent=f"kubectl-ctrl/{VERSION}",
         interactive=app.interactive,
         remedy=lambda: started_by(app, resolved),

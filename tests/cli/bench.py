@@ -25,6 +25,7 @@ from kubectl_ctrl.testing.answers import answer
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
+from kubectl_ctrl.user import User
 
 REVIEWS = "/apis/authorization.k8s.io/v1/self*reviews"
 ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
@@ -99,7 +100,7 @@ UNABLE = Fitness(
 
 def app(folder: Path, **environ: str) -> App:
     """A process of a user whose home and state are that folder."""
-    return App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(folder), "PATH": "", **environ})
+    return App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(folder), "PATH": "", **environ}))
 
 
 def given(*words: str) -> Given:
@@ -131,7 +132,7 @@ class Layout:
     def reached(self) -> Reached:
         return Reached(
             client=self.stage.client(),
-            resolved=load(ConfigFlags(), self.app.environ, self.folder),
+            resolved=load(ConfigFlags(), self.app.user.environ, self.folder),
             cluster="c",
             user="jane",
             version=self.version,

@@ -12,6 +12,7 @@ import termios
 import pytest
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.user import User
 
 
 class _Stream(io.StringIO):
@@ -29,7 +30,7 @@ class _Stream(io.StringIO):
 
 def app(flag: str = "auto", *, terminal: bool = True, encoding: str = "utf-8", **environ: str) -> App:
     stream = _Stream(encoding, terminal=terminal)
-    return App(out=stream, err=stream, environ={"TERM": "xterm", **environ}, color_flag=flag)
+    return App(out=stream, err=stream, user=User({"TERM": "xterm", **environ}), color_flag=flag)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +69,9 @@ def test_only_what_the_stream_takes_is_drawn(made: App, *, unicode: bool) -> Non
 def test_a_terminal_that_tells_no_size_has_eighty_columns() -> None:
     ours, its = pty.openpty()
     with os.fdopen(ours, "rb"), os.fdopen(its, "w") as out:
-        assert App(out=out, err=out, environ={}).width == 80
+        assert App(out=out, err=out, user=User({})).width == 80
         fcntl.ioctl(out, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 61, 0, 0))
-        assert App(out=out, err=out, environ={}).width == 61
+        assert App(out=out, err=out, user=User({})).width == 61
 
 
 def test_what_is_kept_lies_in_no_folder_that_depends_on_where_we_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,4 +79,4 @@ def test_what_is_kept_lies_in_no_folder_that_depends_on_where_we_are_called(monk
         monkeypatch.setenv(f"XDG_{name}_HOME", "relative")
     for home in ("/home/jane", "relative", ""):
         monkeypatch.setenv("HOME", home)
-        assert all(path.is_absolute() for path in (app().state_dir, app().cache_dir, app().config_file))
+        assert all(path.is_absolute() for path in (app().user.state, app().user.cache, app().user.config_file))

@@ -30,6 +30,7 @@ from kubectl_ctrl.model.resources import SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
 from tests.cli.own import Write
 from tests.cli.verbs.test_run_output import plan
@@ -242,7 +243,7 @@ def test_s04_the_run_logs_none_of_it(scene: Scene) -> None:
 
 @pytest.mark.parametrize("log", ["text", "json"])
 def test_s04_the_run_prints_none_of_it(scene: Scene, tmp_path: Path, log: str) -> None:
-    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, verbosity=9)
+    app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}), verbosity=9)
     secrecy = Secrecy()
     with logging_to(app.narrate, form=log, verbosity=9, hide=secrecy.text):
         show = Teller(app, plan(tmp_path, log), secrecy).observer(lambda: None)

@@ -37,6 +37,7 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.runtime.summary import Failed, Reason, Summary, Unmet
 from kubectl_ctrl.text import Text, verbatim
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
 from tests.cli.verbs.test_run_output import plan
 from tests.history.made import FOOS, KNOWN, NOON, RUN, recording
@@ -243,7 +244,7 @@ def test_s12_no_context_puts_a_command_into_the_one_that_is_suggested(
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_s12_no_traceback_of_a_log_line_lets_it_through(form: str) -> None:
     err = io.StringIO()
-    app = App(out=io.StringIO(), err=err, environ={}, verbosity=6)
+    app = App(out=io.StringIO(), err=err, user=User({}), verbosity=6)
     with logging_to(app.narrate, form=form, verbosity=6):
         try:
             raise ValueError(f"{EVIL} \x1b[31mred")
@@ -255,7 +256,7 @@ def test_s12_no_traceback_of_a_log_line_lets_it_through(form: str) -> None:
 
 def test_s12_what_is_printed_as_a_line_stays_one_and_only_laid_out_text_has_colours() -> None:
     out = io.StringIO()
-    app = App(out=out, err=io.StringIO(), environ={})
+    app = App(out=out, err=io.StringIO(), user=User({}))
     app.answer("a\nb \x1b[31mred\t.")
     app.answer(Text("a\nb \x1b[31mred\x1b[0m\t. \x1b[2J\x9b31m"))
     app.answer(verbatim("a\nb \x1b[31mred\t."))
@@ -283,7 +284,7 @@ def test_s12_no_error_and_no_traceback_lets_it_through(
 
 @pytest.mark.parametrize("log", ["text", "json"])
 def test_s12_no_run_lets_it_through(tmp_path: Path, log: str) -> None:
-    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, verbosity=9)
+    app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}), verbosity=9)
     with logging_to(app.narrate, form=log, verbosity=9):
         teller = Teller(app, plan(tmp_path, log), Secrecy())
         teller.begin("r7f3", EVIL)

@@ -14,6 +14,7 @@ from kubectl_ctrl.cli.parsing.verb import Given, Verb
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.cli.verbs.table import VERBS, Effect, Entry
 from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut
+from kubectl_ctrl.user import User
 
 OVERVIEW = """\
 kubectl ctrl runs Kubernetes controllers from your laptop and tells what they
@@ -171,7 +172,7 @@ def test_without_kubectl_commands_are_told_as_they_can_be_typed(
     def said(*words: str) -> str:
         out, err = io.StringIO(), io.StringIO()
         environ = {"PATH": str(tmp_path), "KUBECTL_PATH": caller, "HOME": str(tmp_path)}
-        cli.main(words, App(out=out, err=err, environ=environ, program=program))
+        cli.main(words, App(out=out, err=err, user=User(environ), program=program))
         return out.getvalue() + err.getvalue()
 
     assert said("logs", "--since", "5m").splitlines()[1] == f"next: {says} logs --help"

@@ -16,6 +16,7 @@ from pathlib import Path
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
 from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 
 KILLED = 137
@@ -47,7 +48,7 @@ def child(home: Path, book: Book, step: int, *, undo: bool) -> int:
 
 
 def app(home: Path) -> App:
-    return App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(home)})
+    return App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(home)}))
 
 
 def there(book: Book) -> Entry:

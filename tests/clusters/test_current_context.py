@@ -19,6 +19,7 @@ from kubectl_ctrl.clusters import current_context
 from kubectl_ctrl.clusters.registry import Entry, Phase
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig import lock as filelock
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made
 from tests.cli.theirs import MINE, PROD, SERVER, beside, names, read, undo, use
@@ -177,7 +178,7 @@ def test_the_comments_come_back_where_others_wrote_and_nothing_else_is_left_of_i
 
 
 def test_a_file_that_was_not_there_goes_again_with_its_folder(app: App, entry: Entry) -> None:
-    file = app.home / ".kube" / "config"
+    file = app.user.home / ".kube" / "config"
     used = use(app, entry)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -222,7 +223,7 @@ def test_what_the_system_keeps_beside_the_mode_stays(app: App, mine: Path, entry
 
 def test_the_file_is_the_one_in_which_kubectl_would_write_it(app: App, tmp_path: Path, entry: Entry) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    app.environ = {**app.environ, "KUBECONFIG": f"{first}{os.pathsep}{second}"}
+    app.user = User({**app.user.environ, "KUBECONFIG": f"{first}{os.pathsep}{second}"})
     second.write_text(kubeconfig("prod", prod=PROD))
     used = use(app, entry)
     assert read(second)["current-context"] == "kind-ctrl"

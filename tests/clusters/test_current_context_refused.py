@@ -14,6 +14,7 @@ from kubectl_ctrl.clusters import current_context
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from kubectl_ctrl.kubeconfig import lock
+from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 from tests.cli.theirs import PROD, beside, undo, use
 
@@ -63,7 +64,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_replaced(app: App, mine: Path
     with pytest.raises(ConfigError, match="it is no plain file"):
         undo(app, used)
     assert mine.is_fifo()
-    app.environ = {**app.environ, "KUBECONFIG": "/dev/null"}
+    app.user = User({**app.user.environ, "KUBECONFIG": "/dev/null"})
     with pytest.raises(ConfigError, match="'/dev/null' cannot be changed: it is no plain file"):
         current_context.can_use(app)
 
@@ -112,7 +113,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_made(
     elif what == "broken":
         mine.write_text("a: [")
     else:
-        app.environ, told = {**app.environ, "KUBECONFIG": str(entry.kubeconfig)}, UsageError
+        app.user, told = User({**app.user.environ, "KUBECONFIG": str(entry.kubeconfig)}), UsageError
     with pytest.raises(told) as caught:
         current_context.can_use(app)
     if what in ("file", "folder", "link", "name", "pipe"):

@@ -25,6 +25,7 @@ from kubectl_ctrl.runs.background_notes import Page
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner, only_runner
 from kubectl_ctrl.target.choice import pointed_at
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import asdict, replace
 from tests.cli.ours import made
 from tests.cli.own import Write
@@ -263,13 +264,13 @@ def placed(app: App, entry: Entry) -> Iterator[Background]:
         since=NOON,
         holder=place.holder,
     )
-    with only_runner(app.state_dir, runner):
+    with only_runner(app.user.state, runner):
         yield Background(entry=entry, controller="foo", pid=place.pid, command=())
 
 
 def told(app: App, *, synced: bool, message: str = "") -> None:
     state = State(controller="foo", at=NOON, leading=True, synced=synced, entries=(), message=message)
-    recording(app.state_dir, state, run=RUN)
+    recording(app.user.state, state, run=RUN)
 
 
 def test_it_works_once_its_recording_has_its_caches_synced(
@@ -286,7 +287,7 @@ def test_it_works_once_its_recording_has_its_caches_synced(
 def test_without_a_recording_its_place_is_enough(app: App, placed: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "_UNRECORDED", 0.5)
     assert settled(app, placed) == ["foo: it waits for its caches"]
-    off = App(out=sys.stdout, err=sys.stderr, environ={**os.environ, "KUBECTL_CTRL_RECORD": "off"})
+    off = App(out=sys.stdout, err=sys.stderr, user=User({**os.environ, "KUBECTL_CTRL_RECORD": "off"}))
     assert settled(off, placed) == []
 
 

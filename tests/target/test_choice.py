@@ -16,13 +16,14 @@ from kubectl_ctrl.clusters.registry import Phase
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig.resolution import load_again
 from kubectl_ctrl.target.choice import gone_cluster, kubectl_at, pointed, pointed_at
+from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 
 
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
+    return App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}))
 
 
 def given(*words: str, environ: Mapping[str, str] | None = None) -> Given:
@@ -32,7 +33,7 @@ def given(*words: str, environ: Mapping[str, str] | None = None) -> Given:
 
 
 def user(app: App, current: str = "", **servers: str) -> Path:
-    file = app.home / ".kube" / "config"
+    file = app.user.home / ".kube" / "config"
     file.parent.mkdir(exist_ok=True)
     file.write_text(kubeconfig(current, **servers))
     return file
@@ -76,7 +77,7 @@ def test_an_entry_of_the_users_own_wins_and_is_never_mixed_with_ours(app: App) -
     user(app, **{"kind-ctrl": "https://10.0.0.1:6443"})
     made(app.book, "ctrl", "https://127.0.0.1:4001")
     assert pointed(app, given("--context=kind-ctrl")).server == "https://10.0.0.1:6443"
-    file = app.home / ".kube" / "config"
+    file = app.user.home / ".kube" / "config"
     without = yaml.safe_load(file.read_text()) | {"contexts": []}
     file.write_text(yaml.safe_dump(without))
     assert pointed(app, given("--context=kind-ctrl")).server == "https://127.0.0.1:4001"
@@ -100,7 +101,7 @@ def test_whoever_names_a_file_a_server_or_a_user_means_no_cluster_of_ours(app: A
         with pytest.raises(ConfigError):
             pointed(app, given(*words))
     assert pointed(app, given("--server=http://127.0.0.1:9")).server == "http://127.0.0.1:9"
-    app.environ = {**app.environ, "KUBERNETES_MASTER": "http://127.0.0.1:9"}
+    app.user = User({**app.user.environ, "KUBERNETES_MASTER": "http://127.0.0.1:9"})
     assert pointed(app, given()).server == "http://127.0.0.1:9"
 
 
@@ -124,7 +125,7 @@ def test_s10_what_was_resolved_stays_what_a_reload_looks_for(app: App) -> None:
 
 def test_s10_a_shell_that_points_to_a_cluster_that_is_gone_means_no_other_one(app: App) -> None:
     gone = made(app.book, "ctrl", "https://127.0.0.1:4001")
-    app.environ = {**app.environ, "KUBECONFIG": str(gone.kubeconfig)}
+    app.user = User({**app.user.environ, "KUBECONFIG": str(gone.kubeconfig)})
     assert pointed(app, given()).context == "kind-ctrl"
     assert gone_cluster(app, given()) == ""
     made(app.book, "dev", "https://127.0.0.1:4003")
@@ -139,7 +140,7 @@ def test_s10_a_shell_that_points_to_a_cluster_that_is_gone_means_no_other_one(ap
 def test_a_cluster_of_ours_is_pointed_at_through_its_own_file_whatever_the_user_says(app: App) -> None:
     user(app, "kind-ctrl", **{"kind-ctrl": "https://10.0.0.1:6443"})
     entry = made(app.book, "ctrl", "https://127.0.0.1:4001")
-    app.environ = {**app.environ, "KUBECONFIG": str(app.home / ".kube" / "config")}
+    app.user = User({**app.user.environ, "KUBECONFIG": str(app.user.home / ".kube" / "config")})
     entry.kubeconfig.write_text(entry.kubeconfig.read_text().replace("current-context: kind-ctrl", "") + "\n")
     found = pointed_at(app, entry)
     assert (found.server, found.context, found.namespace) == ("https://127.0.0.1:4001", "kind-ctrl", "default")

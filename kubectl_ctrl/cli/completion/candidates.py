@@ -65,7 +65,7 @@ def _named(kind: str) -> Callable[[App, Given], Pairs]:
 
 
 def _files(app: App, given: Given) -> kubefiles.Merged:
-    return kubefiles.read(given["kubeconfig"], app.environ, app.home)
+    return kubefiles.read(given["kubeconfig"], app.user.environ, app.user.home)
 
 
 def _clusters(app: App, given: Given) -> Pairs:
@@ -82,7 +82,7 @@ def _running(app: App, given: Given) -> Pairs:
     """Controllers that run here, or should in the background."""
     entries = _named_entries(app, given)
     keys = {key for entry in entries for key in runners.keys(entry)}
-    for runner in runners.runners(app.state_dir):
+    for runner in runners.runners(app.user.state):
         if runner.cluster in keys or not given["name"]:
             yield runner.controller, f"Process {runner.pid} on {runner.context}"
     for entry in entries:
@@ -119,7 +119,7 @@ SORTS: dict[str, Callable[[App, Given], Pairs]] = {
 
 def _asked(app: App, given: Given, *words: str) -> list[str]:
     """The lines of kubectl's answer, perhaps of one that it gave a moment ago; none where it has none in time."""
-    kubectl = app.environ.get("KUBECTL_PATH") or shutil.which("kubectl", path=app.environ.get("PATH", ""))
+    kubectl = app.user.environ.get("KUBECTL_PATH") or shutil.which("kubectl", path=app.user.environ.get("PATH", ""))
     if not kubectl:
         return []
     try:
@@ -132,8 +132,8 @@ def _asked(app: App, given: Given, *words: str) -> list[str]:
     argv = [kubectl, *words, *_typed(flags)]
     key = hashlib.sha256("\0".join([resolved.server, *argv]).encode()).hexdigest()
     return _remembered(
-        app.cache_dir / "names" / key,
-        lambda: programs.quickly(argv, env=app.environ, timeout=_PATIENCE) or "",
+        app.user.cache / "names" / key,
+        lambda: programs.quickly(argv, env=app.user.environ, timeout=_PATIENCE) or "",
     ).splitlines()
 
 

@@ -136,7 +136,7 @@ def _found(app: App, place: _Place, sort: str) -> Pairs:
     if not sort:
         return ()
     with suppress(Exception):  # whatever it is, it must not break the user's line
-        given = place.verb.parse(place.rest, app.environ)
+        given = place.verb.parse(place.rest, app.user.environ)
         if given is None:
             return ()
         # Not for those who complete the name of a verb.

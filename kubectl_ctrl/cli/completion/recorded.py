@@ -40,7 +40,7 @@ class _Scene(Value, kw_only=True):
 def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, str]]:
     """What may stand where `last` began, of this sort (a key of `SORTS`)."""
     file = given.flags.get("from")
-    with _opened(Path(file).expanduser() if file else app.state_dir / "history.db") as hints:
+    with _opened(Path(file).expanduser() if file else app.user.state / "history.db") as hints:
         runs = hints.runs()
         context = _context(app, given)
         scene = _Scene(

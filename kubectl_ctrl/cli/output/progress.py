@@ -100,7 +100,7 @@ class Progress:
 def _form(app: App, form: str) -> str:
     if form != "auto":
         return form
-    return "spinner" if app.err.isatty() and app.environ.get("TERM", "") not in ("", "dumb") else "plain"
+    return "spinner" if app.err.isatty() and app.user.environ.get("TERM", "") not in ("", "dumb") else "plain"
 
 
 def _face(app: App, form: str, steps: Sequence[str], clock: Clock) -> _Face:

@@ -198,14 +198,6 @@ def _near(name: str, known: Iterable[str]) -> str:
     return next((f"did you mean --{one}?" for one in (*by_words, *begun, *alike)), "")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` where something is near; importing what finds it is left to those who mistyped."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(word, list(known), n=1)
-    return f"did you mean {close[0]}?" if close else ""
-
-
 def before_verb(words: Sequence[str], flags: Sequence[Flag], verbs: Sequence[str]) -> tuple[str, list[str]]:
     """The verb and all other words, flags before the verb moved behind it; "" when there is no verb.
 

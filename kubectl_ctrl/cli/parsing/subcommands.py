@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.suggestions import ctrl
+from kubectl_ctrl.text import nearest
 
 
 def chosen(

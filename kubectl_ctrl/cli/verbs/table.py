@@ -9,8 +9,8 @@ import importlib
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:

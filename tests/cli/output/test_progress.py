@@ -27,6 +27,7 @@ from kubectl_ctrl.cli.verbs.up.main import Asked
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.testing.clock import FakeClock
+from kubectl_ctrl.user import User
 from tests.house.checkout import REPOSITORY
 
 STEPS = ("provider", "cluster", "use")
@@ -55,7 +56,7 @@ class Text(io.StringIO):
 
 
 def app(encoding: str = "utf-8", environ: Mapping[str, str] | None = None) -> App:
-    return App(out=io.StringIO(), err=Text(encoding), environ=environ or {})
+    return App(out=io.StringIO(), err=Text(encoding), user=User(environ or {}))
 
 
 def said(app: App) -> str:
@@ -182,7 +183,7 @@ def terminal(columns: int, environ: Mapping[str, str] | None = None) -> Iterator
     reader = threading.Thread(target=drain)
     reader.start()
     with open(its, "w", encoding="utf-8") as err:  # noqa: PTH123 - a descriptor, no path
-        yield App(out=io.StringIO(), err=err, environ=environ or {"TERM": "xterm"}), shown
+        yield App(out=io.StringIO(), err=err, user=User(environ or {"TERM": "xterm"})), shown
     reader.join()
     os.close(ours)
 

@@ -10,6 +10,7 @@ from kubectl_ctrl.cli.main import run
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.user import User
 
 
 def given(*words: str) -> Given:
@@ -55,7 +56,7 @@ def test_only_the_environment_that_is_given_counts(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(variable("output"), "yaml")
     for environ, head in (({}, "kubectl-ctrl "), ({variable("output"): "json"}, "{")):
         out = io.StringIO()
-        assert run(App(out=out, err=io.StringIO(), environ=environ), ["version"]) == 0
+        assert run(App(out=out, err=io.StringIO(), user=User(environ)), ["version"]) == 0
         assert out.getvalue().startswith(head)
 
 

@@ -21,6 +21,7 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.runs import background_notes
 from kubectl_ctrl.runs.runners import only_runner
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
 from tests.cli.ours import made, runner_on
 from tests.cli.own import PRODUCTION
@@ -385,7 +386,7 @@ def test_help_of_one_action_has_its_flags_alone(capsys: Captured, words: list[st
 def test_an_answer_that_finds_no_room_is_an_error_and_what_is_said_beside_it_is_none(book: Book) -> None:
     add(book, "ctrl")
     with Path("/dev/full").open("w") as out, Path("/dev/full").open("w") as err:
-        app = App(out=out, err=err, environ={})
+        app = App(out=out, err=err, user=User({}))
         app.narrate("It is lost.")
         with pytest.raises(CtrlError, match="cannot be written to standard output: No space left on device"):
             cli.run(app, ["cluster", "kubeconfig"])
@@ -423,7 +424,7 @@ def test_of_what_runs_in_a_terminal_no_log_is_named(book: Book) -> None:
     both = resolve(["foo", "memcached"])
     asked = Asked(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=both, detach=True)
     app = App.of_this_process()
-    with only_runner(app.state_dir, runner_on(entry, "r1")):
+    with only_runner(app.user.state, runner_on(entry, "r1")):
         line = "in the background: kubectl ctrl logs memcached -f --name ctrl; kubectl ctrl stop memcached --name ctrl"
         assert pointers(app, asked, entry)[1] == line
         alone = replace(asked, sourced=both[:1])

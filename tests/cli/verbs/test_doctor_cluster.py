@@ -19,6 +19,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
 from kubectl_ctrl.testing.answers import answer
 from kubectl_ctrl.testing.faults import Match
+from kubectl_ctrl.user import User
 from tests.cli.bench import ALL, UNABLE, Layout, Toy, kubeconfig, laid_out, told
 
 FOO_CRD = "foos.samplecontroller.k8s.io"
@@ -95,7 +96,7 @@ def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pytest.Mon
 
     async def gone(at: Layout) -> None:
         lost = at.app.book.place("lost") / "kubeconfig"
-        at.app.environ = {**at.app.environ, "KUBECONFIG": str(lost)}
+        at.app.user = User({**at.app.user.environ, "KUBECONFIG": str(lost)})
         at.reachable = ConfigError("Cluster 'lost' is not there any more.")
         (line,) = await at.see(context.context)
         assert (line.code, line.text) == (3, "Cluster 'lost' is not there any more")

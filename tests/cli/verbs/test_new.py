@@ -18,6 +18,7 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.install.parts import read_parts
 from kubectl_ctrl.loader import sources
 from kubectl_ctrl.loader.scaffold import FILES, Draft, kind_of
+from kubectl_ctrl.user import User
 
 CHECKOUT = Path(sources.__file__).parents[2]
 
@@ -32,7 +33,7 @@ DRAFTS = [
 
 def new(*words: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of `kubectl ctrl new`."""
-    app = App(out=io.StringIO(), err=io.StringIO(), environ={})
+    app = App(out=io.StringIO(), err=io.StringIO(), user=User({}))
     try:
         code = main.run(app, ["new", *words])
     except CtrlError as error:

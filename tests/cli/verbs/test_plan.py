@@ -22,6 +22,7 @@ from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.render.plan_diff import Sides
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
+from kubectl_ctrl.user import User
 from tests.cli.own import Write
 
 pytestmark = pytest.mark.programs("head")
@@ -228,7 +229,7 @@ def side(name: str = "web", live: str = "a: 1\n", merged: str = "a: 2\n") -> Sid
 
 
 def app(environ: dict[str, str]) -> App:
-    return App(out=io.StringIO(), err=io.StringIO(), environ=environ)
+    return App(out=io.StringIO(), err=io.StringIO(), user=User(environ))
 
 
 def shown(one: App) -> str:

@@ -24,6 +24,7 @@ from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.target.pin import as_typed
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
 from tests.target.test_guard import resolved
 
@@ -93,7 +94,7 @@ def revealing() -> Attempt:
 
 
 def test_the_header_names_context_server_and_namespace_and_whose_cluster_it_is(tmp_path: Path) -> None:
-    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
+    app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}))
     Teller(app, plan(tmp_path, "text"), Secrecy()).begin("r7f3", "recorded in history.db")
     Teller(app, replace(plan(tmp_path, "text"), local=False, ours="ctrl"), Secrecy()).begin("r7f4", "not recorded")
     Teller(app, replace(plan(tmp_path, "text"), local=False), Secrecy()).begin("r7f5", "not recorded")
@@ -131,7 +132,7 @@ def test_a_run_that_does_not_stop_says_what_keeps_it(
     blocked: bool,
     standing: str,
 ) -> None:
-    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)})
+    app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}))
     teller = Teller(app, plan(tmp_path, "text"), Secrecy())
     teller.at_work = lambda: at_work
     teller.forced(blocked=blocked)
@@ -145,7 +146,7 @@ def test_a_run_that_does_not_stop_says_what_keeps_it(
 
 @pytest.mark.parametrize("log", ["text", "json"])
 def test_nothing_of_a_secret_is_printed(tmp_path: Path, log: str, caplog: pytest.LogCaptureFixture) -> None:
-    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, verbosity=6)
+    app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}), verbosity=6)
     with caplog.at_level("INFO"):
         Teller(app, plan(tmp_path, log), Secrecy()).observer(lambda: None)(revealing())
     assert isinstance(app.out, io.StringIO)
@@ -165,7 +166,9 @@ def test_nothing_of_a_secret_is_printed(tmp_path: Path, log: str, caplog: pytest
 
 
 def test_what_gives_a_controller_its_type_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    app = App(out=io.StringIO(), err=io.StringIO(), environ={"HOME": str(tmp_path)}, pin=as_typed(["--context=kind-a"]))
+    app = App(
+        out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}), pin=as_typed(["--context=kind-a"])
+    )
     whole = plan(tmp_path, "text")
     show = Teller(app, whole, Secrecy()).observer(lambda: None)
     show_once = Teller(app, replace(whole, options=RunOptions(once=True)), Secrecy()).observer(lambda: None)

@@ -112,8 +112,8 @@ def _chosen(app: App) -> Path:
         return there.parent
     path = _path(app)
     beside = [program.parent] if (program := _found(app, PROGRAM)) else []
-    own = app.home / ".local" / "bin"
-    below = [folder for folder in path if app.home in folder.parents]
+    own = app.user.home / ".local" / "bin"
+    below = [folder for folder in path if app.user.home in folder.parents]
     for folder in (*beside, *([own] if own in path else []), *below):
         if os.access(folder, os.W_OK | os.X_OK) and folder.is_dir():
             return folder
@@ -126,12 +126,12 @@ def _chosen(app: App) -> Path:
 
 def _found(app: App, program: str) -> Path | None:
     """Where a shell finds it."""
-    found = shutil.which(program, path=app.environ.get("PATH", ""))
+    found = shutil.which(program, path=app.user.environ.get("PATH", ""))
     return Path(found).absolute() if found else None
 
 
 def _path(app: App) -> list[Path]:
-    return [Path(folder).absolute() for folder in app.environ.get("PATH", "").split(os.pathsep) if folder]
+    return [Path(folder).absolute() for folder in app.user.environ.get("PATH", "").split(os.pathsep) if folder]
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from typing import Any
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document, style_of
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
@@ -26,7 +25,7 @@ from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.cases import Asked, Cases
 from kubectl_ctrl.story.lookup import Meant
-from kubectl_ctrl.text import Text
+from kubectl_ctrl.text import Text, nearest
 from kubectl_ctrl.value import replace
 
 _FORMS = ("text", "json", "yaml")

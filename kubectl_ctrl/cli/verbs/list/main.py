@@ -129,7 +129,7 @@ async def _ask(app: App, client: Client, cluster: str, row: _Row) -> None:
     name = row.sourced.spec.name
 
     async def running() -> None:
-        row.found = await look(client, state_dir=app.state_dir, cluster=cluster, name=name)
+        row.found = await look(client, state_dir=app.user.state, cluster=cluster, name=name)
 
     async def installed() -> None:
         row.installed, row.missing = await _installed(client, row.sourced)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import pause
 from kubectl_ctrl.clusters.registry import Entry
@@ -18,7 +17,7 @@ from kubectl_ctrl.errors import CtrlError, NotRecorded, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs import background, background_notes, local
 from kubectl_ctrl.runs.local import Where
-from kubectl_ctrl.text import verbatim
+from kubectl_ctrl.text import nearest, verbatim
 
 _FEW = 10
 _PACE = 0.1

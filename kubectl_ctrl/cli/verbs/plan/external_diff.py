@@ -29,7 +29,7 @@ _LONGEST = 200  # file systems take 255 bytes
 def compare(app: App, objects: Sequence[Sides]) -> None:
     """Show what differs; nothing for objects that are alike."""
     differing = [one for one in objects if one.live != one.merged]
-    program = app.environ.get(VARIABLE, "")
+    program = app.user.environ.get(VARIABLE, "")
     if program and differing:
         asyncio.run(_externally(app, program.split(" "), differing))
         return
@@ -47,7 +47,7 @@ async def _externally(app: App, words: Sequence[str], objects: Sequence[Sides]) 
             (merged / name).write_text(one.merged, encoding="utf-8")
         argv = (words[0], str(live), str(merged), *(word for word in words[1:] if _WORD.fullmatch(word)))
         app.out.flush()
-        done = await programs.run(argv, timeout=None, env=app.environ, shown=True, check=False)
+        done = await programs.run(argv, timeout=None, env=app.user.environ, shown=True, check=False)
     if done.code not in (0, 1):
         how = f"exit code {done.code}" if done.code > 0 else f"signal {-done.code}"
         raise ProgramFailed(

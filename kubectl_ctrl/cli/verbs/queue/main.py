@@ -95,7 +95,7 @@ class _Source:
             meant = lookup.meant_recording(self._app, self._given)
         except NotRecorded as error:
             unclear = isinstance(error, lookup.Unclear) and not self._context
-            if named or (unclear and runlock.runners(self._app.state_dir)):
+            if named or (unclear and runlock.runners(self._app.user.state)):
                 raise
             return None
         if self._context and meant.cluster.ended is not None and not named:
@@ -108,7 +108,7 @@ class _Source:
         return meant
 
     def _traces(self) -> Traces:
-        runners = [] if self._given["from"] else runlock.runners(self._app.state_dir)
+        runners = [] if self._given["from"] else runlock.runners(self._app.user.state)
         if self._meant is None:  # nothing of its cluster is recorded, so neither is what runs on it
             return Traces(runners=[runner for runner in runners if self._context in ("", runner.context)])
         recording, cluster = self._meant.recording, self._meant.cluster.key
@@ -139,7 +139,7 @@ def _answer(app: App, look: Look, form: str, style: Style) -> None:
 
 def _watch(app: App, source: _Source, form: str, style: Style) -> int:
     try:
-        if form in ("text", "wide") and app.terminal and app.environ.get("TERM") != "dumb":
+        if form in ("text", "wide") and app.terminal and app.user.environ.get("TERM") != "dumb":
             with Screen(app.out) as screen:
                 _follow(source, form, lambda look: screen.draw(_frame(app, source, look, style)), drawing=True)
         _follow(source, form, lambda look: _append(app, source, look, form, style), drawing=False)

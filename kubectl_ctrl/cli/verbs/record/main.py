@@ -7,7 +7,6 @@ from pathlib import Path
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
 from kubectl_ctrl.cli.output.answers import style_of
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.cli.parsing.subcommands import chosen
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.record import ACTIONS, OWN
@@ -21,7 +20,7 @@ from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.story import lookup
-from kubectl_ctrl.text import Text, size_text, verbatim
+from kubectl_ctrl.text import Text, nearest, size_text, verbatim
 from kubectl_ctrl.value import Value, replace
 
 _FORMS = (*answers.WORDS, "text")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.grammar import nearest
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -19,6 +18,7 @@ from kubectl_ctrl.runs import background_notes, local, runners
 from kubectl_ctrl.runs.local import Attendance, Where
 from kubectl_ctrl.runs.termination import Live, ended
 from kubectl_ctrl.story import lookup
+from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import replace
 
 
@@ -125,9 +125,9 @@ def _mark(app: App, place: Where, names: Sequence[str], now: float) -> None:
         for log in (background_notes.log_of(place.entry, name) for name in names):
             if (page := background_notes.read(log)) is not None:
                 background_notes.write(log, replace(page, asked=page.asked or now))
-    for runner in runners.runners(app.state_dir):
+    for runner in runners.runners(app.user.state):
         if place.has(runner) and runner.controller in names:
-            runners.note_asked(app.state_dir, runner.holder)
+            runners.note_asked(app.user.state, runner.holder)
 
 
 def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:

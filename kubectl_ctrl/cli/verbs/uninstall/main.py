@@ -136,7 +136,7 @@ async def _found(here: Here, sourced: Sourced, wish: Wish) -> Found:
     client, spec = here.client, sourced.spec
     there = await installed(client, spec.name, wish.namespace)
     going = there.crds if wish.crds else ()
-    runners = await look(client, state_dir=here.app.state_dir, cluster=here.cluster, name=spec.name)
+    runners = await look(client, state_dir=here.app.user.state, cluster=here.cluster, name=spec.name)
     ours = await deployments_of(client, spec.name)
     kept = await _not_ours(here, sourced, there) if wish.crds else []
     gone = {name_of(crd) for crd in going}
@@ -318,7 +318,7 @@ class Job:
             return
         await wait_until_gone(self._here.client, [_typed(one) for one in found.ours], _STOPPING)
         for place in found.places:
-            if place.kind is Kind.PROCESS and asked_to_stop(self._here.app.state_dir, place):
+            if place.kind is Kind.PROCESS and asked_to_stop(self._here.app.user.state, place):
                 self._here.app.narrate(f"{found.name}: asked {place.text} to stop")
         await self._wait_for_processes()
 
@@ -335,7 +335,7 @@ class Job:
         here, clock = self._here, self._here.client.clock
         end = clock.elapsed() + _STOPPING
         while clock.elapsed() < end:
-            places = await look(here.client, state_dir=here.app.state_dir, cluster=here.cluster, name=self._found.name)
+            places = await look(here.client, state_dir=here.app.user.state, cluster=here.cluster, name=self._found.name)
             if not any(place.kind is Kind.PROCESS for place in places.places):
                 return
             await clock.sleep(_ASK_AGAIN)

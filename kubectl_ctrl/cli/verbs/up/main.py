@@ -138,7 +138,7 @@ def _run_words(given: Given) -> tuple[str, ...]:
 def _run_given(app: App, asked: Asked, more: tuple[str, ...]) -> Given:
     """What `run` would be given: its flags of the environment hold here too."""
     words = [one.word for one in asked.sourced]
-    given = running.VERB.parse([*asked.run_words, *more, "--", *words], app.environ)
+    given = running.VERB.parse([*asked.run_words, *more, "--", *words], app.user.environ)
     assert given is not None
     return given
 
@@ -291,7 +291,7 @@ def pinned(app: App, entry: Entry, namespace: str = "") -> Resolved:
 
 def _running(app: App, entry: Entry, scope: str) -> Mapping[str, Runner]:
     """Who runs there already, by controller."""
-    found = runners(app.state_dir, cluster=entry.uid)
+    found = runners(app.user.state, cluster=entry.uid)
     return {runner.controller: runner for runner in found if runner.overlaps(scope)}
 
 
@@ -335,7 +335,7 @@ def pointers(app: App, asked: Asked, entry: Entry) -> list[str]:
 
 def _in_the_background(app: App, asked: Asked, entry: Entry) -> list[str]:
     """Without those that were found running in a terminal, which have no log."""
-    found = runners(app.state_dir, cluster=entry.uid)
+    found = runners(app.user.state, cluster=entry.uid)
     names = []
     for one in asked.sourced:
         page = background_notes.read(background_notes.log_of(entry, one.spec.name))
@@ -348,7 +348,7 @@ def _in_the_background(app: App, asked: Asked, entry: Entry) -> list[str]:
 def _is_current(app: App, entry: Entry) -> bool:
     """Whether every verb means it without a further word."""
     try:
-        own = files.read("", app.environ, app.home)
+        own = files.read("", app.user.environ, app.user.home)
     except ConfigError:
         return False
     there = own.contexts.get(own.current_context)
@@ -362,7 +362,7 @@ def _is_current(app: App, entry: Entry) -> bool:
 def _whose(app: App, entry: Entry, line: str) -> list[str]:
     """What the user's own kubeconfig has to do with it, and the line that means it where that does not."""
     try:
-        own = files.read("", app.environ, app.home)
+        own = files.read("", app.user.environ, app.user.home)
     except ConfigError as error:
         return [f"context {entry.context}; your kubeconfig is unchanged, and cannot be read: {error.message}", line]
     theirs = own.contexts.get(entry.context)
