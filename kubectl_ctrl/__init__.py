@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         version_of,
     )
     from kubectl_ctrl.model.owners import controlled_by, controller_of, owner_reference
+    from kubectl_ctrl.model.patches import apply_merge
     from kubectl_ctrl.model.resources import (
         CONFIGMAPS,
         CRDS,
@@ -135,6 +136,7 @@ _HOMES = {
         "Key Obj annotations_of generation_of is_deleting key_of labels_of name_of namespace_of uid_of version_of"
     ),
     "model.owners": "controlled_by controller_of owner_reference",
+    "model.patches": "apply_merge",
     "model.resources": (
         "CONFIGMAPS CRDS DEPLOYMENTS EVENTS HPAS LEASES NAMESPACES PODS REPLICASETS SECRETS STATEFULSETS ObjectRef "
         "Resource"
@@ -224,6 +226,7 @@ __all__ = [
     "annotations_changed",
     "annotations_of",
     "any_of",
+    "apply_merge",
     "by_scale_target",
     "condition_is_true",
     "controlled_by",

@@ -1,10 +1,10 @@
-"""What `simulate` does: finds a workload, and goes from event to event by the scaler's own plans."""
+"""The body of `simulate`: finds a workload, and prints what the scaler would do with it."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,74 +28,68 @@ from kubectl_ctrl.controllers.scaler.annotations import (
     parse_moment,
     read_settings,
 )
-from kubectl_ctrl.controllers.scaler.owners import gitops_problem, owner_problem
-from kubectl_ctrl.controllers.scaler.plan import Plan, plan, replicas_of
 from kubectl_ctrl.controllers.scaler.reconciler import WORKLOADS, targets_of
 from kubectl_ctrl.controllers.scaler.schedule import BadSchedule
+from kubectl_ctrl.controllers.scaler.simulation import Scene, Step, remarks, simulate
 from kubectl_ctrl.errors import Forbidden, UsageError
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
-from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.model.resources import HPAS, NAMESPACES, Resource
 from kubectl_ctrl.target.connection import connected, meant
 from kubectl_ctrl.text import table
-from kubectl_ctrl.value import Value, replace
+from kubectl_ctrl.value import Value
 
 _DAY = 86_400.0
-_MOST_ROWS = 1000
 _FORMS = ("", "json", "yaml")
 _SHORT = {"deploy": "deployments", "sts": "statefulsets"}
 
 
-class Scene(Value, kw_only=True):
-    """A workload and what has a say about it."""
-
-    target: Obj
-    hpa: Obj | None = None
-    namespace: Obj | None = None
-
-
 class Row(Value, kw_only=True):
-    """One event and what it makes of the count."""
+    """One step as it is printed."""
 
-    at: float  # when it is acted on: later than its time when that was before the beginning
-    zone: ZoneInfo
-    schedule: str
-    action: str
-    time: str
-    before: str
-    after: str
-    notes: tuple[str, ...]
+    step: Step
 
     @property
-    def local(self) -> str:
-        return datetime.fromtimestamp(self.at, self.zone).strftime("%Y-%m-%d %H:%M %Z")
+    def zone(self) -> ZoneInfo:
+        return self.step.event.schedule.zone if self.step.event else ZoneInfo("UTC")
 
     @property
-    def utc(self) -> str:
-        return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%dT%H:%MZ")
+    def time(self) -> str:
+        return self.step.event.time if self.step.event else rfc3339(self.step.at)
 
     @property
-    def what(self) -> str:
-        """The action, and whether it is caught up rather than on time."""
-        return self.action if self.time == rfc3339(self.at) else f"{self.action} (now)"
+    def action(self) -> str:
+        return str(self.step.event.action) if self.step.event else "release"
 
     @property
-    def count(self) -> str:
-        return self.before if self.before == self.after else f"{self.before} -> {self.after}"
+    def schedule(self) -> str:
+        return self.step.event.schedule.name if self.step.event else "-"
 
-    def as_json(self) -> Obj:
+    @property
+    def cells(self) -> list[str]:
+        at, step = self.step.at, self.step
+        late = "" if self.time == rfc3339(at) else " (now)"
+        return [
+            datetime.fromtimestamp(at, self.zone).strftime("%Y-%m-%d %H:%M %Z"),
+            datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%MZ"),
+            self.schedule,
+            f"{self.action}{late}",
+            step.before if step.before == step.after else f"{step.before} -> {step.after}",
+        ]
+
+    @property
+    def document(self) -> Obj:
         return {
-            "at": rfc3339(self.at),
-            "local": datetime.fromtimestamp(self.at, self.zone).isoformat(timespec="seconds"),
+            "at": rfc3339(self.step.at),
+            "local": datetime.fromtimestamp(self.step.at, self.zone).isoformat(timespec="seconds"),
             "timeZone": self.zone.key,
             "schedule": self.schedule,
             "action": self.action,
             "event": self.time,
-            "from": self.before,
-            "to": self.after,
-            "notes": list(self.notes),
+            "from": self.step.before,
+            "to": self.step.after,
+            "notes": list(self.step.notes),
         }
 
 
@@ -113,57 +107,11 @@ def run(app: App, given: Given) -> int:
     begin = _begin(given["since"], clock)
     scene = _scene(app, given, clock, names)
     settings = _settings(scene, names)
-    rows = list(simulated(scene, settings, names, begin, begin + days * _DAY))
-    _answer(app, form, scene, rows, (begin, days))
-    for line in _remarks(scene, settings, names, begin, rows):
+    steps = list(simulate(scene, settings, names, begin, begin + days * _DAY))
+    _answer(app, form, scene, [Row(step=step) for step in steps], (begin, days))
+    for line in remarks(scene, settings, names, begin, steps):
         app.narrate(line)
     return 0
-
-
-def simulated(scene: Scene, settings: Settings, names: Names, begin: float, end: float) -> Iterator[Row]:
-    """Each event from `begin` to `end`, the first of them what would be done at once."""
-    now, count = begin, 0
-    while now <= end and count < _MOST_ROWS:
-        planned = plan(scene.target, scene.hpa, settings, names, now)
-        if planned.changes:
-            after = _after(scene, planned)
-            yield _row(scene, after, planned, now)
-            scene, count = after, count + 1
-        if planned.look is None:
-            return
-        now = planned.look
-
-
-def _after(scene: Scene, planned: Plan) -> Scene:
-    """What the changes make of it; an autoscaler that is on brings the count within its bounds."""
-    hpa = None if scene.hpa is None else apply_merge(scene.hpa, planned.hpa)
-    target = apply_merge(scene.target, planned.target)
-    if hpa is not None and (now := replicas_of(target)):
-        count = max(int(hpa["spec"].get("minReplicas") or 1), min(now, int(hpa["spec"]["maxReplicas"])))
-        target = apply_merge(target, {"spec": {"replicas": count}})
-    return replace(scene, target=target, hpa=hpa)
-
-
-def _row(before: Scene, after: Scene, planned: Plan, now: float) -> Row:
-    event = planned.event
-    return Row(
-        at=now,
-        zone=event.schedule.zone if event else ZoneInfo("UTC"),
-        schedule=event.schedule.name if event else "-",
-        action=str(event.action) if event else "release",
-        time=event.time if event else rfc3339(now),
-        before=_count(before),
-        after=_count(after),
-        notes=tuple(note.message for note in planned.notes),
-    )
-
-
-def _count(scene: Scene) -> str:
-    replicas = replicas_of(scene.target)
-    if scene.hpa is None or not replicas:
-        return str(replicas)
-    spec = scene.hpa["spec"]
-    return f"{spec.get('minReplicas') or 1}..{spec['maxReplicas']}"
 
 
 def _begin(text: str, clock: Clock) -> float:
@@ -182,44 +130,18 @@ def _settings(scene: Scene, names: Names) -> Settings:
         raise UsageError(str(bad), next_step="the scaler changes nothing until this is mended") from None
 
 
-def _remarks(scene: Scene, settings: Settings, names: Names, begin: float, rows: Iterable[Row]) -> Iterator[str]:
-    """What a reader of the rows should know besides."""
-    rows = list(rows)
-    if settings.empty:
-        yield f"{_title(scene)} has no annotations under {names.prefix} that say when."
-    elif not rows:
-        yield "nothing happens in this time" + (": it is paused" if settings.pause else "")
-    if len(rows) == _MOST_ROWS:
-        yield f"these are the first {_MOST_ROWS} events; --from shows later ones"
-    for schedule in settings.schedules:
-        for action, cron in schedule.crons():
-            if cron.both_days:
-                yield f"{action} of {schedule.name!r} ({cron.text}): the day of the month or the weekday is enough"
-    yield from (note for row in rows for note in row.notes if not note.startswith("Scaled "))
-    if problem := owner_problem(scene.target, settings, names):
-        yield problem
-    first = plan(scene.target, scene.hpa, settings, names, begin)
-    if problem := gitops_problem(scene.target, scene.hpa, first, settings):
-        yield problem
-
-
 def _answer(app: App, form: str, scene: Scene, rows: list[Row], span: tuple[float, int]) -> None:
     if form:
         begin, days = span
         value = {
-            "object": _title(scene),
+            "object": scene.title,
             "begin": rfc3339(begin),
             "days": days,
-            "events": [one.as_json() for one in rows],
+            "events": [one.document for one in rows],
         }
         app.answer(document(value, form))
     elif rows:
-        cells = [[one.local, one.utc, one.schedule, one.what, one.count] for one in rows]
-        app.answer(table(cells, header=["LOCAL TIME", "UTC", "SCHEDULE", "ACTION", "REPLICAS"]))
-
-
-def _title(scene: Scene) -> str:
-    return f"{scene.target['kind']} {namespace_of(scene.target) or 'default'}/{name_of(scene.target)}"
+        app.answer(table([one.cells for one in rows], header=["LOCAL TIME", "UTC", "SCHEDULE", "ACTION", "REPLICAS"]))
 
 
 # Where the workload comes from.
@@ -260,16 +182,16 @@ async def _looked_up(
     client = await connected(app, resolved, clock=clock, rng=random.SystemRandom())
     try:
         target = _typed(await client.get(resource.ref(name, resolved.namespace)), resource)
-        scene, unseen = Scene(target=target), []
+        namespace, hpa, unseen = None, None, []
         try:
-            scene = replace(scene, namespace=await client.get(NAMESPACES.ref(resolved.namespace)))
+            namespace = await client.get(NAMESPACES.ref(resolved.namespace))
         except Forbidden:
             unseen.append("its Namespace may not be read with these credentials: defaults from there are not known")
         try:
-            scene = replace(scene, hpa=await _hpa_of(client, resource, name, resolved.namespace))
+            hpa = await _hpa_of(client, resource, name, resolved.namespace)
         except Forbidden:
             unseen.append("autoscalers may not be listed with these credentials: one is taken to be absent")
-        return scene, tuple(unseen)
+        return Scene(target=target, hpa=hpa, namespace=namespace), tuple(unseen)
     finally:
         await client.close()
 
