@@ -89,7 +89,6 @@ def test_krews_users_get_the_helper(kubectl: Kubectl, tmp_path: Path) -> None:
 VIEW = Verb(
     name="view",
     usage="view [flags]",
-    summary="Stands for kubectl config view.",
     examples=(),
     flags=(
         Flag("-o", "--output", value="FORMAT", default="yaml"),

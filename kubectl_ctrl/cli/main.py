@@ -23,8 +23,8 @@ TRACEBACK_FROM = 6
 _OUTPUT_FROM = 1
 
 _HEAD = """\
-kubectl ctrl runs Kubernetes controllers from your laptop and tells what they
-did and why.
+kubectl ctrl runs Kubernetes controllers from your laptop and records why each
+reconcile ran.
 
 Usage:
   kubectl ctrl VERB [arguments] [flags]

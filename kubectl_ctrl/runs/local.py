@@ -136,7 +136,12 @@ def _recorded(app: App, place: tuple[str, str]) -> tuple[frozenset[str], frozens
 
 
 # One of a cluster of ours, for every verb that has it.
-NAME = Flag("--name", value="NAME", default="", help="The cluster of ours that is meant; else the current context's.")
+NAME = Flag(
+    "--name",
+    value="NAME",
+    default="",
+    help="The managed cluster to use; by default, the cluster of the current context.",
+)
 
 
 def attending(app: App) -> list[tuple[Attendance, Runner | None]]:

@@ -17,37 +17,37 @@ from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut
 from kubectl_ctrl.user import User
 
 OVERVIEW = """\
-kubectl ctrl runs Kubernetes controllers from your laptop and tells what they
-did and why.
+kubectl ctrl runs Kubernetes controllers from your laptop and records why each
+reconcile ran.
 
 Usage:
   kubectl ctrl VERB [arguments] [flags]
 
 Verbs:
-  up          Make a cluster to play in, and run controllers on it.
-  down        Take away a cluster that up made, and all that runs on it.
-  run         Run controllers here, against the current context.
-  trace       Show every reconcile of an object: why it ran, and what it did.
-  plan        Print what a controller would do with an object, without doing it.
-  list        List the bundled controllers, and where each is installed and run.
-  install     Put what controllers need into the cluster: CRDs and rights.
-  uninstall   Take out what install made: rights by default, CRDs when asked to.
+  up          Create a local cluster and run controllers on it.
+  down        Delete a cluster that up created, and everything that runs on it.
+  run         Run controllers on this machine against the current context.
+  trace       Show every reconcile of an object: why it ran and what it did.
+  plan        Show what a controller would change, without changing anything.
+  list        List the bundled controllers and where they are installed and run.
+  install     Install the CRDs and the RBAC of controllers into the cluster.
+  uninstall   Remove the RBAC of controllers; with --crds=delete, also the CRDs.
   example     Print a controller's example object as YAML.
-  simulate    Print what the scaler will do with a workload, and when.
-  explain     Say why an object is in the state it is in, and what comes next.
-  queue       Show what waits, runs and backs off in controllers that run here.
-  rbac        Print the rights that a controller has, used, lacked, never used.
-  replay      Execute a recorded reconcile again with today's code, and compare.
-  record      List, export and prune what runs have recorded.
-  cluster     The pieces of up and down: make, list, use and take away clusters.
-  logs        Print what controllers in the background say.
-  stop        End controllers that run here, also those of another terminal.
-  status      List the controllers that run here, also in the background.
-  completion  Have the shell complete verbs, flags, controllers and objects.
-  new         Write the folder of a new controller, small and working.
-  doctor      Say what is there, missing or left behind, and mend it.
-  options     List the flags that every verb takes.
-  version     Print the version of this tool.
+  simulate    Show what the scaler will do with a workload, and when.
+  explain     Explain the state of an object and what happens next.
+  queue       Show the work queues of controllers that run on this machine.
+  rbac        Print a controller's rights: granted, used, missing or unused.
+  replay      Run a recorded reconcile again with today's code, and compare.
+  record      List, export and prune recorded runs.
+  cluster     Create, list, use and delete local clusters.
+  logs        Print the logs of controllers in the background.
+  stop        Stop controllers that run on this machine, in any terminal.
+  status      List the controllers that run on this machine.
+  completion  Complete verbs, flags, controllers and objects in your shell.
+  new         Create the folder of a new controller, small and working.
+  doctor      Check this machine and the cluster for problems, and fix them.
+  options     List the flags that all verbs take.
+  version     Print the version of kubectl ctrl.
 
 Use "kubectl ctrl VERB --help" for more about a verb.
 Use "kubectl ctrl options" for the flags that all verbs take.
@@ -59,13 +59,13 @@ Examples:
   # Create the example object of foo
   kubectl ctrl example foo | kubectl apply -f -
 
-  # Look at it first
+  # Print the example object
   kubectl ctrl example foo
 
-  # Keep it, to change it
+  # Save it, to edit it
   kubectl ctrl example foo > foo.yaml
 
-  # Create the one of a controller of your own
+  # Create the example object of your own controller
   kubectl ctrl example ./mine | kubectl apply -f -
 
 Usage:
@@ -186,9 +186,7 @@ def _fail(app: App, given: Given) -> int:
 
 
 # A verb that fails in the way that its argument names.
-VERB = Verb(
-    name="fail", usage="fail", summary="Fail.", examples=(), flags=(Flag("--machine"),), body=_fail, cluster=False
-)
+VERB = Verb(name="fail", usage="fail", examples=(), flags=(Flag("--machine"),), body=_fail, cluster=False)
 TIMED_OUT = TimedOut("It took too long.", next_step="wait")
 LATE = TimedOut("It was not made.", next_step="look")
 LATE.output, LATE.last_words = "first\n\x1bsecond\n", ("\x1bsecond",)

@@ -41,7 +41,7 @@ _OFFERED = {
     "user": "users",
 }
 # Stands for the verb that is still to come.
-_NO_VERB = Verb(name="", usage="", summary="", examples=(), body=lambda _app, _given: 0)
+_NO_VERB = Verb(name="", usage="", examples=(), body=lambda _app, _given: 0)
 
 
 class _Place(Value, kw_only=True):

@@ -98,7 +98,6 @@ class Verb(Value, kw_only=True):
 
     name: str
     usage: str  # "run CONTROLLER... [flags]"
-    summary: str
     examples: tuple[tuple[str, str], ...]  # (what it does, the line; "kubectl ctrl" stands before a verb)
     body: Body
     flags: tuple[Flag, ...] = ()
@@ -109,6 +108,10 @@ class Verb(Value, kw_only=True):
     takes_one: bool = False  # only its first argument has candidates of its own; so it is where it recalls
     takes_file: bool = False  # an argument may be a file
     own: Mapping[str, Sequence[str]] = field(default_factory=dict)  # flags that only some actions, its first word, take
+
+    @property
+    def summary(self) -> str:
+        return table.find(self.name).summary
 
     @property
     def all_flags(self) -> tuple[Flag, ...]:

@@ -24,12 +24,11 @@ def _example(app: App, given: Given) -> int:
 VERB = Verb(
     name="example",
     usage="example CONTROLLER",
-    summary="Print a controller's example object as YAML.",
     examples=(
         ("Create the example object of foo", "example foo | kubectl apply -f -"),
-        ("Look at it first", "example foo"),
-        ("Keep it, to change it", "example foo > foo.yaml"),
-        ("Create the one of a controller of your own", "example ./mine | kubectl apply -f -"),
+        ("Print the example object", "example foo"),
+        ("Save it, to edit it", "example foo > foo.yaml"),
+        ("Create the example object of your own controller", "example ./mine | kubectl apply -f -"),
     ),
     body=_example,
     cluster=False,

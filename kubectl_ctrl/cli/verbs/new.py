@@ -30,30 +30,29 @@ def _new(app: App, given: Given) -> int:
 VERB = Verb(
     name="new",
     usage="new NAME [--kind KIND] [--group GROUP] [--dir DIR]",
-    summary="Write the folder of a new controller, small and working.",
     details=(
-        "The folder holds the controller, its CRD, its rights, an example, tests that\n"
-        "need no cluster, and a README with the commands. Nothing is overwritten."
+        "The folder contains the controller, its CRD, its RBAC, an example object, tests\n"
+        "that need no cluster, and a README with the commands. Nothing is overwritten."
     ),
     examples=(
-        ("A controller for Greeting objects, in ./greeting", "new greeting"),
-        ("With a kind and a group of one's own", "new backups --kind Backup --group ops.example.org"),
-        ("In another folder", "new greeting --dir controllers"),
+        ("Create a controller for Greeting objects in ./greeting", "new greeting"),
+        ("Choose the kind and the API group", "new backups --kind Backup --group ops.example.org"),
+        ("Create it in another folder", "new greeting --dir controllers"),
     ),
     flags=(
         Flag(
             "--dir",
             value="DIR",
             default=".",
-            help="Where the folder is put.",
+            help="The parent folder.",
         ),
         Flag(
             "--group",
             value="GROUP",
             default="example.com",
-            help="The API group of the new kind: a domain of yours.",
+            help="The API group of the new kind, in a domain of yours.",
         ),
-        Flag("--kind", value="KIND", default="", help="The kind of object it is for; made from the name if not given."),
+        Flag("--kind", value="KIND", default="", help="The kind of its objects; derived from NAME by default."),
     ),
     body=_new,
     cluster=False,

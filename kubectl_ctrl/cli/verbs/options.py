@@ -1,4 +1,4 @@
-"""`kubectl ctrl options`: the flags that every verb takes."""
+"""`kubectl ctrl options`: the flags that all verbs take."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from kubectl_ctrl.text import verbatim
 
 # Also for the reference.
 BY_VARIABLE = """\
-KUBECTL_CTRL_<FLAG> in the environment sets a flag, as in
-KUBECTL_CTRL_REQUEST_TIMEOUT=10s; but for --yes, --allow-context, --takeover,
---force and --crds, which are about one call."""
+The environment variable KUBECTL_CTRL_<FLAG> sets a flag, for example
+KUBECTL_CTRL_REQUEST_TIMEOUT=10s. Exceptions are --yes, --allow-context,
+--takeover, --force and --crds: give them with each call."""
 
 
 def _options(app: App, given: Given) -> int:
     if given.arguments:
         raise UsageError("options takes no arguments.", next_step=VERB.hint)
-    app.answer(verbatim(f"Every verb takes these flags:\n\n{describe(COMMON_FLAGS)}"))
-    also = "Every verb that is about a cluster of your kubeconfig also takes kubectl's own:"
+    app.answer(verbatim(f"All verbs take these flags:\n\n{describe(COMMON_FLAGS)}"))
+    also = "Verbs that use a cluster of your kubeconfig also take kubectl's own flags:"
     app.answer(verbatim(f"\n{also}\n\n{describe(KUBECTL_FLAGS)}"))
     app.answer(verbatim(f"\n{BY_VARIABLE}"))
     return 0
@@ -28,11 +28,10 @@ def _options(app: App, given: Given) -> int:
 VERB = Verb(
     name="options",
     usage="options",
-    summary="List the flags that every verb takes.",
     examples=(
-        ("Show the flags that every verb takes", "options"),
-        ("Look for one of them", "options | grep -A 1 timeout"),
-        ("Save what they say for reading", "options > options.txt"),
+        ("List the flags", "options"),
+        ("Search for a flag", "options | grep -A 1 timeout"),
+        ("Save the list to a file", "options > options.txt"),
     ),
     body=_options,
     cluster=False,

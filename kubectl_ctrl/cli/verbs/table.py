@@ -37,45 +37,48 @@ class Entry(Value):
 
 
 VERBS = (
-    Entry(
-        "up", "kubectl_ctrl.cli.verbs.up:VERB", Effect.WRITE, "Make a cluster to play in, and run controllers on it."
-    ),
+    Entry("up", "kubectl_ctrl.cli.verbs.up:VERB", Effect.WRITE, "Create a local cluster and run controllers on it."),
     Entry(
         "down",
         "kubectl_ctrl.cli.verbs.down:VERB",
         Effect.DESTROY,
-        "Take away a cluster that up made, and all that runs on it.",
+        "Delete a cluster that up created, and everything that runs on it.",
     ),
-    Entry("run", "kubectl_ctrl.cli.verbs.run:VERB", Effect.WRITE, "Run controllers here, against the current context."),
+    Entry(
+        "run",
+        "kubectl_ctrl.cli.verbs.run:VERB",
+        Effect.WRITE,
+        "Run controllers on this machine against the current context.",
+    ),
     Entry(
         "trace",
         "kubectl_ctrl.cli.verbs.trace:VERB",
         Effect.READ,
-        "Show every reconcile of an object: why it ran, and what it did.",
+        "Show every reconcile of an object: why it ran and what it did.",
     ),
     Entry(
         "plan",
         "kubectl_ctrl.cli.verbs.plan:VERB",
         Effect.DRY_RUN,
-        "Print what a controller would do with an object, without doing it.",
+        "Show what a controller would change, without changing anything.",
     ),
     Entry(
         "list",
         "kubectl_ctrl.cli.verbs.list:VERB",
         Effect.READ,
-        "List the bundled controllers, and where each is installed and run.",
+        "List the bundled controllers and where they are installed and run.",
     ),
     Entry(
         "install",
         "kubectl_ctrl.cli.verbs.install:VERB",
         Effect.WRITE,
-        "Put what controllers need into the cluster: CRDs and rights.",
+        "Install the CRDs and the RBAC of controllers into the cluster.",
     ),
     Entry(
         "uninstall",
         "kubectl_ctrl.cli.verbs.uninstall:VERB",
         Effect.DESTROY,
-        "Take out what install made: rights by default, CRDs when asked to.",
+        "Remove the RBAC of controllers; with --crds=delete, also the CRDs.",
     ),
     Entry(
         "example",
@@ -87,82 +90,82 @@ VERBS = (
         "simulate",
         "kubectl_ctrl.cli.verbs.simulate:VERB",
         Effect.READ,
-        "Print what the scaler will do with a workload, and when.",
+        "Show what the scaler will do with a workload, and when.",
     ),
     Entry(
         "explain",
         "kubectl_ctrl.cli.verbs.explain:VERB",
         Effect.READ,
-        "Say why an object is in the state it is in, and what comes next.",
+        "Explain the state of an object and what happens next.",
     ),
     Entry(
         "queue",
         "kubectl_ctrl.cli.verbs.queue:VERB",
         Effect.READ,
-        "Show what waits, runs and backs off in controllers that run here.",
+        "Show the work queues of controllers that run on this machine.",
     ),
     Entry(
         "rbac",
         "kubectl_ctrl.cli.verbs.rbac:VERB",
         Effect.READ,
-        "Print the rights that a controller has, used, lacked, never used.",
+        "Print a controller's rights: granted, used, missing or unused.",
     ),
     Entry(
         "replay",
         "kubectl_ctrl.cli.verbs.replay:VERB",
         Effect.READ,
-        "Execute a recorded reconcile again with today's code, and compare.",
+        "Run a recorded reconcile again with today's code, and compare.",
     ),
     Entry(
         "record",
         "kubectl_ctrl.cli.verbs.record:VERB",
         Effect.READ,
-        "List, export and prune what runs have recorded.",
+        "List, export and prune recorded runs.",
     ),
     Entry(
         "cluster",
         "kubectl_ctrl.cli.verbs.cluster:VERB",
         Effect.DESTROY,
-        "The pieces of up and down: make, list, use and take away clusters.",
+        "Create, list, use and delete local clusters.",
     ),
     Entry(
         "logs",
         "kubectl_ctrl.cli.verbs.logs:VERB",
         Effect.NONE,
-        "Print what controllers in the background say.",
+        "Print the logs of controllers in the background.",
     ),
     Entry(
         "stop",
         "kubectl_ctrl.cli.verbs.stop:VERB",
         Effect.NONE,  # ends processes of this machine; what is in a cluster stays as it is
-        "End controllers that run here, also those of another terminal.",
+        "Stop controllers that run on this machine, in any terminal.",
     ),
     Entry(
         "status",
         "kubectl_ctrl.cli.verbs.status:VERB",
         Effect.READ,
-        "List the controllers that run here, also in the background.",
+        "List the controllers that run on this machine.",
     ),
     Entry(
         "completion",
         "kubectl_ctrl.cli.verbs.completion:VERB",
         Effect.NONE,
-        "Have the shell complete verbs, flags, controllers and objects.",
+        "Complete verbs, flags, controllers and objects in your shell.",
     ),
     Entry(
         "new",
         "kubectl_ctrl.cli.verbs.new:VERB",
         Effect.NONE,
-        "Write the folder of a new controller, small and working.",
+        "Create the folder of a new controller, small and working.",
     ),
     Entry(
         "doctor",
         "kubectl_ctrl.cli.verbs.doctor:VERB",
         Effect.READ,  # what --fix changes passes the guard in `mending`
-        "Say what is there, missing or left behind, and mend it.",
+        "Check this machine and the cluster for problems, and fix them.",
     ),
-    Entry("options", "kubectl_ctrl.cli.verbs.options:VERB", Effect.NONE, "List the flags that every verb takes."),
-    Entry("version", "kubectl_ctrl.cli.verbs.version:VERB", Effect.NONE, "Print the version of this tool."),
+    Entry("options", "kubectl_ctrl.cli.verbs.options:VERB", Effect.NONE, "List the flags that all verbs take."),
+    Entry("version", "kubectl_ctrl.cli.verbs.version:VERB", Effect.NONE, "Print the version of kubectl ctrl."),
 )
 
 

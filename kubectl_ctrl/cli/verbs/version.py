@@ -32,11 +32,10 @@ def _version(app: App, given: Given) -> int:
 VERB = Verb(
     name="version",
     usage="version [-o json|yaml]",
-    summary="Print the version of this tool.",
     examples=(
         ("Print the version", "version"),
-        ("Print it for a program", "version -o json"),
-        ("The number alone", "version | cut -d ' ' -f 2"),
+        ("Print JSON", "version -o json"),
+        ("Print only the number", "version | cut -d ' ' -f 2"),
     ),
     flags=(
         Flag(
@@ -45,7 +44,7 @@ VERB = Verb(
             value="FORMAT",
             default="",
             choices=("json", "yaml"),
-            help="json or yaml; one line of text when not given.",
+            help="Output format: json or yaml; one line of text by default.",
         ),
     ),
     body=_version,

@@ -129,7 +129,7 @@ def test_clusters_of_ours(home: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert offered(capsys, "cluster", action, "") == both
     for action in ("create", "list", "load"):
         assert offered(capsys, "cluster", action, "") == []
-    assert offered(capsys, "cluster", "de") == ["delete\tTake a cluster away, as down does."]
+    assert offered(capsys, "cluster", "de") == ["delete\tDelete a cluster, as down does."]
 
 
 def test_namespaces_are_the_clusters(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

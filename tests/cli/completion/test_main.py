@@ -129,7 +129,7 @@ def test_what_is_offered_for_a_flag_is_what_its_help_names() -> None:
 
 def test_kubectl_ctrl_itself_answers_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["__complete", "version", "--outp"]) == 0
-    assert capsys.readouterr().out == "--output\tjson or yaml; one line of text when not given\n:4\n"
+    assert capsys.readouterr().out == "--output\tOutput format: json or yaml; one line of text by default\n:4\n"
 
 
 @pytest.mark.parametrize("words", [["run", ""], ["run", "--context", ""], ["down", ""], ["run", "-n", ""], ["ru"]])

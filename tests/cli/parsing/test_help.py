@@ -88,10 +88,10 @@ def test_options_keep_ours_and_kubectls_apart(capsys: pytest.CaptureFixture[str]
 
     assert cli.main(["options"]) == 0
     ours, kubectls = capsys.readouterr().out.split(
-        "Every verb that is about a cluster of your kubeconfig also takes kubectl's own:"
+        "Verbs that use a cluster of your kubeconfig also take kubectl's own flags:"
     )
     assert "--color" in ours
     assert "--context" not in ours
     assert "--context" in kubectls
     assert "--color" not in kubectls
-    assert "but for --yes, --allow-context, --takeover" in kubectls
+    assert "Exceptions are --yes, --allow-context" in kubectls

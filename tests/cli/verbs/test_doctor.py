@@ -310,7 +310,7 @@ def test_more_than_runs_keep_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def unattended(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     """A process that was started as one in the background is, and waits."""
-    module = folder / "stand-in" / "kubectl_ctrl" / "cli" / "unattended.py"
+    module = folder / "stand-in" / "kubectl_ctrl" / "cli" / "background_main.py"
     module.parent.mkdir(parents=True)
     for one in (module.parent.parent, module.parent):
         (one / "__init__.py").touch()

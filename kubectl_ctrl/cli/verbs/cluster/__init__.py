@@ -1,4 +1,4 @@
-"""`kubectl ctrl cluster`: its flags and its help. What it does is in `clustering`, loaded when it does it."""
+"""`kubectl ctrl cluster`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from kubectl_ctrl.cli.parsing.grammar import Flag
 from kubectl_ctrl.cli.parsing.verb import Verb, later
 
 ACTIONS = (
-    ("create", "Make a cluster, or find it there."),
-    ("delete", "Take a cluster away, as down does."),
-    ("list", "List the clusters that are ours."),
-    ("load", "Give a cluster's nodes images of the local container runtime."),
-    ("env", "Print what makes a shell mean a cluster."),
-    ("kubeconfig", "Print a cluster's own kubeconfig."),
-    ("logs", "Write what a cluster's parts logged to a folder."),
+    ("create", "Create a cluster, or start an existing one."),
+    ("delete", "Delete a cluster, as down does."),
+    ("list", "List the managed clusters."),
+    ("load", "Load images of the local container runtime into the nodes."),
+    ("env", "Print the line that selects a cluster in a shell."),
+    ("kubeconfig", "Print the kubeconfig of a cluster."),
+    ("logs", "Write the logs of a cluster's components to a folder."),
 )
 
 _FLAGS = (
-    Flag("--all", help="delete: all clusters that are ours."),
+    Flag("--all", help="delete: all clusters created by up and create."),
     *LISTED,
     *MAKING,
     NAME,
-    Flag("--path", help="kubeconfig: where the file lies, instead of what is in it."),
+    Flag("--path", help="kubeconfig: print the path of the file instead of its contents."),
     *PROGRESS,
     Flag(
         "--shell",
         value="SHELL",
         default="sh",
         choices=("sh", "fish", "pwsh"),
-        help="env: sh, which bash and zsh take too, fish or pwsh.",
+        help="env: sh (also for bash and zsh), fish or pwsh.",
     ),
-    Flag("--to", value="DIR", default="", help="logs: a folder that is new or empty; NAME-logs when not given."),
+    Flag("--to", value="DIR", default="", help="logs: a new or empty folder; NAME-logs by default."),
 )
 
-# The flags that only some actions take, by their long names.
+# Flags that only some actions take, by their long names.
 OWN: Mapping[str, tuple[str, ...]] = {
     **{flag.long: ("create",) for flag in MAKING},
     **{flag.long: ("create", "delete", "load", "logs") for flag in PROGRESS},
@@ -50,25 +50,25 @@ OWN: Mapping[str, tuple[str, ...]] = {
 VERB = Verb(
     name="cluster",
     usage="cluster ACTION [NAME | IMAGE...] [flags]",
-    summary="The pieces of up and down: make, list, use and take away clusters.",
     details=(
-        "create      a cluster alone; one that is there stays, and is started if need be\n"
-        "delete      what down does\n"
-        "list        every cluster that is ours, and whether it runs\n"
-        "load        IMAGE...: images of docker, podman or nerdctl, to --name's nodes\n"
-        "env         the line that makes a shell mean the cluster, for eval\n"
-        "kubeconfig  its content; with --path where it lies\n"
-        "logs        what its parts logged, to a new folder, whose path is printed\n"
+        "create      create a cluster without controllers, or start an existing one\n"
+        "delete      delete a cluster, as down does\n"
+        "list        list all managed clusters and their state\n"
+        "load        IMAGE...: load images of docker, podman or nerdctl into the nodes of\n"
+        "            the cluster --name\n"
+        "env         print the line that selects the cluster in a shell, for eval\n"
+        "kubeconfig  print its kubeconfig; with --path, the path of the file\n"
+        "logs        write the logs of its components to a new folder, and print the path\n"
         "\n"
-        "NAME is ctrl, or the only cluster, where it is left out. Only clusters that up\n"
-        "and create made are touched."
+        "Without NAME: the cluster ctrl, or the only one. Managed clusters are those\n"
+        "created by up or create; no other cluster is touched."
     ),
     examples=(
-        ("Make one of three nodes", "cluster create --nodes 3"),
-        ("Have kubectl and this tool mean it, in this shell", 'eval "$(kubectl ctrl cluster env)"'),
-        ("See which there are", "cluster list"),
-        ("Use an image that was built here", "cluster load mine:dev"),
-        ("Look into what went wrong in it", "cluster logs ctrl --to ./logs"),
+        ("Create a cluster with three nodes", "cluster create --nodes 3"),
+        ("Use the cluster in this shell, with kubectl and kubectl ctrl", 'eval "$(kubectl ctrl cluster env)"'),
+        ("List the clusters", "cluster list"),
+        ("Use an image that was built on this machine", "cluster load mine:dev"),
+        ("Collect the logs of a cluster that fails", "cluster logs ctrl --to ./logs"),
     ),
     flags=tuple(sorted(_FLAGS, key=lambda flag: flag.long)),
     body=later("kubectl_ctrl.cli.verbs.cluster.main:run"),

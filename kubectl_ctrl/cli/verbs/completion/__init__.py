@@ -1,4 +1,4 @@
-"""`kubectl ctrl completion`: its flags and its help. What it does is in `completing`, loaded when it does it."""
+"""`kubectl ctrl completion`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -10,38 +10,34 @@ ACTIONS = (
     ("zsh", "Print the script for zsh."),
     ("fish", "Print the script for fish."),
     ("pwsh", "Print the script for PowerShell."),
-    ("install", "Put the helper where kubectl finds it."),
+    ("install", "Install the helper in a folder where kubectl finds it."),
 )
 
 VERB = Verb(
     name="completion",
     usage="completion bash | zsh | fish | pwsh | install [flags]",
-    summary="Have the shell complete verbs, flags, controllers and objects.",
     details=(
-        "kubectl completes `kubectl ctrl` by itself, in any shell that has its own\n"
-        "completion (`kubectl completion --help`): it asks the helper\n"
-        "kubectl_complete-ctrl, which pipx, uv and pip put beside kubectl-ctrl, and a\n"
-        "checkout has in its bin. Only krew cannot: install does it then. It writes one\n"
-        "small file beside kubectl-ctrl, or where you have your own programs.\n"
-        "\n"
-        "The scripts are for the plain program, kubectl-ctrl.\n"
-        "\n"
-        "Names come from what is recorded, or else from the cluster where that answers\n"
-        "at once."
+        "kubectl completes `kubectl ctrl` in any shell that has kubectl's own completion\n"
+        "(see `kubectl completion --help`). It calls the helper kubectl_complete-ctrl,\n"
+        "which pipx, uv and pip install beside kubectl-ctrl; a checkout has it in bin.\n"
+        "krew cannot install it: run `completion install` then. It writes one small file\n"
+        "beside kubectl-ctrl, or into your own folder for programs.\n\n"
+        "The scripts are for the plain program, kubectl-ctrl.\n\n"
+        "Names come from the recording, or from the cluster if it answers at once."
     ),
     examples=(
-        ("Have kubectl complete `kubectl ctrl`, where krew installed it", "completion install"),
-        ("Take that back", "completion install --remove"),
+        ("Install the helper, if kubectl ctrl was installed by krew", "completion install"),
+        ("Remove the helper", "completion install --remove"),
         (
-            "Complete the plain kubectl-ctrl in bash, or in zsh: a line for ~/.bashrc",
+            "Complete kubectl-ctrl in bash or zsh: a line for ~/.bashrc",
             'eval "$(kubectl-ctrl completion bash)"',
         ),
-        ("In fish, and for good", "completion fish > ~/.config/fish/completions/kubectl-ctrl.fish"),
-        ("In PowerShell", "completion pwsh | Out-String | Invoke-Expression"),
+        ("Complete it in fish, permanently", "completion fish > ~/.config/fish/completions/kubectl-ctrl.fish"),
+        ("Complete it in PowerShell", "completion pwsh | Out-String | Invoke-Expression"),
     ),
     flags=(
-        Flag("--dir", value="DIR", default="", help="install: the folder; it should be one of PATH."),
-        Flag("--remove", help="install: take the helper away again."),
+        Flag("--dir", value="DIR", default="", help="install: the folder; it should be in PATH."),
+        Flag("--remove", help="install: remove the helper."),
     ),
     body=later("kubectl_ctrl.cli.verbs.completion.main:run"),
     cluster=False,

@@ -1,4 +1,4 @@
-"""`kubectl ctrl doctor`: its flags and its help. What it does is in `examining`, `mending` and `fetching`."""
+"""`kubectl ctrl doctor`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -7,44 +7,41 @@ from kubectl_ctrl.cli.parsing.grammar import Flag
 from kubectl_ctrl.cli.parsing.verb import Verb, later
 
 PROGRAMS = (
-    ("kind", "Get kind: clusters of containers, with real pods."),
-    ("kwok", "Get kwok and kwokctl: clusters without containers, with simulated pods."),
-    ("kubectl", "Get kubectl."),
+    ("kind", "Install kind: clusters of containers, with real pods."),
+    ("kwok", "Install kwok and kwokctl: clusters without containers, with simulated pods."),
+    ("kubectl", "Install kubectl."),
 )
 
 VERB = Verb(
     name="doctor",
     usage="doctor [--fix [kind|kwok|kubectl]] [--yes] [-o json|yaml] [flags]",
-    summary="Say what is there, missing or left behind, and mend it.",
     details=(
-        "Looks at this machine, at the cluster of the current context, at what we left on\n"
-        "either, and at the recordings. Below each thing that is not well stands what to\n"
-        "do about it. Nothing is changed, and nothing is waited for longer than seconds.\n"
-        "\n"
-        "The exit code is 0 unless a line says FAIL, then that of the worst: 5 a program\n"
-        "is missing, 3 the cluster is not reached, 7 rights are lacking, 8 a controller\n"
-        "is installed in part, 1 anything else.\n"
-        "\n"
-        "--fix takes away what we left: what would be destroyed is listed, and goes with\n"
-        "--yes. With a name it gets that program with go, brew or apt, whichever is\n"
-        "there; without --yes it prints the line that does it."
+        "Checks this machine, the cluster of the current context, leftovers of kubectl\n"
+        "ctrl on both, and the recordings. The remedy is printed below each problem.\n"
+        "Nothing is changed, and no check takes longer than seconds.\n\n"
+        "The exit code is 0 if no line says FAIL, otherwise that of the worst: 5 a\n"
+        "program is missing, 3 the cluster is unreachable, 7 rights are missing, 8 a\n"
+        "controller is partly installed, 1 anything else.\n\n"
+        "--fix removes leftovers. It only lists those whose removal destroys something;\n"
+        "add --yes to remove them too. With a name, it installs that program with go,\n"
+        "brew or apt; without --yes, it only prints the command."
     ),
     examples=(
-        ("See whether all is well", "doctor"),
-        ("Take away what a crash left behind", "doctor --fix"),
-        ("Get kwok, which makes clusters without containers", "doctor --fix kwok --yes"),
-        ("Find what fails, in a script", "doctor -o json | jq '.checks[] | select(.state == \"fail\")'"),
+        ("Check everything", "doctor"),
+        ("Remove the leftovers of a crash", "doctor --fix"),
+        ("Install kwok, for clusters without containers", "doctor --fix kwok --yes"),
+        ("In a script: print the checks that failed", "doctor -o json | jq '.checks[] | select(.state == \"fail\")'"),
     ),
     flags=(
         ALLOW_CONTEXT,
-        *(flag for flag in MAKING if flag.long in ("bin-dir", "offline")),  # what decides whether kwok could work
+        *(flag for flag in MAKING if flag.long in ("bin-dir", "offline")),  # they decide whether kwok can work
         Flag(
             "--fix",
             value="PROGRAM",
             bare="true",
             default="false",
             choices=tuple(name for name, _ in PROGRAMS),
-            help="Mend what can be mended; with kind, kwok or kubectl, get that program.",
+            help="Fix problems; with kind, kwok or kubectl, install that program.",
         ),
         Flag(
             "-o",
@@ -52,9 +49,9 @@ VERB = Verb(
             value="FORMAT",
             default="text",
             choices=("text", "json", "yaml"),
-            help="text, json or yaml.",
+            help="Output format: text, json or yaml.",
         ),
-        Flag("--yes", help="With --fix: destroy what was listed, or run the line that was printed."),
+        Flag("--yes", help="With --fix: delete what was listed, or run the command that was printed."),
     ),
     body=later("kubectl_ctrl.cli.verbs.doctor.main:run"),
     completes=lambda: PROGRAMS,

@@ -1,4 +1,4 @@
-"""`kubectl ctrl down`: its flags and its help. What it does is in `takingdown`, loaded when it does it."""
+"""`kubectl ctrl down`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from kubectl_ctrl.cli.parsing.verb import Verb, later
 VERB = Verb(
     name="down",
     usage="down [NAME] [flags]",
-    summary="Take away a cluster that up made, and all that runs on it.",
     details=(
-        "Ends the controllers that run here on that cluster, undoes --use, removes the\n"
-        "cluster and its files. What was recorded stays: trace and explain still answer.\n"
-        "Without a name: the cluster ctrl, or the only one. Only what up or cluster\n"
-        "create made is touched. Twice is fine, and so is a machine that stopped midway."
+        "Stops the controllers on this machine that run on the cluster, reverts --use,\n"
+        "and deletes the cluster and its files. Recordings are kept: trace and explain\n"
+        "still work. Without NAME: the cluster ctrl, or the only one. Only clusters\n"
+        "created by up or cluster create are deleted. The command can be repeated, also\n"
+        "after it was interrupted."
     ),
     examples=(
-        ("The cluster that up made", "down"),
-        ("One of several", "down two"),
-        ("All of them", "down --all"),
+        ("Delete the cluster that up created", "down"),
+        ("Delete another cluster", "down two"),
+        ("Delete all clusters", "down --all"),
     ),
-    flags=(Flag("--all", help="All clusters that up and cluster create made."), NAME, *PROGRESS),
+    flags=(Flag("--all", help="Delete all clusters created by up and cluster create."), NAME, *PROGRESS),
     body=later("kubectl_ctrl.cli.verbs.down.main:run"),
     cluster=False,
     recalls="our clusters",

@@ -1,4 +1,4 @@
-"""`kubectl ctrl explain`: its flags and its help. What it does is in `explaining`."""
+"""`kubectl ctrl explain`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -10,38 +10,36 @@ from kubectl_ctrl.loader import bundled
 VERB = Verb(
     name="explain",
     usage="explain TYPE/NAME [N] | CONTROLLER [flags]",
-    summary="Say why an object is in the state it is in, and what comes next.",
     details=(
-        "About state, not schema (that is kubectl explain). One verdict on the object:\n"
-        "GONE, BLOCKED DELETION, NOT SEEN, NEVER RAN, LOOPING, FIGHTING, NOT CONVERGED,\n"
-        "WAITING or CONVERGED; the chain of causes back to the first change and who made\n"
-        "it; what is wanted and not there; where in the code it failed; what happens next\n"
-        "and when; and commands to try, each tagged with what it does to the cluster:\n"
-        "[read], [write] or [destroy].\n"
-        "\n"
-        "With N it is about that one reconcile: why it ran, what it saw, did and caused.\n"
-        "A CONTROLLER alone is about its health over all objects. A word that is both a\n"
-        "controller and a type means the controller; TYPE/NAME always means an object.\n"
-        "\n"
-        "It answers from the recording, and says as of when where the controller does not\n"
-        "run any more. The cluster is asked with --live, and for objects of which nothing\n"
-        "is recorded, for two seconds at most."
+        "Explains state, not schema (for the schema, see kubectl explain). It prints one\n"
+        "verdict on the object: GONE, BLOCKED DELETION, NOT SEEN, NEVER RAN, LOOPING,\n"
+        "FIGHTING, NOT CONVERGED, WAITING or CONVERGED; the chain of causes back to the\n"
+        "first change and who made it; what is missing; where in the code it failed; what\n"
+        "happens next and when; and commands to try, each marked with its effect on the\n"
+        "cluster: [read], [write] or [destroy].\n\n"
+        "With N, it explains that one reconcile: why it ran, what it read, did and\n"
+        "caused. CONTROLLER alone shows the health of the controller over all objects. A\n"
+        "name that is both a controller and a type means the controller; TYPE/NAME always\n"
+        "means an object.\n\n"
+        "It reads the recording, and prints the time of the last record if the controller\n"
+        "no longer runs. It queries the cluster with --live, and for objects without a\n"
+        "recording, for at most two seconds."
     ),
     examples=(
-        ("Why an object is as it is", "explain foo/web"),
-        ("One of its reconciles, by its number", "explain foo/web 12"),
-        ("The health of a controller over all its objects", "explain foo"),
-        ("Compare with what the cluster says now", "explain foo/web --live"),
-        ("In a script: exit 0 when it is CONVERGED or GONE, else 1", "explain foo/web --exit-code"),
-        ("Everything that the verdict stands on, for machines", "explain foo/web -o json"),
+        ("Explain the state of an object", "explain foo/web"),
+        ("Explain one of its reconciles, by its number", "explain foo/web 12"),
+        ("Show the health of a controller over all its objects", "explain foo"),
+        ("Compare with the current state of the cluster", "explain foo/web --live"),
+        ("In a script: exit with 0 if it is CONVERGED or GONE, else with 1", "explain foo/web --exit-code"),
+        ("Print all evidence for the verdict as JSON", "explain foo/web -o json"),
     ),
     flags=(
-        Flag("--all-evidence", help="Show every fact that the verdict stands on, not the first few."),
+        Flag("--all-evidence", help="Show all evidence for the verdict, not only the first items."),
         CONTROLLER,
         Flag(
             "--exit-code",
-            help="Exit with 0 when it is CONVERGED (and its controller works) or GONE, with 1 for any other verdict, "
-            "with 2 when that cannot be told.",
+            help="Exit with 0 if the verdict is CONVERGED (and its controller works) or GONE, with 1 for "
+            "any other verdict, with 2 if there is no verdict.",
         ),
         *LOOKING_BACK,
         LIVE,
@@ -52,7 +50,7 @@ VERB = Verb(
             value="FORMAT",
             default="text",
             choices=("text", "json", "yaml"),
-            help="text, json or yaml.",
+            help="Output format: text, json or yaml.",
         ),
         UID,
         UTC,

@@ -1,4 +1,4 @@
-"""`kubectl ctrl list`: its flags and its help. What it does is in `listing`."""
+"""`kubectl ctrl list`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from kubectl_ctrl.cli.parsing.verb import Verb, later
 VERB = Verb(
     name="list",
     usage="list [flags]",
-    summary="List the bundled controllers, and where each is installed and run.",
     details=(
-        "INSTALLED and RUNNING are about the cluster of the current context: whether its\n"
-        "CRD is served and its RBAC is there, and who runs it: a process of this machine,\n"
-        "a Deployment in the cluster, or whoever holds its Lease. A question mark stands\n"
-        "for what could not be seen within two seconds."
+        "INSTALLED and RUNNING describe the cluster of the current context: whether the\n"
+        "CRD is served and the RBAC exists, and who runs the controller: a process on\n"
+        "this machine, a Deployment in the cluster, or the holder of its Lease. A\n"
+        "question mark means unknown: the cluster is queried for two seconds at most."
     ),
     examples=(
         ("List the controllers", "list"),
-        ("With the rights that each needs, and a line on what it is for", "list -o wide"),
-        ("Their names alone, for a script; no cluster is asked", "list -o name"),
-        ("Everything that is known, about another cluster", "list -o json --context staging"),
+        ("Add the rights and the purpose of each controller", "list -o wide"),
+        ("In a script: only the names; the cluster is not queried", "list -o name"),
+        ("Print all details, for another cluster", "list -o json --context staging"),
         (
-            "Where each is installed, in columns of your choice",
+            "Print columns of your choice",
             "list -o custom-columns=NAME:.name,INSTALLED:.installed",
         ),
     ),

@@ -1,4 +1,4 @@
-"""`kubectl ctrl logs`: its flags and its help. What it does is in `hearing`."""
+"""`kubectl ctrl logs`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from kubectl_ctrl.runs.local import NAME
 VERB = Verb(
     name="logs",
     usage="logs [CONTROLLER] [flags]",
-    summary="Print what controllers in the background say.",
     details=(
-        "Of the controllers that up --detach has started on the cluster that is meant: of\n"
-        "one, or of all of them, each line then with a name in front. All its starts are\n"
-        "in one log, each begins with a line `run`. The last 10 to 20 MB are kept, until\n"
-        "the cluster is taken down. trace and explain tell more, and longer."
+        "Prints the logs of controllers that up --detach started on the selected cluster:\n"
+        "of one controller, or of all, each line with the controller's name in front. A\n"
+        "log contains all starts of the controller; each begins with a line `run`. The\n"
+        "last 10 to 20 MB are kept until the cluster is deleted. trace and explain show\n"
+        "more, and go further back."
     ),
     examples=(
-        ("All that memcached has said", "logs memcached"),
-        ("The last lines, and what comes, until it ends or you press Ctrl-C", "logs memcached -f --tail 20"),
-        ("Of all controllers in the background of another cluster of ours", "logs --name two"),
+        ("Print the log of memcached", "logs memcached"),
+        ("Print the last lines and follow, until memcached stops or Ctrl-C", "logs memcached -f --tail 20"),
+        ("Print the logs of all background controllers of another cluster", "logs --name two"),
     ),
     flags=(
-        Flag("-f", "--follow", help="Go on with what is said from now on."),
+        Flag("-f", "--follow", help="Follow the log."),
         NAME,
         Flag(
             "--tail",
             value="N",
             type=int,
             default=-1,
-            help="Only so many lines of each log; -1 is all of them, or 10 where no controller is named.",
+            help="Number of recent lines of each log; -1 prints all, or 10 if no controller is named.",
         ),
     ),
     body=later("kubectl_ctrl.cli.verbs.logs.main:run"),

@@ -1,4 +1,4 @@
-"""`kubectl ctrl plan`: its flags and its help. What it does is in `planning`, loaded when it does it."""
+"""`kubectl ctrl plan`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -24,29 +24,26 @@ def _types() -> Sequence[tuple[str, str]]:
 VERB = Verb(
     name="plan",
     usage="plan (TYPE/NAME | TYPE NAME | -f FILE) [flags]",
-    summary="Print what a controller would do with an object, without doing it.",
     details=(
-        "Runs one reconcile on what the cluster holds. Every write is sent as a dry run,\n"
-        "so that the server checks and completes it; later reads see what was planned.\n"
-        "Nothing is changed: it works on any context. With -f the objects of a file are\n"
-        "taken as if kubectl apply had applied them before.\n"
-        "\n"
-        "A row for each field: ~ changed, + created, - deleted, = left as it is. What the\n"
-        "server cannot check, because an object exists in the plan alone, is marked.\n"
-        "Events are listed and not sent; no lease is taken; nothing is recorded.\n"
-        "\n"
+        "Runs one reconcile against the state of the cluster. Every write is sent as a\n"
+        "server-side dry run, so the server validates and completes it; later reads\n"
+        "return the planned objects. Nothing is changed, so plan works on any context.\n"
+        "With -f, the objects of a file are planned as if kubectl apply had applied them\n"
+        "first.\n\n"
+        "Each row is a field: ~ changed, + created, - deleted, = unchanged. A change is\n"
+        "marked if the server cannot check it because its object exists only in the plan.\n"
+        "Events are listed but not sent; no Lease is taken; nothing is recorded.\n\n"
         "--diff compares whole objects, with the program in KUBECTL_EXTERNAL_DIFF if it\n"
-        "is set, as kubectl diff does; Secrets are hidden before it sees them.\n"
-        "\n"
-        "Exit code 0: nothing to change. 1: changes. Above 1: an error."
+        "is set, as kubectl diff does. Secrets are hidden from that program.\n\n"
+        "Exit codes: 0 no changes, 1 changes, greater than 1 an error."
     ),
     examples=(
-        ("What foo would do with one object", "plan foo/web"),
-        ("What it would do if this file were applied", "plan -f foo.yaml"),
-        ("Until it comes to rest, while all other controllers stand still", "plan memcached/cache --to-fixpoint"),
-        ("Whole objects, compared with a program of your choice", "plan foo/web --diff"),
-        ("With a controller of your own, for a machine", "plan greeting/hello --controller ./mine.py -o json"),
-        ("With somebody else's rights", "plan foo/web --as jane --as-group developers"),
+        ("Plan one reconcile of an object", "plan foo/web"),
+        ("Plan as if this file were applied", "plan -f foo.yaml"),
+        ("Repeat until nothing changes; no other controller acts", "plan memcached/cache --to-fixpoint"),
+        ("Compare whole objects, with a program of your choice", "plan foo/web --diff"),
+        ("Plan with your own controller, and print JSON", "plan greeting/hello --controller ./mine.py -o json"),
+        ("Plan with the rights of another user", "plan foo/web --as jane --as-group developers"),
     ),
     flags=(
         ANNOTATION_PREFIX,
@@ -55,15 +52,18 @@ VERB = Verb(
             value="DURATION",
             type=DURATION,
             default="60s",
-            help="The longest time for one reconcile.",
+            help="Timeout of a single reconcile.",
         ),
         Flag(
             "--controller",
             value="CONTROLLER",
             default="",
-            help="The controller, where not the bundled one of that type: ./mine.py, ./mine, package.mine, or a name.",
+            help="The controller, if not the bundled one for that type: ./mine.py, ./mine, package.mine, or a name.",
         ),
-        Flag("--diff", help="Compare each object before and after as YAML; with -o json or yaml give both whole."),
+        Flag(
+            "--diff",
+            help="Compare each object before and after as YAML; with -o json or yaml, print both objects whole.",
+        ),
         Flag("-f", "--filename", value="FILE", default="", help="Plan for the objects in this file; - is stdin."),
         Flag(
             "-o",
@@ -71,10 +71,10 @@ VERB = Verb(
             value="FORMAT",
             default="",
             choices=("text", "json", "yaml"),
-            help="json or yaml; text when not given.",
+            help="Output format: json or yaml; text by default.",
         ),
-        Flag("--timeout", value="DURATION", type=DURATION, default="2m", help="End with code 124 after this time."),
-        Flag("--to-fixpoint", help="Repeat until nothing more would be written, at most 10 times."),
+        Flag("--timeout", value="DURATION", type=DURATION, default="2m", help="Exit with code 124 after this time."),
+        Flag("--to-fixpoint", help="Repeat until there are no more writes, at most 10 times."),
     ),
     body=later("kubectl_ctrl.cli.verbs.plan.main:run"),
     completes=_types,

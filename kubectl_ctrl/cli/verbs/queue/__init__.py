@@ -1,4 +1,4 @@
-"""`kubectl ctrl queue`: its flags and its help. What it does is in `queueing`."""
+"""`kubectl ctrl queue`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from kubectl_ctrl.loader import bundled
 VERB = Verb(
     name="queue",
     usage="queue [CONTROLLER] [-w] [flags]",
-    summary="Show what waits, runs and backs off in controllers that run here.",
     details=(
-        "For each controller that a process of this machine runs: whether it leads, has\n"
-        "synced and was heard of lately, how many of its workers are busy, and what its\n"
-        "queue holds: requests that run, those that are ready, those that back off (STEP\n"
-        "counts the failures in a row, NEXT is the next try) and those on a timer.\n"
-        "\n"
-        "It reads the recording, never the cluster, so it also tells how the queue of a\n"
-        "process stood that was killed: marked with the time when it was last seen."
+        "For each controller that runs on this machine: whether it is the leader, has\n"
+        "synced and reported recently; how many of its workers are busy; and the requests\n"
+        "in its queue: running, ready, backing off (STEP counts consecutive failures,\n"
+        "NEXT is the next retry) or waiting for a timer.\n\n"
+        "It reads the recording, never the cluster. It also shows the last known queue of\n"
+        "a process that was killed, marked with the time when it was last seen."
     ),
     examples=(
-        ("Show the queues of all controllers that run", "queue"),
-        ("Watch the queue of one", "queue foo -w"),
-        ("With the number of causes that each has, and more of the namespaces", "queue -o wide"),
-        ("How many requests are ready, for a script", "queue foo -o json | jq '.controllers[0].depth.ready'"),
+        ("Show the queues of all running controllers", "queue"),
+        ("Watch the queue of one controller", "queue foo -w"),
+        ("Add the number of causes of each request, and more namespaces", "queue -o wide"),
+        ("In a script: count the requests that are ready", "queue foo -o json | jq '.controllers[0].depth.ready'"),
     ),
     flags=(
         *LOOKING_BACK,
@@ -34,10 +32,10 @@ VERB = Verb(
             value="FORMAT",
             default="text",
             choices=("text", "wide", "json", "yaml"),
-            help="text, wide, json or yaml; with -w, json is one document for each line.",
+            help="Output format: text, wide, json or yaml; with -w, json is one document per line.",
         ),
         UTC,
-        Flag("-w", "--watch", help="Go on showing them as they change, until Ctrl-C."),
+        Flag("-w", "--watch", help="Show changes until Ctrl-C."),
     ),
     body=later("kubectl_ctrl.cli.verbs.queue.main:run"),
     completes=bundled.candidates,

@@ -1,4 +1,4 @@
-"""`kubectl ctrl replay`: its flags and its help. What it does is in `replaying`, loaded when it does it."""
+"""`kubectl ctrl replay`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -9,43 +9,39 @@ from kubectl_ctrl.cli.parsing.verb import Verb, later
 VERB = Verb(
     name="replay",
     usage="replay (RUN-N | FILE) [flags]",
-    summary="Execute a recorded reconcile again with today's code, and compare.",
     details=(
-        "Needs no cluster. The code gets the reads, the time and the chance of then;\n"
-        "each write is answered as it was, and what it asks for is compared field by\n"
-        "field, then its events and its outcome. FILE is what `record export` makes.\n"
-        "\n"
-        "Not replayed is what code does beside ctx: files, the network, a clock of its\n"
-        "own, and what it keeps in memory from one reconcile to the next. It happens\n"
-        "for real, or starts empty, and can make a replay differ. What it asks for with\n"
-        '`await ctx.outside("price", look)` is recorded, and told again without looking.\n'
-        "\n"
-        "Not compared, because it says when and not what: metadata that is the server's\n"
-        "own, times under keys such as lastTransitionTime, the delay of a retry, and\n"
-        "the line at which an error was raised. Values that a recording hides are\n"
-        "compared as hidden.\n"
-        "\n"
-        "A reconcile that was cut is compared as far as it came. One that still runs,\n"
-        "whose process died, or that read a Secret cannot be replayed.\n"
-        "\n"
-        "Exit code 0: the same. 9: it differs, or reads what was not recorded (named).\n"
-        "4: it cannot be replayed, or is not recorded. 2: any other error."
+        "Needs no cluster. The code gets the recorded reads, time and random numbers.\n"
+        "Each write gets its recorded answer; its content is compared field by field,\n"
+        "then the events and the outcome. FILE is a case file, as `record export` writes\n"
+        "it.\n\n"
+        "Not replayed is what code does without ctx: files, the network, other clocks,\n"
+        "and state in memory between reconciles. Such work really happens, or starts\n"
+        'empty, and can make the replay differ. The result of `await ctx.outside("price",\n'
+        "look)` is recorded, and replayed without calling look.\n\n"
+        "Not compared, because they depend only on the time of the run: metadata set by\n"
+        "the server, times under keys such as lastTransitionTime, the delay of a retry,\n"
+        "and the line number of an error. Values that are masked in the recording are\n"
+        "compared as masked.\n\n"
+        "A reconcile that was cut short is compared up to that point. A reconcile that\n"
+        "still runs, whose process died, or that read a Secret cannot be replayed.\n\n"
+        "Exit codes: 0 the same; 9 different, or it read an object that was not recorded\n"
+        "(its name is printed); 4 not replayable, or not recorded; 2 any other error."
     ),
     examples=(
-        ("Execute one reconcile again, with the code that made it as it is now", "replay r7f3-12"),
-        ("With the code in another place", "replay r7f3-12 --code ./mine.py"),
-        ("What a bug report brought along, for a machine", "replay case.json --code ./mine.py -o json"),
-        ("Expect from now on what today's code does", "replay case.json --code ./mine.py --bless"),
+        ("Replay one reconcile with the current version of its code", "replay r7f3-12"),
+        ("Replay with code at another path", "replay r7f3-12 --code ./mine.py"),
+        ("Replay the case of a bug report, and print JSON", "replay case.json --code ./mine.py -o json"),
+        ("Make the result of today's code the expected one", "replay case.json --code ./mine.py --bless"),
     ),
     flags=(
-        Flag("--bless", help="Let FILE expect what today's code does. It is replaced as a whole, or not at all."),
+        Flag("--bless", help="Make the result of today's code the expected one in FILE, which is replaced atomically."),
         Flag(
             "--code",
             value="CONTROLLER",
             default="",
-            help="The code to execute, as run takes it: foo, ./mine.py, ./mine, package.mine. When not given, the code "
-            "that your own recording names. With FILE or --from it is required unless the controller is bundled: a "
-            "file that somebody sent must not choose the code that is run.",
+            help="The code to run, in the form that run takes: foo, ./mine.py, ./mine, package.mine. "
+            "Default: the code that your own recording names. Required with FILE or --from, unless "
+            "the controller is bundled: a file from somebody else must not choose the code that runs.",
         ),
         Flag(
             "-o",
@@ -53,14 +49,14 @@ VERB = Verb(
             value="FORMAT",
             default="",
             choices=("text", "json", "yaml"),
-            help="json or yaml; text when not given.",
+            help="Output format: json or yaml; text by default.",
         ),
         Flag(
             "--timeout",
             value="DURATION",
             type=DURATION,
             default="60s",
-            help="The longest time for the reconcile, as --attempt-timeout of run is.",
+            help="Timeout of the reconcile, as --attempt-timeout of run.",
         ),
         *LOOKING_BACK,
         UTC,

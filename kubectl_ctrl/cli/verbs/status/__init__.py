@@ -1,4 +1,4 @@
-"""`kubectl ctrl status`: its flags and its help. What it does is in `reporting`."""
+"""`kubectl ctrl status`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from kubectl_ctrl.runs.local import NAME
 VERB = Verb(
     name="status",
     usage="status [flags]",
-    summary="List the controllers that run here, also in the background.",
     details=(
-        "Processes of this machine that run controllers on the cluster that is meant, and\n"
-        "those that up --detach has started there and that are gone: STATE is starting,\n"
-        "running, draining (asked to stop), stopped (by a debugger), ended, failed, or\n"
-        "dead, as after kill -9 or a restart of the machine. RUN is what trace calls it.\n"
-        "\n"
-        "No cluster is asked for anything."
+        "Lists the processes on this machine that run controllers on the selected\n"
+        "cluster, and those that up --detach started there and that no longer run. STATE\n"
+        "is starting, running, draining (asked to stop), stopped (by a debugger), ended,\n"
+        "failed, or dead (for example after kill -9 or a reboot). RUN is the id of the\n"
+        "run, as in trace.\n\n"
+        "The cluster is not queried."
     ),
     examples=(
-        ("What runs here on this cluster", "status"),
-        ("On all clusters, with contexts and logs", "status -A -o wide"),
-        ("Whether memcached runs, for a script", "status -o jsonpath='{.controllers[?(@.name==\"memcached\")].state}'"),
+        ("List the controllers on this cluster", "status"),
+        ("List those on all clusters, with contexts and logs", "status -A -o wide"),
+        (
+            "In a script: print the state of memcached",
+            "status -o jsonpath='{.controllers[?(@.name==\"memcached\")].state}'",
+        ),
     ),
     flags=(
-        Flag("-A", "--all-clusters", help="Of all clusters, not only of the one that is meant."),
+        Flag("-A", "--all-clusters", help="List the controllers on all clusters."),
         NAME,
         *LISTED,
         UTC,

@@ -1,4 +1,4 @@
-"""`kubectl ctrl stop`: its flags and its help. What it does is in `stopping`."""
+"""`kubectl ctrl stop`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from kubectl_ctrl.runs.local import NAME
 VERB = Verb(
     name="stop",
     usage="stop CONTROLLER... [flags]",
-    summary="End controllers that run here, also those of another terminal.",
     details=(
-        "As Ctrl-C does it: reconciles that are under way may finish. Returns when the\n"
-        "processes have ended. What is in the cluster stays as it is, and so does the\n"
-        "cluster; what is recorded and what logs shows can still be read."
+        "Stops them as Ctrl-C does: running reconciles may finish. Returns when the\n"
+        "processes have exited. The cluster and its objects do not change; recordings and\n"
+        "logs are kept."
     ),
     examples=(
-        ("End memcached", "stop memcached"),
-        ("Two of them, on a cluster that is not the current context's", "stop foo memcached --name two"),
-        ("Kill it when it has not ended after ten seconds", "stop foo --timeout 10s --force"),
+        ("Stop memcached", "stop memcached"),
+        ("Stop two controllers, on a cluster other than the current one", "stop foo memcached --name two"),
+        ("Kill it if it has not exited after ten seconds", "stop foo --timeout 10s --force"),
     ),
     flags=(
-        Flag("--force", help="Kill what has not ended when --timeout has passed."),
+        Flag("--force", help="Kill processes that have not exited after --timeout."),
         NAME,
         Flag(
             "--timeout",
             value="DURATION",
             type=DURATION,
             default="40s",
-            help="How long to wait for the end. Code 124 when the time runs out, and the controllers go on ending.",
+            help="How long to wait for the processes to exit. Exit code 124 on timeout; the controllers "
+            "continue to shut down.",
         ),
     ),
     body=later("kubectl_ctrl.cli.verbs.stop.main:run"),

@@ -1,4 +1,4 @@
-"""`kubectl ctrl trace`: its flags and its help. What it does is in `tracing`."""
+"""`kubectl ctrl trace`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -23,37 +23,34 @@ def _run(app: App, given: Given) -> int:
 VERB = Verb(
     name="trace",
     usage="trace TYPE[/NAME] [N] [flags]",
-    summary="Show every reconcile of an object: why it ran, and what it did.",
     details=(
-        "Each row is one reconcile. WHY names what woke it, the fields that changed and\n"
-        "who changed them ('by ?' where the server keeps no note of it); CALLS counts its\n"
-        "reads and writes; below it stand further causes that were merged into it, and\n"
-        "every write with the server's answer and what it changed.\n"
-        "\n"
-        "With N (or RUN-N alone) it is one reconcile in full, with its time to scale.\n"
-        "Without NAME it is a table of all objects of the type. An object that no\n"
-        "controller reconciles itself, as deploy/web, shows the reconciles that it caused\n"
-        "and those that wrote it.\n"
-        "\n"
-        "It answers from the recording that run makes, also when the controller, the\n"
-        "object and the cluster are gone. Only where nothing is recorded, or with --live,\n"
-        "is the cluster asked, for two seconds at most."
+        "Each row is one reconcile. WHY shows the trigger, the fields that changed and\n"
+        "who changed them ('by ?' if the server does not record it). CALLS counts reads\n"
+        "and writes. Below the row are further causes that were merged into the\n"
+        "reconcile, and every write with the server's answer and its changes.\n\n"
+        "With N (or RUN-N alone), one reconcile is shown in full, with its time to scale.\n"
+        "Without NAME, the objects of the type are listed in a table. For an object that\n"
+        "no controller reconciles, such as deploy/web, trace shows the reconciles that it\n"
+        "triggered and those that wrote it.\n\n"
+        "trace reads the recording that run writes, so it also works when the controller,\n"
+        "the object and the cluster are gone. It queries the cluster only if nothing is\n"
+        "recorded, or with --live, for at most two seconds."
     ),
     examples=(
-        ("What happened to an object", "trace foo/web"),
-        ("Follow it while it happens, until Ctrl-C", "trace foo/web -w"),
-        ("The last five, with every call and read and its Audit-ID", "trace foo/web --last 5 --calls"),
-        ("What each cause and each write changed, as a diff", "trace foo/web --since 10m --diff"),
-        ("One reconcile in full", "trace foo/web 12"),
-        ("All objects of a type, in all namespaces", "trace foo -A"),
-        ("For programs: one JSON document, or a line for each reconcile", "trace foo/web -o jsonl"),
-        ("A page with a timeline, to look at or to send on", "trace foo/web -o html > trace.html"),
+        ("Show what happened to an object", "trace foo/web"),
+        ("Follow it until Ctrl-C", "trace foo/web -w"),
+        ("Show the last five, with every call, read and Audit-ID", "trace foo/web --last 5 --calls"),
+        ("Show what each cause and each write changed, as a diff", "trace foo/web --since 10m --diff"),
+        ("Show one reconcile in full", "trace foo/web 12"),
+        ("List all objects of a type, in all namespaces", "trace foo -A"),
+        ("For programs: one JSON document, or one line for each reconcile", "trace foo/web -o jsonl"),
+        ("Write a web page with a timeline", "trace foo/web -o html > trace.html"),
     ),
     flags=(
-        Flag("-A", "--all-namespaces", help="With a type alone: the objects of all namespaces."),
-        Flag("--calls", help="Show every call with its Audit-ID and its echo, what was read, and the events."),
+        Flag("-A", "--all-namespaces", help="With a type only: list the objects of all namespaces."),
+        Flag("--calls", help="Show every call with its Audit-ID and its echo, the reads, and the events."),
         CONTROLLER,
-        Flag("--diff", help="Show what each cause and each write changed as a diff of YAML; secrets are hidden."),
+        Flag("--diff", help="Show what each cause and each write changed as a YAML diff; secrets are hidden."),
         *LOOKING_BACK,
         Flag("--id", value="N", default="", help="Show one reconcile in full: its number, or RUN-N."),
         Flag(
@@ -61,7 +58,7 @@ VERB = Verb(
             value="N",
             type=int,
             default=None,
-            help="Show the last N reconciles; 20 on a terminal when not given, otherwise all. 0 is all.",
+            help="Show the last N reconciles; 0 shows all. Default: 20 on a terminal, otherwise all.",
         ),
         LIVE,
         OFFLINE,
@@ -71,20 +68,21 @@ VERB = Verb(
             value="FORMAT",
             default="text",
             choices=("text", "wide", "json", "jsonl", "yaml", "dot", "otlp", "perfetto", "html"),
-            help="text, wide, json, jsonl, yaml, dot, otlp, perfetto or html; the last three belong in a file.",
+            help="Output format: text, wide, json, jsonl, yaml, dot, otlp, perfetto or html. Redirect the "
+            "last three to a file.",
         ),
-        Flag("--raw", help="Show the reconciles as they were recorded: JSON, one to a line."),
+        Flag("--raw", help="Show the reconciles as recorded: JSON, one per line."),
         Flag(
             "--since",
             value="WHEN",
             default="",
-            help="Show what began after that: an age (90s, 1h30m), a time of today (10:04), or a date or time as in "
-            "2026-01-31T10:04:00Z.",
+            help="Show reconciles that started after this: an age (90s, 1h30m), a time of today (10:04), "
+            "or a date or time such as 2026-01-31T10:04:00Z.",
         ),
-        Flag("--tree", help="Show the objects that it owns too, with READY, REASON and AGE."),
+        Flag("--tree", help="Also show the objects that it owns, with READY, REASON and AGE."),
         UID,
         UTC,
-        Flag("-w", "--watch", help="Go on showing reconciles as they run, until Ctrl-C."),
+        Flag("-w", "--watch", help="Show new reconciles as they run, until Ctrl-C."),
     ),
     body=_run,
     recalls="looked at",

@@ -1,4 +1,4 @@
-"""`kubectl ctrl uninstall`: its flags and its help. What it does is in `uninstalling`, loaded when it does it."""
+"""`kubectl ctrl uninstall`: its flags and its help; `main` has the code, imported when it runs."""
 
 from __future__ import annotations
 
@@ -10,50 +10,53 @@ from kubectl_ctrl.loader import bundled
 VERB = Verb(
     name="uninstall",
     usage="uninstall CONTROLLER... [flags]",
-    summary="Take out what install made: rights by default, CRDs when asked to.",
     details=(
-        "Only what install made goes: our labels and our field manager tell. CRDs and\n"
-        "their objects stay, unless --crds=delete says otherwise; then the objects go\n"
-        "first, while the controller still runs and can finish with them; then it is\n"
-        "asked to stop. A Deployment that runs it goes in any case, before its rights.\n"
-        "No finalizer is ever taken away, and a namespace goes when it is empty."
+        "Removes only objects that install created, recognized by their labels and field\n"
+        "manager. CRDs and their objects are kept, except with --crds=delete: the objects\n"
+        "are deleted first, while the controller still runs and can finalize them; then\n"
+        "the controller is asked to stop. A Deployment that runs the controller is always\n"
+        "deleted, before its RBAC. Finalizers are never removed. A namespace is deleted\n"
+        "if it is empty."
     ),
     examples=(
-        ("Take out the rights of foo; its CRD and its objects stay", "uninstall foo"),
-        ("See what would go with the CRD", "uninstall foo --crds=delete"),
-        ("Let everything go that foo brought", "uninstall foo --crds=delete --yes --drain 5m"),
-        ("Have podcount take its labels off first", "uninstall podcount --clean"),
+        ("Remove the RBAC of foo; keep its CRD and its objects", "uninstall foo"),
+        ("List what would be deleted with the CRD", "uninstall foo --crds=delete"),
+        ("Delete everything that belongs to foo", "uninstall foo --crds=delete --yes --drain 5m"),
+        ("First let podcount remove its labels", "uninstall podcount --clean"),
     ),
     flags=(
         ALLOW_CONTEXT,
         ANNOTATION_PREFIX,
         Flag(
             "--clean",
-            help="First have the controller take back what it wrote on objects that are not its own, with your rights.",
+            help="First let the controller revert what it wrote to objects that are not its own, with your rights.",
         ),
         Flag(
             "--crds",
             value="WHAT",
             default="keep",
             choices=("keep", "delete"),
-            help="keep or delete: what becomes of CRDs and their objects.",
+            help="keep or delete the CRDs and their objects.",
         ),
         Flag(
             "--drain",
             value="DURATION",
             type=DURATION,
             default="60s",
-            help="How long to wait for objects to go. When it runs out, everything else stays, and the code is 124.",
+            help="How long to wait for objects to be deleted. On timeout everything else is kept, and the "
+            "exit code is 124.",
         ),
-        Flag("--drain-with-run", help="Run the controller here while its objects go, where it runs nowhere else."),
+        Flag(
+            "--drain-with-run", help="Run the controller here while its objects are deleted, if it runs nowhere else."
+        ),
         Flag(
             "--dry-run",
             value="WHERE",
             default="none",
             choices=("none", "client", "server"),
-            help="none, client or server: say what would be deleted.",
+            help="none, client or server: only print what would be deleted.",
         ),
-        Flag("--yes", help="Yes, delete the CRDs with all their objects."),
+        Flag("--yes", help="Confirm that the CRDs and all their objects are deleted."),
     ),
     body=later("kubectl_ctrl.cli.verbs.uninstall.main:run"),
     completes=bundled.candidates,
