@@ -27,9 +27,9 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     if thing is None:
         return None
     if not is_deleting(thing):
-        await ctx.write.add_finalizer(thing, THINGS, GUARD)
+        await ctx.write.add_finalizer(thing, GUARD)
     else:
-        await ctx.write.remove_finalizer(thing, THINGS, GUARD)
+        await ctx.write.remove_finalizer(thing, GUARD)
     return None
 
 

@@ -25,7 +25,7 @@ from kubectl_ctrl import CONFIGMAPS, controller
 async def reconcile(ctx, request):
     obj = await ctx.read.get(CONFIGMAPS, request.name)
     if obj is not None and "ask" in obj.get("data", {}):
-        await ctx.write.patch(obj, CONFIGMAPS, {"data": {"answer": obj["data"]["ask"]}})
+        await ctx.write.patch(obj, {"data": {"answer": obj["data"]["ask"]}})
 
 
 CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)

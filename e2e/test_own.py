@@ -19,7 +19,7 @@ from kubectl_ctrl import CONFIGMAPS, PODS, SECRETS, controller
 async def reconcile(ctx, request):
     obj = await ctx.read.get(CONFIGMAPS, request.name)
     if obj is not None and request.name == "mark":
-        await ctx.write.patch(obj, CONFIGMAPS, {"metadata": {"labels": {WORD: "yes"}}})
+        await ctx.write.patch(obj, {"metadata": {"labels": {WORD: "yes"}}})
 
 
 """

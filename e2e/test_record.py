@@ -42,7 +42,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     ctx.write.event(config, reason="Spilt", message=f"It is {{word}}.")
     if config["data"]["how"] == "refused":
         bad = {{"metadata": {{"name": "bad", "labels": {{"word": f"!{{word}}!"}}}}}}
-        await ctx.write.create(bad, CONFIGMAPS)
+        await ctx.write.create(bad, resource=CONFIGMAPS)
     if config["data"]["how"] == "raised":
         raise ValueError(f"It is {{word}} and {{made}}.")
     return None

@@ -31,7 +31,7 @@ async def reconcile(ctx: Context, request: Request) -> None:
     config = await ctx.read.get(CONFIGMAPS, request.name)
     if request.name == "hang" and config is not None:
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}
-        await ctx.write.create(made, CONFIGMAPS)
+        await ctx.write.create(made, resource=CONFIGMAPS)
         await asyncio.Event().wait()
 
 CONTROLLER = controller("hangs", reconcile).for_(CONFIGMAPS)

@@ -21,7 +21,7 @@ async def reconcile(ctx, request):
     await asyncio.sleep(PAUSE)
     if request.name == "mark":
         obj = await ctx.read.get(CONFIGMAPS, request.name)
-        await ctx.write.patch(obj, CONFIGMAPS, {"data": {"word": WORD}})
+        await ctx.write.patch(obj, {"data": {"word": WORD}})
 
 
 CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)

@@ -213,10 +213,10 @@ async def reconcile(ctx: Context, request: Request) -> None:
     config = await ctx.read.get(CONFIGMAPS, request.name)
     if request.name != "cut" or config is None:
         return
-    config = await ctx.write.patch(config, CONFIGMAPS, {{"data": {{"first": "yes"}}}})
+    config = await ctx.write.patch(config, {{"data": {{"first": "yes"}}}})
     while not Path({go!r}).exists():
         await asyncio.sleep(0.05)
-    await ctx.write.patch(config, CONFIGMAPS, {{"data": {{"second": "yes"}}}})
+    await ctx.write.patch(config, {{"data": {{"second": "yes"}}}})
 
 CONTROLLER = controller("sleeps", reconcile).for_(CONFIGMAPS)
 """

@@ -17,6 +17,7 @@ from kubectl_ctrl.model.patches import apply_merge
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.replay.script import Script
 from kubectl_ctrl.runtime import questions
+from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Ensured, EventType, How, Labels
 from kubectl_ctrl.runtime.notes import Asked, Notes
 from kubectl_ctrl.runtime.questions import Question
@@ -91,49 +92,66 @@ class ReplayReader:
 class ReplayWriter:
     """See contract.Writer. To a question that was not recorded it makes up the answer of a server that does as told."""
 
-    def __init__(self, script: Script, notes: Notes, where: Where) -> None:
+    def __init__(self, spec: ControllerSpec, script: Script, notes: Notes, where: Where) -> None:
+        self._spec = spec
         self._script = script
         self._notes = notes
         self._where = where
         self._made_up = 0
 
-    async def ensure(self, child: Obj, *, owner: Obj, resource: Resource, leave_out: Iterable[str] = ()) -> Ensured:
-        question = questions.ensure(child, owner, resource, tuple(leave_out))
+    async def ensure(
+        self, child: Obj, *, owner: Obj, resource: Resource | None = None, leave_out: Iterable[str] = ()
+    ) -> Ensured:
+        question = questions.ensure(child, owner, resource or self._spec.resource_of(child), tuple(leave_out))
         with self._notes.asked(question) as asked:
             obj, how = await self._answered(asked, question, child, child)
         known = {one.value for one in How}
         return Ensured(obj, How(how) if how in known else How.CREATED)
 
-    async def status(self, obj: Obj, resource: Resource, status: Obj) -> Obj:
-        question = questions.status(obj, resource, status)
+    async def status(self, obj: Obj, status: Obj, *, resource: Resource | None = None) -> Obj:
+        question = questions.status(obj, resource or self._spec.resource_of(obj), status)
         with self._notes.asked(question) as asked:
             return (await self._answered(asked, question, obj, {**obj, "status": status}))[0]
 
-    async def create(self, obj: Obj, resource: Resource) -> Obj:
-        question = questions.create(obj, resource, self._notes.start.request.namespace)
+    async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:
+        own = self._notes.start.request.namespace
+        question = questions.create(obj, resource or self._spec.resource_of(obj), own)
         with self._notes.asked(question) as asked:
             return (await self._answered(asked, question, obj, obj))[0]
 
     async def patch(
-        self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "", any_version: bool = False
+        self,
+        obj: Obj,
+        change: Obj,
+        *,
+        resource: Resource | None = None,
+        subresource: str = "",
+        any_version: bool = False,
     ) -> Obj:
+        resource = resource or self._spec.resource_of(obj)
         question = questions.patch(obj, resource, change, subresource, any_version)
         with self._notes.asked(question) as asked:
             return (await self._answered(asked, question, obj, apply_merge(obj, change)))[0]
 
     async def delete(
-        self, obj: Obj, resource: Resource, *, propagation: str = "Background", any_version: bool = False
+        self,
+        obj: Obj,
+        *,
+        resource: Resource | None = None,
+        propagation: str = "Background",
+        any_version: bool = False,
     ) -> None:
+        resource = resource or self._spec.resource_of(obj)
         question = questions.delete(obj, resource, propagation, any_version)
         with self._notes.asked(question) as asked:
             await self._script.ask(question, self._where())
             asked.done()
 
-    async def add_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+    async def add_finalizer(self, obj: Obj, name: str, *, resource: Resource | None = None) -> Obj:
         held = obj["metadata"].get("finalizers") or []
         return await self._finalize("add_finalizer", obj, resource, name, held if name in held else [*held, name])
 
-    async def remove_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+    async def remove_finalizer(self, obj: Obj, name: str, *, resource: Resource | None = None) -> Obj:
         held = obj["metadata"].get("finalizers") or []
         return await self._finalize("remove_finalizer", obj, resource, name, [one for one in held if one != name])
 
@@ -141,8 +159,8 @@ class ReplayWriter:
         self._notes.check_open()
         self._notes.intend(Intent(type=type, reason=reason, message=message, about=key_of(about)))
 
-    async def _finalize(self, verb: str, obj: Obj, resource: Resource, name: str, then: list[str]) -> Obj:
-        question = questions.finalizer(verb, obj, resource, name)
+    async def _finalize(self, verb: str, obj: Obj, resource: Resource | None, name: str, then: list[str]) -> Obj:
+        question = questions.finalizer(verb, obj, resource or self._spec.resource_of(obj), name)
         with self._notes.asked(question) as asked:
             made_up = {**obj, "metadata": {**obj["metadata"], "finalizers": then}}
             return (await self._answered(asked, question, obj, made_up))[0]

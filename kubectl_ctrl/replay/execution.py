@@ -35,6 +35,7 @@ from kubectl_ctrl.replay.deviations import Finding, Replayed
 from kubectl_ctrl.replay.recorded_errors import raised_again
 from kubectl_ctrl.replay.script import Script
 from kubectl_ctrl.runtime.attempts import Cut, Ended, Running, reconciled
+from kubectl_ctrl.runtime.builder import ControllerSpec, Source, Via
 from kubectl_ctrl.runtime.contract import Context, Reconciler
 from kubectl_ctrl.runtime.ids import attempt_log
 from kubectl_ctrl.runtime.notes import Notes
@@ -48,14 +49,15 @@ T = TypeVar("T")
 TIMEOUT = 60.0
 
 
-async def replay(case: Case, reconcile: Reconciler, *, clock: Clock, timeout: float = TIMEOUT) -> Replayed:
+async def replay(case: Case, code: ControllerSpec | Reconciler, *, clock: Clock, timeout: float = TIMEOUT) -> Replayed:
     """Execute the case again and compare; NotRecorded when it cannot be."""
+    spec = code if isinstance(code, ControllerSpec) else _spec_of(case, code)
     if reason := why_not(case.attempt):
         raise NotRecorded(f"{case.attempt.id} cannot be replayed: {reason}.", next_step=_NEXT)
     verdict = case.attempt.verdict
     assert verdict is not None
     cut = verdict.outcome is Outcome.DROPPED and not verdict.error_id
-    running, script = _start(case, reconcile, clock, cut=cut)
+    running, script = _start(case, spec, clock, cut=cut)
     if not await running.wait(clock, timeout):
         raise CtrlError(f"The reconciler goes on although it was cancelled, {timeout:g} s after its start.")
     ended = running.ended(clock, timeout)
@@ -111,8 +113,17 @@ def _is_lost(wish: Wish) -> bool:
     return wish.answer is None
 
 
-def _start(case: Case, reconcile: Reconciler, clock: Clock, *, cut: bool) -> tuple[Running, Script]:
+def _spec_of(case: Case, reconcile: Reconciler) -> ControllerSpec:
+    """A reconciler alone as a controller that declares every resource of the case."""
     attempt = case.attempt
+    read, written = (one.resource for one in attempt.reads), (one.resource for one in attempt.wishes)
+    found = dict.fromkeys((*case.primaries, *read, *written))
+    sources = tuple(Source(resource=resource, via=Via.NOTHING) for resource in found)
+    return ControllerSpec(name=case.controller, reconcile=reconcile, sources=sources)
+
+
+def _start(case: Case, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tuple[Running, Script]:
+    attempt, reconcile = case.attempt, spec.reconcile
     notes = Notes(_started(attempt), Observers(), seed=attempt.seed)
     script = Script(attempt, clock, cut=cut, stop=lambda: running.cut(Cut.UNKNOWN))
     where = where_in(code_of(reconcile))
@@ -130,7 +141,7 @@ def _start(case: Case, reconcile: Reconciler, clock: Clock, *, cut: bool) -> tup
         request=attempt.request,
         attempt=attempt.id,
         read=ReplayReader(script, notes, where),
-        write=ReplayWriter(script, notes, where),
+        write=ReplayWriter(spec, script, notes, where),
         outside=outside,
         now=lambda: notes.time(next(times)),
         random=Random(attempt.seed),  # noqa: S311  # the same as it had then

@@ -106,6 +106,7 @@ class LiveWriter:
     """See contract.Writer."""
 
     def __init__(self, equipment: Equipment, client: Client, notes: Notes) -> None:
+        self._spec = equipment.caches.spec
         self._caches = equipment.caches
         self._recorder = equipment.recorder
         self._notes = notes
@@ -121,22 +122,26 @@ class LiveWriter:
         self._children = Children(self._writes, equipment.caches, need)
         self._statuses = Statuses(self._writes, equipment.caches, need, equipment.schemas)
 
-    async def ensure(self, child: Obj, *, owner: Obj, resource: Resource, leave_out: Iterable[str] = ()) -> Ensured:
-        paths = tuple(leave_out)
+    async def ensure(
+        self, child: Obj, *, owner: Obj, resource: Resource | None = None, leave_out: Iterable[str] = ()
+    ) -> Ensured:
+        resource, paths = resource or self._spec.resource_of(child), tuple(leave_out)
         with self._notes.asked(questions.ensure(child, owner, resource, paths)) as asked:
             self._caches.check_whole(resource, "ensure")
             ensured = await self._children.ensure(child, owner, resource, paths)
             asked.answered(ensured.obj, how=str(ensured.how))
         return ensured
 
-    async def status(self, obj: Obj, resource: Resource, status: Obj) -> Obj:
+    async def status(self, obj: Obj, status: Obj, *, resource: Resource | None = None) -> Obj:
+        resource = resource or self._spec.resource_of(obj)
         with self._notes.asked(questions.status(obj, resource, status)) as asked:
             self._caches.check_whole(resource, "status")
             answer = await self._statuses.write(obj, resource, status)
             asked.answered(answer, given=obj)
         return answer
 
-    async def create(self, obj: Obj, resource: Resource) -> Obj:
+    async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:
+        resource = resource or self._spec.resource_of(obj)
         own = self._notes.start.request.namespace
         with self._notes.asked(questions.create(obj, resource, own)) as asked:
             meta = dict(obj["metadata"])
@@ -147,16 +152,29 @@ class LiveWriter:
         return answer
 
     async def patch(
-        self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "", any_version: bool = False
+        self,
+        obj: Obj,
+        change: Obj,
+        *,
+        resource: Resource | None = None,
+        subresource: str = "",
+        any_version: bool = False,
     ) -> Obj:
+        resource = resource or self._spec.resource_of(obj)
         with self._notes.asked(questions.patch(obj, resource, change, subresource, any_version)) as asked:
             answer = await self._patch(obj, _ref(obj, resource).sub(subresource), change, any_version)
             asked.answered(answer, given=obj)
         return answer
 
     async def delete(
-        self, obj: Obj, resource: Resource, *, propagation: str = "Background", any_version: bool = False
+        self,
+        obj: Obj,
+        *,
+        resource: Resource | None = None,
+        propagation: str = "Background",
+        any_version: bool = False,
     ) -> None:
+        resource = resource or self._spec.resource_of(obj)
         with self._notes.asked(questions.delete(obj, resource, propagation, any_version)) as asked:
             ref = _ref(obj, resource)
             if is_deleting(obj):
@@ -167,7 +185,8 @@ class LiveWriter:
                 await self._writes.delete(ref, options)
             asked.done()
 
-    async def add_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+    async def add_finalizer(self, obj: Obj, name: str, *, resource: Resource | None = None) -> Obj:
+        resource = resource or self._spec.resource_of(obj)
         with self._notes.asked(questions.finalizer("add_finalizer", obj, resource, name)) as asked:
             check_finalizer(name)
             held = obj["metadata"].get("finalizers") or []
@@ -175,7 +194,8 @@ class LiveWriter:
             asked.answered(answer, given=obj)
         return answer
 
-    async def remove_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+    async def remove_finalizer(self, obj: Obj, name: str, *, resource: Resource | None = None) -> Obj:
+        resource = resource or self._spec.resource_of(obj)
         with self._notes.asked(questions.finalizer("remove_finalizer", obj, resource, name)) as asked:
             held = obj["metadata"].get("finalizers") or []
             answer = await self._finalize(obj, resource, [one for one in held if one != name])

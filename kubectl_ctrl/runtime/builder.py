@@ -12,7 +12,9 @@ from enum import Enum
 from typing import Any
 
 from kubectl_ctrl.cache.selection import parse_fields
+from kubectl_ctrl.client.shapes import PARTIAL_KIND
 from kubectl_ctrl.errors import ControllerError
+from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime.contract import Indexer, Mapper, Reconciler
@@ -196,6 +198,28 @@ class ControllerSpec(Value, kw_only=True):
         for source in self.sources:
             found.update(dict.fromkeys((source.resource, *source.through)))
         return tuple(found)
+
+    def declared(self, obj: Obj) -> Resource | None:
+        """The declared resource with the apiVersion and kind of the object; None when there is none."""
+        named = obj.get("apiVersion"), obj.get("kind")
+        return next((one for one in self.resources if (one.api_version, one.kind) == named), None)
+
+    def resource_of(self, obj: Obj) -> Resource:
+        """The declared resource of an object that is to be written; ControllerError when there is none."""
+        if (found := self.declared(obj)) is not None:
+            return found
+        version, kind = obj.get("apiVersion"), obj.get("kind")
+        if not version or not kind:
+            problem = "got an object without apiVersion and kind to write"
+        elif kind == PARTIAL_KIND:
+            problem = f"got a {PARTIAL_KIND} to write, which does not carry the kind of its object"
+        else:
+            problem = f"writes a {kind} ({version}), which it does not declare"
+        declared = ", ".join(f"{one.kind} ({one.api_version})" for one in self.resources)
+        raise self._error(
+            f"{problem}. Declared: {declared or 'nothing'}.",
+            "Pass resource=... to the write, or declare the resource with .owns(), .watches() or .reads().",
+        )
 
     @property
     def field_manager(self) -> str:

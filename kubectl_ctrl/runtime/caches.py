@@ -34,7 +34,7 @@ class Caches:
     """Everything that a controller declared, and nothing else; `edition` counts the versions of its code in a run."""
 
     def __init__(self, spec: ControllerSpec, lookups: Mapping[Resource, Lookup], edition: int = 1) -> None:
-        self._spec = spec
+        self.spec = spec
         self._lookups = {resource: lookups[resource] for resource in spec.resources}
         # Informers are shared, so every controller files under names of its own, and so does every version of its code.
         self._by_owner = f"{spec.name}/{edition}/controller"
@@ -67,16 +67,16 @@ class Caches:
         lookup = self._of(resource)
         if (resource, index) not in self._indexes:
             raise ControllerError(
-                f"Controller {self._spec.name!r} has no index {index!r} of {resource}.",
+                f"Controller {self.spec.name!r} has no index {index!r} of {resource}.",
                 next_step=f"Declare it with .index({resource.kind}, {index!r}, ...).",
             )
         return lookup.by_index(self._indexes[resource, index], value)
 
     def check_whole(self, resource: Resource, verb: str) -> None:
         """Refuse a write that compares what is desired with objects of which only the metadata is kept."""
-        if self._spec.view(resource).metadata_only:
+        if self.spec.view(resource).metadata_only:
             raise ControllerError(
-                f"Controller {self._spec.name!r} keeps of {resource} the metadata alone, so {verb}() cannot tell what"
+                f"Controller {self.spec.name!r} keeps of {resource} the metadata alone, so {verb}() cannot tell what"
                 " would change.",
                 next_step=f"Leave metadata_only out of .caching({resource.kind}), or use ctx.write.patch().",
             )
@@ -87,22 +87,17 @@ class Caches:
         cached = self.get(resource, meta["name"], meta.get("namespace") or "") if resource in self._lookups else None
         return cached if cached is not None and uid_of(cached) == uid_of(obj) else obj
 
-    def resource_of(self, obj: Obj) -> Resource | None:
-        """The declared resource that the object is of."""
-        named = (obj.get("apiVersion"), obj.get("kind"))
-        return next((one for one in self._lookups if (one.api_version, one.kind) == named), None)
-
     def _of(self, resource: Resource) -> Lookup:
         lookup = self._lookups.get(resource)
         if lookup is None:
             raise ControllerError(
-                f"Controller {self._spec.name!r} has no cache of {resource} ({resource.api_version}).",
+                f"Controller {self.spec.name!r} has no cache of {resource} ({resource.api_version}).",
                 next_step="Declare it with .owns(), .watches() or .reads(), or use ctx.read.live().",
             )
         return lookup
 
     def __repr__(self) -> str:
-        return f"Caches({self._spec.name}, resources={len(self._lookups)})"
+        return f"Caches({self.spec.name}, resources={len(self._lookups)})"
 
 
 def selection_of(spec: ControllerSpec, resource: Resource, namespace: str, labels: str) -> Selection:

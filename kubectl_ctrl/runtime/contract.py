@@ -111,25 +111,38 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """The door to change, as field manager `kubectl-ctrl-<controller>`; nothing is sent when nothing would change."""
+    """The door to change, as field manager `kubectl-ctrl-<controller>`; nothing is sent when nothing would change.
 
-    async def ensure(self, child: Obj, *, owner: Obj, resource: Resource, leave_out: Iterable[str] = ()) -> Ensured:
+    The resource follows from the object's apiVersion and kind, among those that the controller declared (for_, owns,
+    watches, reads). `resource` names it for others, and for objects without a kind of their own, such as those that
+    `.caching(..., metadata_only=True)` keeps.
+    """
+
+    async def ensure(
+        self, child: Obj, *, owner: Obj, resource: Resource | None = None, leave_out: Iterable[str] = ()
+    ) -> Ensured:
         """Make the child exist as given, controlled by `owner`; fields of others stay.
 
         `leave_out` names fields (`spec.replicas`) that somebody else decides from now on: they keep their value.
         """
 
-    async def status(self, obj: Obj, resource: Resource, status: Obj) -> Obj:
+    async def status(self, obj: Obj, status: Obj, *, resource: Resource | None = None) -> Obj:
         """Make the object's status so, and return the object.
 
         `status` is all that this controller says: a field that it said before and leaves out now goes away.
         """
 
-    async def create(self, obj: Obj, resource: Resource) -> Obj:
+    async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:
         """Create it; AlreadyExists when there is one of that name."""
 
     async def patch(
-        self, obj: Obj, resource: Resource, change: Obj, *, subresource: str = "", any_version: bool = False
+        self,
+        obj: Obj,
+        change: Obj,
+        *,
+        resource: Resource | None = None,
+        subresource: str = "",
+        any_version: bool = False,
     ) -> Obj:
         """Merge-patch this very object (by UID), as read unless `any_version`; Conflict when it has changed since.
 
@@ -137,14 +150,19 @@ class Writer(Protocol):
         """
 
     async def delete(
-        self, obj: Obj, resource: Resource, *, propagation: str = "Background", any_version: bool = False
+        self,
+        obj: Obj,
+        *,
+        resource: Resource | None = None,
+        propagation: str = "Background",
+        any_version: bool = False,
     ) -> None:
         """Delete this very object (by UID), as read unless `any_version`; one that is gone already is fine."""
 
-    async def add_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+    async def add_finalizer(self, obj: Obj, name: str, *, resource: Resource | None = None) -> Obj:
         """Hold the object's deletion until `remove_finalizer`; nothing happens when it is there already."""
 
-    async def remove_finalizer(self, obj: Obj, resource: Resource, name: str) -> Obj:
+    async def remove_finalizer(self, obj: Obj, name: str, *, resource: Resource | None = None) -> Obj:
         """Let the object go as far as this finalizer is concerned."""
 
     def event(self, about: Obj, *, type: EventType = "Normal", reason: str, message: str) -> None:  # noqa: A002

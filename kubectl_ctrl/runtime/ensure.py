@@ -98,7 +98,7 @@ class Children:
 
         A cache that has not heard of the owner's end would have it made as often as the garbage collector takes it.
         """
-        resource = self._caches.resource_of(owner)
+        resource = self._caches.spec.declared(owner)
         if resource is None:
             return
         ref = resource.ref(name_of(owner), namespace_of(owner))

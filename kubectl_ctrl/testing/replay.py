@@ -44,13 +44,11 @@ async def replayed(
 ) -> Replayed:
     """The same for an async test: what came of it, for `check` or to be looked at."""
     found = case if isinstance(case, Case) else read_case(case)
-    if isinstance(code, ControllerSpec):
-        if code.name != found.controller:
-            raise ControllerError(
-                f"The case is of controller {found.controller!r}, and the code is controller {code.name!r}.",
-                next_step="give the controller that the case was recorded of, or its reconciler alone",
-            )
-        code = code.reconcile
+    if isinstance(code, ControllerSpec) and code.name != found.controller:
+        raise ControllerError(
+            f"The case is of controller {found.controller!r}, and the code is controller {code.name!r}.",
+            next_step="give the controller that the case was recorded of, or its reconciler alone",
+        )
     return await replay(found, code, clock=SystemClock(), timeout=timeout)
 
 

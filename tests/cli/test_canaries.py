@@ -88,7 +88,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     ctx.write.event(toy, reason="Logged", message=f"Logged in with {{word}}.")
     if toy["spec"]["size"] == 2:
         try:
-            await ctx.write.create({{"metadata": {{"name": "bad"}}, "data": {{"v": word}}}}, CONFIGMAPS)
+            await ctx.write.create({{"metadata": {{"name": "bad"}}, "data": {{"v": word}}}}, resource=CONFIGMAPS)
         finally:
             raise ValueError(f"Cannot log in with {{word}} and {{made}}")
     return Result(after=5)

@@ -83,7 +83,7 @@ async def keeps_a_box(ctx: Context, request: Request) -> Result | None:
     bear = await ctx.read.get(TOYS, request.name)
     assert bear is not None
     seen = (bear.get("status") or {}).get("seen") or 0
-    await ctx.write.status(bear, TOYS, {"seen": seen + 1})
+    await ctx.write.status(bear, {"seen": seen + 1})
     try:
         await ctx.write.ensure({"metadata": {"name": "box"}}, owner=bear, resource=CONFIGMAPS)
     except CtrlError as error:
@@ -140,12 +140,12 @@ def test_somebody_elses_change_during_the_plan_is_not_taken_for_its_own() -> Non
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        bear = await ctx.write.status(bear, TOYS, {"ready": True})
+        bear = await ctx.write.status(bear, {"ready": True})
         world_of[0].server.change(TOYS, "bear", {"spec": {"theirs": True}})
         live = await ctx.read.live(TOYS, request.name)
         assert live is not None
         assert (live["spec"], live["status"]) == ({"theirs": True}, {"ready": True})
-        await ctx.write.patch(live, TOYS, {"spec": {"ours": True}})
+        await ctx.write.patch(live, {"spec": {"ours": True}})
         return None
 
     world_of = []
@@ -169,7 +169,7 @@ def test_an_object_without_a_namespace_is_planned_too() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         box = await ctx.read.get(BOXES, request.name)
         assert box is not None
-        await ctx.write.status(box, BOXES, {"ready": True})
+        await ctx.write.status(box, {"ready": True})
         return None
 
     async def play() -> None:
@@ -239,7 +239,7 @@ def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(DEPLOYMENTS, request.name)
         assert bear is not None
-        await ctx.write.patch(bear, DEPLOYMENTS, {"spec": {"replicas": 5}}, subresource="scale")
+        await ctx.write.patch(bear, {"spec": {"replicas": 5}}, subresource="scale")
         live = await ctx.read.live(DEPLOYMENTS, request.name)
         assert live is not None
         assert live["spec"]["replicas"] == 5
@@ -264,7 +264,7 @@ def test_what_a_write_beside_the_object_makes_of_it_is_not_known() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        await ctx.write.patch(bear, TOYS, {"spec": {"replicas": 5}}, subresource="scale")
+        await ctx.write.patch(bear, {"spec": {"replicas": 5}}, subresource="scale")
         return None
 
     async def play() -> None:
@@ -286,11 +286,11 @@ def test_versions_of_the_plan_never_reach_the_server() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        bear = await ctx.write.add_finalizer(bear, TOYS, "example.com/keep")
-        bear = await ctx.write.remove_finalizer(bear, TOYS, "example.com/keep")
-        bear = await ctx.write.patch(bear, TOYS, {"spec": {"size": 2}})
+        bear = await ctx.write.add_finalizer(bear, "example.com/keep")
+        bear = await ctx.write.remove_finalizer(bear, "example.com/keep")
+        bear = await ctx.write.patch(bear, {"spec": {"size": 2}})
         assert version_of(bear).startswith("planned-")
-        await ctx.write.delete(bear, TOYS)
+        await ctx.write.delete(bear)
         return None
 
     async def play() -> None:
@@ -338,7 +338,7 @@ def test_an_object_that_was_replaced_during_the_plan_is_another_one() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        await ctx.write.status(bear, TOYS, {"ready": True})
+        await ctx.write.status(bear, {"ready": True})
         world_of[0].server.delete(TOYS, "bear")
         world_of[0].server.create(toy("bear"))
         live = await ctx.read.live(TOYS, request.name)
@@ -361,7 +361,7 @@ def test_a_change_between_the_read_and_the_dry_run_is_read_again() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        await ctx.write.status(bear, TOYS, {"ready": True})
+        await ctx.write.status(bear, {"ready": True})
         return None
 
     async def play() -> None:
@@ -389,9 +389,9 @@ def test_what_exists_in_the_plan_alone_is_read_from_the_plan() -> None:
         live = await ctx.read.live(TOYS, request.name)
         assert live is not None
         assert live["spec"] == {"size": 2}
-        live = await ctx.write.patch(live, TOYS, {"spec": {"color": "brown"}})
-        live = await ctx.write.add_finalizer(live, TOYS, "example.com/keep")
-        await ctx.write.status(live, TOYS, {"ready": True})
+        live = await ctx.write.patch(live, {"spec": {"color": "brown"}})
+        live = await ctx.write.add_finalizer(live, "example.com/keep")
+        await ctx.write.status(live, {"ready": True})
         assert (await ctx.read.get(TOYS, request.name)) == (await ctx.read.live(TOYS, request.name))
         return None
 
@@ -431,7 +431,7 @@ def test_a_write_that_changes_nothing_is_sent_and_is_no_change() -> None:
         assert web is not None
         containers = [{"name": "c", "image": "c:1", "resources": {"limits": {"cpu": "1000m"}}}]
         patch = {"spec": {"template": {"spec": {"containers": containers}}}}
-        after = await ctx.write.patch(web, DEPLOYMENTS, patch)
+        after = await ctx.write.patch(web, patch)
         assert version_of(after) == version_of(web)
         return None
 

@@ -228,18 +228,18 @@ def test_what_others_have_in_the_child_stays() -> None:
 
 def test_writes_of_one_reconcile_see_each_other() -> None:
     async def body(ctx: Context, bear: Obj) -> Result | None:
-        bear = await ctx.write.add_finalizer(bear, TOYS, "example.com/keep")
-        bear = await ctx.write.patch(bear, TOYS, {"spec": {"size": 4}})
-        bear = await ctx.write.patch(bear, TOYS, {"spec": {"size": 3, "color": "brown"}})
-        bear = await ctx.write.status(bear, TOYS, {"ready": True})
+        bear = await ctx.write.add_finalizer(bear, "example.com/keep")
+        bear = await ctx.write.patch(bear, {"spec": {"size": 4}})
+        bear = await ctx.write.patch(bear, {"spec": {"size": 3, "color": "brown"}})
+        bear = await ctx.write.status(bear, {"ready": True})
         live = await ctx.read.live(TOYS, "bear")
         assert live is not None
         assert (live["spec"], live["status"]) == ({"size": 3, "color": "brown"}, {"ready": True})
         await ctx.write.ensure(box(a=str(live["spec"]["size"])), owner=bear, resource=CONFIGMAPS)
         (child,) = await ctx.read.children(bear, CONFIGMAPS)
-        child = await ctx.write.patch(child, CONFIGMAPS, {"data": {"b": "1"}})
+        child = await ctx.write.patch(child, {"data": {"b": "1"}})
         assert child["data"] == {"a": "3", "b": "1"}
-        await ctx.write.delete(child, CONFIGMAPS)
+        await ctx.write.delete(child)
         assert not await ctx.read.children(bear, CONFIGMAPS)
         assert await ctx.read.live(CONFIGMAPS, "box") is None
         return Result(30)
@@ -249,8 +249,8 @@ def test_writes_of_one_reconcile_see_each_other() -> None:
 
 def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
     async def body(ctx: Context, bear: Obj) -> Result | None:
-        await ctx.write.patch(bear, TOYS, {"spec": {"size": 4}})
-        await ctx.write.patch(bear, TOYS, {"spec": {"size": 5}})
+        await ctx.write.patch(bear, {"spec": {"size": 4}})
+        await ctx.write.patch(bear, {"spec": {"size": 5}})
         return None
 
     async def play() -> None:
@@ -270,7 +270,7 @@ def test_an_object_is_deleted_and_held_by_its_finalizer() -> None:
     async def body(ctx: Context, bear: Obj) -> Result | None:
         held = await ctx.read.get(CONFIGMAPS, "held")
         assert held is not None
-        await ctx.write.delete(held, CONFIGMAPS)
+        await ctx.write.delete(held)
         return None
 
     def scene(world: World) -> None:
@@ -282,7 +282,7 @@ def test_an_object_is_deleted_and_held_by_its_finalizer() -> None:
 
 def test_the_last_finalizer_of_what_is_being_deleted_lets_it_go() -> None:
     async def body(ctx: Context, bear: Obj) -> Result | None:
-        await ctx.write.remove_finalizer(bear, TOYS, "example.com/keep")
+        await ctx.write.remove_finalizer(bear, "example.com/keep")
         assert await ctx.read.get(TOYS, "bear") is None
         return None
 
@@ -296,8 +296,8 @@ def test_the_last_finalizer_of_what_is_being_deleted_lets_it_go() -> None:
 def test_a_child_that_is_deleted_and_made_again_is_not_checked_by_the_server() -> None:
     async def body(ctx: Context, bear: Obj) -> Result | None:
         (child,) = await ctx.read.children(bear, CONFIGMAPS)
-        await ctx.write.delete(child, CONFIGMAPS)
-        made = await ctx.write.create(box(a="9"), CONFIGMAPS)
+        await ctx.write.delete(child)
+        made = await ctx.write.create(box(a="9"), resource=CONFIGMAPS)
         assert uid_of(made) != uid_of(child)
         return None
 

@@ -173,7 +173,7 @@ def test_rounds_end_when_nothing_more_would_be_written() -> None:
         assert bear is not None
         size = bear["spec"]["size"]
         if size < 4:
-            await ctx.write.patch(bear, TOYS, {"spec": {"size": size + 1}})
+            await ctx.write.patch(bear, {"spec": {"size": size + 1}})
         return Result(60)
 
     async def play() -> None:
@@ -195,7 +195,7 @@ def test_one_that_never_settles_is_told_after_ten_rounds() -> None:
     async def flap(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        await ctx.write.status(bear, TOYS, {"ready": not (bear.get("status") or {}).get("ready", False)})
+        await ctx.write.status(bear, {"ready": not (bear.get("status") or {}).get("ready", False)})
         return None
 
     async def play() -> None:

@@ -77,6 +77,6 @@ async def dress(ctx: Context, request: Request) -> Result | None:
         return None
     made = await ctx.write.ensure(config("coat", size=bear["spec"]["size"]), owner=bear, resource=CONFIGMAPS)
     seen = await ctx.read.children(bear, CONFIGMAPS)
-    await ctx.write.status(bear, TOYS, {"seen": len(seen), "names": [made.obj["metadata"]["name"]]})
+    await ctx.write.status(bear, {"seen": len(seen), "names": [made.obj["metadata"]["name"]]})
     ctx.write.event(bear, reason="Dressed", message=f"Coat {made.how}.")
     return Result(after=30 + ctx.random.random())

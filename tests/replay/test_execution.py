@@ -45,7 +45,7 @@ def test_one_field_that_is_asked_otherwise_is_the_only_difference() -> None:
         size = bear["spec"]["size"] + 1
         made = await ctx.write.ensure(config("coat", size=size), owner=bear, resource=CONFIGMAPS)
         seen = await ctx.read.children(bear, CONFIGMAPS)
-        await ctx.write.status(bear, TOYS, {"seen": len(seen), "names": [made.obj["metadata"]["name"]]})
+        await ctx.write.status(bear, {"seen": len(seen), "names": [made.obj["metadata"]["name"]]})
         ctx.write.event(bear, reason="Dressed", message=f"Coat {made.how}.")
         return Result(after=30 + ctx.random.random())
 
@@ -61,10 +61,10 @@ def test_what_is_not_asked_any_more_and_what_is_asked_in_addition_are_told_apart
     async def other(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        hat = await ctx.write.create(config("hat"), CONFIGMAPS)
+        hat = await ctx.write.create(config("hat"), resource=CONFIGMAPS)
         assert hat["metadata"]["uid"]
-        await ctx.write.status(bear, TOYS, {"seen": 1, "names": ["coat"]})
-        await ctx.write.delete(hat, CONFIGMAPS)
+        await ctx.write.status(bear, {"seen": 1, "names": ["coat"]})
+        await ctx.write.delete(hat)
         return None
 
     replayed = again(recorded(dress)[0], other)
@@ -80,12 +80,12 @@ def test_what_is_not_asked_any_more_and_what_is_asked_in_addition_are_told_apart
 
 def test_the_same_in_another_order_is_told_as_that() -> None:
     async def twice(ctx: Context, request: Request) -> None:
-        await ctx.write.create(config("one"), CONFIGMAPS)
-        await ctx.write.create(config("two"), CONFIGMAPS)
+        await ctx.write.create(config("one"), resource=CONFIGMAPS)
+        await ctx.write.create(config("two"), resource=CONFIGMAPS)
 
     async def turned(ctx: Context, request: Request) -> None:
-        await ctx.write.create(config("two"), CONFIGMAPS)
-        await ctx.write.create(config("one"), CONFIGMAPS)
+        await ctx.write.create(config("two"), resource=CONFIGMAPS)
+        await ctx.write.create(config("one"), resource=CONFIGMAPS)
 
     replayed = again(recorded(twice)[0], turned)
     assert fates(replayed) == [(Fate.SAME, "create two"), (Fate.MOVED, "create one")]
@@ -94,8 +94,8 @@ def test_the_same_in_another_order_is_told_as_that() -> None:
 
 def test_writes_at_the_same_time_may_be_answered_in_any_order() -> None:
     async def one_by_one(ctx: Context, name: str) -> None:
-        made = await ctx.write.create(config(name), CONFIGMAPS)
-        await ctx.write.patch(made, CONFIGMAPS, {"data": {"a": "1"}})
+        made = await ctx.write.create(config(name), resource=CONFIGMAPS)
+        await ctx.write.patch(made, {"data": {"a": "1"}})
 
     async def together(ctx: Context, request: Request) -> None:
         await asyncio.gather(*(one_by_one(ctx, name) for name in ("one", "two", "three")))
@@ -138,19 +138,19 @@ def test_a_read_more_is_answered_as_the_one_before_it_until_something_of_its_typ
         assert await ctx.read.get(TOYS, request.name) == bear
         assert await ctx.read.list(CONFIGMAPS) == []
         assert await ctx.read.list(CONFIGMAPS) == []
-        await ctx.write.create(config("coat"), CONFIGMAPS)
+        await ctx.write.create(config("coat"), resource=CONFIGMAPS)
         assert await ctx.read.get(TOYS, request.name) == bear
         assert len(await ctx.read.list(CONFIGMAPS)) == 1
-        await ctx.write.create(config("hat"), CONFIGMAPS)
+        await ctx.write.create(config("hat"), resource=CONFIGMAPS)
         await ctx.read.list(CONFIGMAPS)
         raise AssertionError("nobody knows what is there now")
 
     async def once(ctx: Context, request: Request) -> None:
         await ctx.read.get(TOYS, request.name)
         await ctx.read.list(CONFIGMAPS)
-        await ctx.write.create(config("coat"), CONFIGMAPS)
+        await ctx.write.create(config("coat"), resource=CONFIGMAPS)
         await ctx.read.list(CONFIGMAPS)
-        await ctx.write.create(config("hat"), CONFIGMAPS)
+        await ctx.write.create(config("hat"), resource=CONFIGMAPS)
 
     replayed = again(recorded(once)[0], twice)
     assert replayed.unknown is not None
@@ -163,7 +163,7 @@ def test_a_read_that_failed_fails_again() -> None:
         try:
             await ctx.read.live(SECRETS, "key")
         except Forbidden as error:
-            await ctx.write.create(config("note", code=error.code, said=str(error)), CONFIGMAPS)
+            await ctx.write.create(config("note", code=error.code, said=str(error)), resource=CONFIGMAPS)
             raise
 
     async def scene(world: World) -> None:
@@ -185,9 +185,9 @@ async def stubborn(ctx: Context, request: Request) -> Result | None:
     bear = await ctx.read.get(TOYS, request.name)
     assert bear is not None
     try:
-        await ctx.write.patch(bear, TOYS, {"spec": {"size": 9}})
+        await ctx.write.patch(bear, {"spec": {"size": 9}})
     except Conflict as error:
-        await ctx.write.create(config("note", code=error.code, reason=error.reason), CONFIGMAPS)
+        await ctx.write.create(config("note", code=error.code, reason=error.reason), resource=CONFIGMAPS)
         return Result(waiting_for="peace")
     raise TerminalError("Enough.")
 
@@ -207,7 +207,7 @@ def test_an_outcome_that_differs_is_told_field_by_field() -> None:
     async def quiet(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        await ctx.write.patch(bear, TOYS, {"spec": {"size": 9}})
+        await ctx.write.patch(bear, {"spec": {"size": 9}})
         return Result(after=5)
 
     replayed = again(recorded(stubborn)[0], quiet)
@@ -236,14 +236,14 @@ def test_a_secret_that_was_written_is_compared_by_its_keys_and_answered_with_wha
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
         secret = {"metadata": {"name": "key"}, "stringData": {"word": "canary"}}
-        made = await ctx.write.create(secret, SECRETS)
-        await ctx.write.status(bear, TOYS, {"names": [made["metadata"]["name"]]})
+        made = await ctx.write.create(secret, resource=SECRETS)
+        await ctx.write.status(bear, {"names": [made["metadata"]["name"]]})
 
     async def open_one(ctx: Context, request: Request) -> None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        await ctx.write.create({"metadata": {"name": "key"}, "stringData": {"other": "canary"}}, SECRETS)
-        await ctx.write.status(bear, TOYS, {"names": ["key"]})
+        await ctx.write.create({"metadata": {"name": "key"}, "stringData": {"other": "canary"}}, resource=SECRETS)
+        await ctx.write.status(bear, {"names": ["key"]})
 
     (case, *_) = recorded(seal)
     assert "canary" not in dumps(case)
@@ -257,7 +257,7 @@ def test_what_a_recording_hides_is_compared_as_hidden() -> None:
     async def chatty(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        await ctx.write.create(config("note", said="the word is canary!"), CONFIGMAPS)
+        await ctx.write.create(config("note", said="the word is canary!"), resource=CONFIGMAPS)
         ctx.write.event(bear, reason="Said", message="It is canary.")
         return Result(waiting_for="canary to sing")
 
@@ -277,7 +277,9 @@ def test_objects_of_which_something_is_hidden_are_named_and_their_mark_is_not_sh
     async def copy(ctx: Context, request: Request) -> None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        await ctx.write.create({"metadata": {"name": "copy"}, "data": {"keys": ",".join(bear["metadata"])}}, CONFIGMAPS)
+        await ctx.write.create(
+            {"metadata": {"name": "copy"}, "data": {"keys": ",".join(bear["metadata"])}}, resource=CONFIGMAPS
+        )
 
     case = recorded(copy)[0]
     (read,) = case.attempt.reads
@@ -297,7 +299,7 @@ def test_times_that_come_from_another_clock_are_not_compared_and_their_coming_an
             condition = {"type": "Ready", "status": "True", **({"lastTransitionTime": moment} if moment else {})}
             bear = await ctx.read.get(TOYS, request.name)
             assert bear is not None
-            await ctx.write.status(bear, TOYS, {"conditions": [condition]})
+            await ctx.write.status(bear, {"conditions": [condition]})
 
         return tell
 
@@ -315,7 +317,7 @@ def test_times_that_come_from_another_clock_are_not_compared_and_their_coming_an
 async def gamble(ctx: Context, request: Request) -> Result | None:
     began, stake = ctx.now(), ctx.random.random()
     await asyncio.sleep(0)
-    await ctx.write.create(config("ticket", began=began, stake=stake, now=ctx.now()), CONFIGMAPS)
+    await ctx.write.create(config("ticket", began=began, stake=stake, now=ctx.now()), resource=CONFIGMAPS)
     return Result(after=ctx.random.uniform(5, 10))
 
 
@@ -328,7 +330,7 @@ def test_time_and_chance_are_the_same() -> None:
 def test_who_asks_for_the_time_more_often_is_told_the_last_of_it() -> None:
     async def impatient(ctx: Context, request: Request) -> Result | None:
         times = [ctx.now() for _ in range(5)]
-        await ctx.write.create(config("ticket", times=times[1:] == times[1:2] * 4), CONFIGMAPS)
+        await ctx.write.create(config("ticket", times=times[1:] == times[1:2] * 4), resource=CONFIGMAPS)
         return None
 
     case = recorded(gamble)[0]
@@ -352,7 +354,7 @@ def shopper(prices: list[Any], name: str = "price") -> Reconciler:
     async def shop(ctx: Context, request: Request) -> None:
         first = await ctx.outside(name, look)
         second = await ctx.outside("stock", stock)
-        await ctx.write.create(config("ticket", first=first, second=second), CONFIGMAPS)
+        await ctx.write.create(config("ticket", first=first, second=second), resource=CONFIGMAPS)
 
     return shop
 
@@ -424,17 +426,17 @@ async def _wild_step(ctx: Context, chance: Random, bear: Obj | None, known: list
     try:
         match chance.randrange(9):
             case 0:
-                return [await ctx.write.create(made, CONFIGMAPS)]
+                return [await ctx.write.create(made, resource=CONFIGMAPS)]
             case 1 if bear is not None:
                 return [(await ctx.write.ensure(made, owner=bear, resource=CONFIGMAPS)).obj]
             case 2 if known:
-                await ctx.write.delete(chance.choice(known), CONFIGMAPS, any_version=chance.random() < 0.5)
+                await ctx.write.delete(chance.choice(known), any_version=chance.random() < 0.5)
             case 3 if known:
-                return [await ctx.write.patch(chance.choice(known), CONFIGMAPS, {"data": {"n": version_of(known[0])}})]
+                return [await ctx.write.patch(chance.choice(known), {"data": {"n": version_of(known[0])}})]
             case 4 if bear is not None:
-                await ctx.write.status(bear, TOYS, {"seen": chance.randrange(3)})
+                await ctx.write.status(bear, {"seen": chance.randrange(3)})
             case 5 if bear is not None:
-                await ctx.write.add_finalizer(bear, TOYS, f"{name}.example.com/x")
+                await ctx.write.add_finalizer(bear, f"{name}.example.com/x")
             case 6 if chance.random() < 0.3:
                 known.append(made | {"size": await ctx.outside("size", counted)})
                 return []

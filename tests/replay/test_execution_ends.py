@@ -24,7 +24,7 @@ from tests.runtime.world import World
 
 
 async def endless(ctx: Context, request: Request) -> None:
-    await ctx.write.create(config("one"), CONFIGMAPS)
+    await ctx.write.create(config("one"), resource=CONFIGMAPS)
     await asyncio.Event().wait()
 
 
@@ -34,8 +34,8 @@ def test_an_attempt_that_was_cut_is_compared_as_far_as_it_came() -> None:
     assert case.attempt.verdict.outcome is Outcome.DROPPED
 
     async def on(ctx: Context, request: Request) -> None:
-        await ctx.write.create(config("one"), CONFIGMAPS)
-        await ctx.write.create(config("two"), CONFIGMAPS)
+        await ctx.write.create(config("one"), resource=CONFIGMAPS)
+        await ctx.write.create(config("two"), resource=CONFIGMAPS)
 
     async def not_even_that(ctx: Context, request: Request) -> None:
         await ctx.read.get(TOYS, "bear")
@@ -57,7 +57,7 @@ def test_a_timeout_is_the_same_as_a_timeout() -> None:
     assert again(case, endless, timeout=2.0).same
 
     async def quick(ctx: Context, request: Request) -> None:
-        await ctx.write.create(config("one"), CONFIGMAPS)
+        await ctx.write.create(config("one"), resource=CONFIGMAPS)
 
     assert again(case, quick).outcome
 
@@ -78,7 +78,7 @@ def test_a_look_outside_that_was_cut_is_where_the_replay_ends() -> None:
 
 def test_a_write_that_was_cut_is_where_the_replay_ends() -> None:
     async def slow(ctx: Context, request: Request) -> None:
-        await ctx.write.create(config("one"), CONFIGMAPS)
+        await ctx.write.create(config("one"), resource=CONFIGMAPS)
         raise AssertionError("it was never answered")
 
     async def scene(world: World) -> None:
@@ -132,9 +132,9 @@ def test_a_blessed_case_expects_what_todays_code_does_and_nothing_else() -> None
     async def other(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
-        hat = await ctx.write.create(config("hat", at=ctx.now()), CONFIGMAPS)
-        await ctx.write.patch(hat, CONFIGMAPS, {"data": {"a": "1"}})
-        await ctx.write.status(bear, TOYS, {"seen": 2})
+        hat = await ctx.write.create(config("hat", at=ctx.now()), resource=CONFIGMAPS)
+        await ctx.write.patch(hat, {"data": {"a": "1"}})
+        await ctx.write.status(bear, {"seen": 2})
         ctx.write.event(bear, reason="Hatted", message="Hat.")
         return Result(waiting_for="the weather")
 

@@ -34,7 +34,7 @@ async def settings_for(world: World, ctx: Context, request: Request) -> Result |
         return None
     child = {"metadata": {"name": request.name}, "data": {"size": str(owner["spec"].get("size", 1))}}
     await ctx.write.ensure(child, owner=owner, resource=CONFIGMAPS)
-    await ctx.write.status(owner, TOYS, {"ready": True})
+    await ctx.write.status(owner, {"ready": True})
     return None
 
 

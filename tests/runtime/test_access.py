@@ -144,11 +144,11 @@ def test_create_puts_the_object_into_the_requests_namespace_and_shows_it_at_once
     async def test(world: World, its: Doors) -> None:
         world.server.hang_watches()
         attempt = its.next(Key("attic", "bear"))
-        made = await attempt.write.create(settings(), CONFIGMAPS)
+        made = await attempt.write.create(settings())
         assert made["metadata"]["namespace"] == "attic"
         assert names(await attempt.read.list(CONFIGMAPS)) == ["settings"]
         with pytest.raises(AlreadyExists):
-            await attempt.write.create(settings(), CONFIGMAPS)
+            await attempt.write.create(settings())
 
     in_world(test)
 
@@ -157,10 +157,10 @@ def test_a_patch_hits_the_version_that_was_read_or_nothing() -> None:
     async def test(world: World, its: Doors) -> None:
         old = world.server.create(settings())
         attempt = its.next()
-        new = await attempt.write.patch(old, CONFIGMAPS, {"data": {"a": "2"}})
+        new = await attempt.write.patch(old, {"data": {"a": "2"}})
         assert new["data"] == {"a": "2"}
         with pytest.raises(Conflict):
-            await attempt.write.patch(old, CONFIGMAPS, {"data": {"a": "3"}})
+            await attempt.write.patch(old, {"data": {"a": "3"}})
         seen = await attempt.read.get(CONFIGMAPS, "settings")
         assert seen is not None
         assert version_of(seen) == version_of(new)
@@ -175,7 +175,7 @@ def test_a_patch_never_hits_a_successor() -> None:
         successor = world.server.create(settings())
         stale = {**old, "metadata": {**old["metadata"], "resourceVersion": version_of(successor)}}
         with pytest.raises(NotFound):
-            await its.next().write.patch(stale, CONFIGMAPS, {"data": {"a": "2"}})
+            await its.next().write.patch(stale, {"data": {"a": "2"}})
         assert world.server.get(CONFIGMAPS, "settings") == successor
 
     in_world(test)
@@ -186,7 +186,7 @@ def test_a_patch_that_would_change_nothing_is_not_sent() -> None:
         old = world.server.create(settings(kind="big"))
         attempt = its.next()
         same = {"metadata": {"labels": {"kind": "big", "none": None}}, "data": {"a": "1"}}
-        assert await attempt.write.patch(old, CONFIGMAPS, same) is old
+        assert await attempt.write.patch(old, same) is old
         assert attempt.calls == []
         assert attempt.attempt.skipped == ("patch configmaps default/settings: nothing would change",)
 
@@ -196,7 +196,7 @@ def test_a_patch_that_would_change_nothing_is_not_sent() -> None:
 def test_a_subresource_can_be_patched() -> None:
     async def test(world: World, its: Doors) -> None:
         bear = world.server.create(toy("bear"))
-        await its.next().write.patch(bear, TOYS, {"status": {"seen": 4}}, subresource="status")
+        await its.next().write.patch(bear, {"status": {"seen": 4}}, subresource="status")
         found = world.server.get(TOYS, "bear")
         assert found is not None
         assert found["status"] == {"seen": 4}
@@ -210,7 +210,7 @@ def test_a_delete_hides_the_object_from_reads_at_once() -> None:
         await world.rest()
         world.server.hang_watches()
         attempt = its.next()
-        await attempt.write.delete(old, CONFIGMAPS)
+        await attempt.write.delete(old)
         assert world.server.get(CONFIGMAPS, "settings") is None
         assert await attempt.read.get(CONFIGMAPS, "settings") is None
 
@@ -228,7 +228,7 @@ def test_a_delete_of_what_only_a_live_read_knows_hides_what_had_the_name_before(
         attempt = its.next()
         successor = await attempt.read.live(CONFIGMAPS, "settings")
         assert successor is not None
-        await attempt.write.delete(successor, CONFIGMAPS, any_version=any_version)
+        await attempt.write.delete(successor, any_version=any_version)
         assert await attempt.read.get(CONFIGMAPS, "settings") is None
 
     in_world(test)
@@ -242,11 +242,11 @@ def test_a_delete_of_what_stays_for_its_finalizers_shows_it_as_deleting() -> Non
         await world.rest()
         world.server.hang_watches()
         attempt = its.next()
-        await attempt.write.delete(old, CONFIGMAPS)
+        await attempt.write.delete(old)
         found = await attempt.read.get(CONFIGMAPS, "settings")
         assert found is not None
         assert found["metadata"]["deletionTimestamp"]
-        await attempt.write.delete(found, CONFIGMAPS)
+        await attempt.write.delete(found)
         assert attempt.calls == ["delete configmaps/settings 200"]
         assert attempt.attempt.skipped == ("delete configmaps default/settings: it is being deleted",)
 
@@ -258,9 +258,9 @@ def test_a_delete_on_a_stale_view_is_refused_unless_any_version_will_do() -> Non
         old = world.server.create(settings())
         world.server.change(CONFIGMAPS, "settings", {"data": {"a": "2"}})
         with pytest.raises(Conflict):
-            await its.next().write.delete(old, CONFIGMAPS)
+            await its.next().write.delete(old)
         assert world.server.get(CONFIGMAPS, "settings") is not None
-        await its.next().write.delete(old, CONFIGMAPS, any_version=True)
+        await its.next().write.delete(old, any_version=True)
         assert world.server.get(CONFIGMAPS, "settings") is None
 
     in_world(test)
@@ -272,10 +272,10 @@ def test_a_delete_of_what_is_gone_is_done_and_a_successor_is_left_alone() -> Non
         await world.rest()
         world.server.hang_watches()
         world.server.delete(CONFIGMAPS, "settings")
-        await its.next().write.delete(old, CONFIGMAPS)
+        await its.next().write.delete(old)
         successor = world.server.create(settings())
         attempt = its.next()
-        await attempt.write.delete(old, CONFIGMAPS, any_version=True)
+        await attempt.write.delete(old, any_version=True)
         assert world.server.get(CONFIGMAPS, "settings") == successor
         assert await attempt.read.get(CONFIGMAPS, "settings") is None
 
@@ -287,12 +287,12 @@ def test_finalizers_are_added_and_removed_once_beside_those_of_others() -> None:
         obj = world.server.create(toy("bear"))
         obj = world.server.change(TOYS, "bear", {"metadata": {"finalizers": ["theirs.example.com/x"]}})
         attempt = its.next()
-        held = await attempt.write.add_finalizer(obj, TOYS, "toys.example.com/hold")
+        held = await attempt.write.add_finalizer(obj, "toys.example.com/hold")
         assert held["metadata"]["finalizers"] == ["theirs.example.com/x", "toys.example.com/hold"]
-        assert await attempt.write.add_finalizer(held, TOYS, "toys.example.com/hold") is held
-        free = await attempt.write.remove_finalizer(held, TOYS, "toys.example.com/hold")
+        assert await attempt.write.add_finalizer(held, "toys.example.com/hold") is held
+        free = await attempt.write.remove_finalizer(held, "toys.example.com/hold")
         assert free["metadata"]["finalizers"] == ["theirs.example.com/x"]
-        assert await attempt.write.remove_finalizer(free, TOYS, "toys.example.com/hold") is free
+        assert await attempt.write.remove_finalizer(free, "toys.example.com/hold") is free
         assert attempt.calls == ["patch toys/bear 200"] * 2
 
     in_world(test)
@@ -304,7 +304,7 @@ def test_m22_a_finalizer_without_a_domain_is_refused_before_any_call(name: str) 
         obj = world.server.create(toy("bear"))
         attempt = its.next()
         with pytest.raises(ControllerError, match=f"Finalizer {name!r} has no domain"):
-            await attempt.write.add_finalizer(obj, TOYS, name)
+            await attempt.write.add_finalizer(obj, name)
         assert attempt.calls == []
 
     in_world(test)
@@ -320,7 +320,7 @@ def test_the_last_finalizer_lets_a_deleted_object_go_and_reads_show_it_gone() ->
         attempt = its.next()
         doomed = await attempt.read.get(TOYS, "bear")
         assert doomed is not None
-        await attempt.write.remove_finalizer(doomed, TOYS, "toys.example.com/hold")
+        await attempt.write.remove_finalizer(doomed, "toys.example.com/hold")
         assert world.server.get(TOYS, "bear") is None
         assert await attempt.read.get(TOYS, "bear") is None
         assert uid_of(obj) == uid_of(doomed)
@@ -333,7 +333,7 @@ def test_finalizers_are_not_touched_on_a_stale_view() -> None:
         old = world.server.create(toy("bear"))
         world.server.change(TOYS, "bear", {"metadata": {"finalizers": ["theirs.example.com/x"]}})
         with pytest.raises(Conflict):
-            await its.next().write.add_finalizer(old, TOYS, "toys.example.com/hold")
+            await its.next().write.add_finalizer(old, "toys.example.com/hold")
         found = world.server.get(TOYS, "bear")
         assert found is not None
         assert found["metadata"]["finalizers"] == ["theirs.example.com/x"]
@@ -360,9 +360,9 @@ def test_calls_carry_the_object_that_was_known_before_even_when_the_answer_was_l
         await world.rest()
         world.server.faults.lose(Match(verb="patch", plural="toys"), after_commit=True)
         attempt = its.next()
-        held = await attempt.write.add_finalizer(bear, TOYS, "toys.example.com/hold")
-        written = await attempt.write.status(held, TOYS, {"ready": True})
-        await attempt.write.delete(written, TOYS)
+        held = await attempt.write.add_finalizer(bear, "toys.example.com/hold")
+        written = await attempt.write.status(held, {"ready": True})
+        await attempt.write.delete(written)
         writes = attempt.attempt.writes
         assert [call.verb for call in writes] == ["patch", "apply", "delete"]
         known = [version_of(obj) for obj in (bear, held, written)]
@@ -375,8 +375,8 @@ def test_calls_carry_the_object_that_was_known_before_even_when_the_answer_was_l
 def test_calls_carry_the_attempt_in_their_audit_id_and_are_noted() -> None:
     async def test(world: World, its: Doors) -> None:
         attempt = its.next()
-        made = await attempt.write.create(settings(), CONFIGMAPS)
-        await attempt.write.delete(made, CONFIGMAPS)
+        made = await attempt.write.create(settings())
+        await attempt.write.delete(made)
         sent = [request.audit_id for request in world.server.requests if request.audit_id.startswith("r000-1.")]
         assert sent == [call.id for call in attempt.attempt.calls] == ["r000-1.1", "r000-1.2"]
         assert [call.write for call in attempt.attempt.calls] == [True, True]
@@ -396,12 +396,12 @@ def every_door(attempt: Any, obj: Obj) -> list[Callable[[], Awaitable[object]]]:
         lambda: read.indexed(TOYS, "colour", "brown"),
         lambda: read.live(TOYS, "bear"),
         lambda: write.ensure(settings(), owner=obj, resource=CONFIGMAPS),
-        lambda: write.status(obj, TOYS, {}),
-        lambda: write.create(settings(), CONFIGMAPS),
-        lambda: write.patch(obj, TOYS, {"spec": {"a": 1}}),
-        lambda: write.delete(obj, TOYS),
-        lambda: write.add_finalizer(obj, TOYS, "x"),
-        lambda: write.remove_finalizer(obj, TOYS, "x"),
+        lambda: write.status(obj, {}),
+        lambda: write.create(settings()),
+        lambda: write.patch(obj, {"spec": {"a": 1}}),
+        lambda: write.delete(obj),
+        lambda: write.add_finalizer(obj, "x"),
+        lambda: write.remove_finalizer(obj, "x"),
     ]
 
 
@@ -428,10 +428,10 @@ def test_a_write_that_changed_nothing_is_not_waited_for() -> None:
     async def test(world: World, its: Doors) -> None:
         bear = world.server.create(toy("bear"))
         attempt = its.next()
-        same = await attempt.write.patch(bear, TOYS, {"metadata": {"generation": 99}})  # which is the server's to say
+        same = await attempt.write.patch(bear, {"metadata": {"generation": 99}})  # which is the server's to say
         assert (attempt.calls, version_of(same)) == (["patch toys/bear 200"], version_of(bear))
         assert len(its.echoes) == 0
-        await attempt.write.patch(bear, TOYS, {"spec": {"colour": "brown"}})
+        await attempt.write.patch(bear, {"spec": {"colour": "brown"}})
         assert len(its.echoes) == 1
 
     in_world(test)
@@ -439,9 +439,9 @@ def test_a_write_that_changed_nothing_is_not_waited_for() -> None:
 
 def test_only_an_answer_to_the_write_itself_proves_its_version() -> None:
     async def test(world: World, its: Doors) -> None:
-        made = await its.next().write.create(settings("one"), CONFIGMAPS)
+        made = await its.next().write.create(settings("one"))
         world.server.faults.lose(Match(verb="create"))
-        found = await its.next().write.create(settings("two"), CONFIGMAPS)
+        found = await its.next().write.create(settings("two"))
         certain = {written.uid: written.certain for written in its.echoes._written.values()}
         assert certain == {uid_of(made): True, uid_of(found): False}
 
@@ -450,10 +450,37 @@ def test_only_an_answer_to_the_write_itself_proves_its_version() -> None:
 
 def test_a_resource_without_cache_can_be_written() -> None:
     async def test(world: World, its: Doors) -> None:
-        made = await its.next().write.create({"metadata": {"name": "token"}, "stringData": {"a": "b"}}, SECRETS)
-        await its.next().write.delete(made, SECRETS)
+        made = await its.next().write.create(
+            {"metadata": {"name": "token"}, "stringData": {"a": "b"}}, resource=SECRETS
+        )
+        await its.next().write.delete(made, resource=SECRETS)
         assert world.server.objects(SECRETS) == []
         assert DEPLOYMENTS not in SPEC.resources
+
+    in_world(test)
+
+
+@pytest.mark.parametrize(
+    ("obj", "problem"),
+    [
+        ({"apiVersion": "v1", "kind": "Secret"}, "writes a Secret (v1), which it does not declare"),
+        ({"apiVersion": "v2", "kind": "ConfigMap"}, "writes a ConfigMap (v2), which it does not declare"),
+        ({"kind": "ConfigMap"}, "got an object without apiVersion and kind to write"),
+        (
+            {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"},
+            "got a PartialObjectMetadata to write, which does not carry the kind of its object",
+        ),
+    ],
+)
+def test_a_write_whose_resource_cannot_be_told_is_refused_with_the_declared_ones(obj: Obj, problem: str) -> None:
+    async def test(world: World, its: Doors) -> None:
+        attempt = its.next()
+        with pytest.raises(ControllerError) as caught:
+            await attempt.write.create({**obj, "metadata": {"name": "one"}})
+        declared = "Declared: Toy (toys.example.com/v1), ConfigMap (v1)."
+        assert caught.value.message == f"Controller 'toy' {problem}. {declared}"
+        assert str(caught.value.next_step).startswith("Pass resource=... to the write, or declare the resource with")
+        assert attempt.calls == []
 
     in_world(test)
 
@@ -461,7 +488,7 @@ def test_a_resource_without_cache_can_be_written() -> None:
 def test_the_record_of_a_call_keeps_what_was_sent_whatever_the_reconciler_does_to_it() -> None:
     async def test(world: World, its: Doors) -> None:
         attempt, wanted = its.next(), settings()
-        await attempt.write.create(wanted, CONFIGMAPS)
+        await attempt.write.create(wanted)
         wanted["data"]["a"] = "changed"
         [call] = attempt.attempt.calls
         assert isinstance(call.sent, dict)

@@ -82,12 +82,12 @@ def test_a_patch_of_metadata_alone_is_read_at_once_and_its_echo_wakes_nobody() -
         async def label(ctx: Context, request: Request) -> Result | None:
             own = await ctx.read.get(TOYS, request.name)
             assert own is not None
-            await ctx.write.patch(own, TOYS, {"metadata": {"labels": {"seen": "yes"}}})
+            await ctx.write.patch(own, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
             again = await ctx.read.get(TOYS, request.name)
             assert again is not None
             assert set(again) == {"apiVersion", "kind", "metadata"}
             read.append(labels_of(again))
-            await ctx.write.patch(again, TOYS, {"metadata": {"labels": {"seen": "yes"}}})
+            await ctx.write.patch(again, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
             return None
 
         world.server.create(toy("bear", size=3))
@@ -113,7 +113,7 @@ def test_an_object_that_is_written_out_of_the_selection_is_gone_at_once() -> Non
         async def label(ctx: Context, request: Request) -> Result | None:
             own = await ctx.read.get(TOYS, request.name)
             if own is not None:
-                await ctx.write.patch(own, TOYS, {"metadata": {"labels": {"done": "yes"}}})
+                await ctx.write.patch(own, {"metadata": {"labels": {"done": "yes"}}}, resource=TOYS)
                 read.append(await ctx.read.get(TOYS, request.name))
             return None
 
@@ -135,10 +135,10 @@ def test_finalizers_and_deletions_work_on_metadata_alone() -> None:
             if own is None:
                 return None
             if own["metadata"].get("deletionTimestamp"):
-                await ctx.write.remove_finalizer(own, TOYS, "example.com/hold")
+                await ctx.write.remove_finalizer(own, "example.com/hold", resource=TOYS)
                 return None
-            held = await ctx.write.add_finalizer(own, TOYS, "example.com/hold")
-            await ctx.write.delete(held, TOYS)
+            held = await ctx.write.add_finalizer(own, "example.com/hold", resource=TOYS)
+            await ctx.write.delete(held, resource=TOYS)
             return Result(again=True)
 
         world.server.create(toy("bear"))
@@ -158,7 +158,7 @@ def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kept(verb
         async def write(ctx: Context, request: Request) -> Result | None:
             own: Any = await ctx.read.live(TOYS, request.name)
             if verb == "status":
-                await ctx.write.status(own, TOYS, {"ready": True})
+                await ctx.write.status(own, {"ready": True})
             else:
                 await ctx.write.ensure({"metadata": {"name": "child"}}, owner=own, resource=CONFIGMAPS)
             return None
@@ -184,7 +184,7 @@ def test_a_lost_answer_of_a_patch_on_metadata_alone_is_looked_up() -> None:
         async def label(ctx: Context, request: Request) -> Result | None:
             own = await ctx.read.get(TOYS, request.name)
             assert own is not None
-            await ctx.write.patch(own, TOYS, {"metadata": {"labels": {"seen": "yes"}}})
+            await ctx.write.patch(own, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
             return None
 
         world.server.create(toy("bear"))

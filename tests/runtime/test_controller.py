@@ -20,7 +20,7 @@ from tests.runtime.world import World, toy
 
 def test_an_attempt_is_told_when_it_starts_calls_and_ends_under_one_name() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
-        await ctx.write.create({"metadata": {"name": "settings"}}, CONFIGMAPS)
+        await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
         return None
 
     async def main() -> None:

@@ -124,7 +124,7 @@ def test_a_time_that_an_error_names_is_kept_to(error: Exception, least: float) -
 
 def test_a_forbidden_write_is_retried_slowly() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
-        await ctx.write.create({"metadata": {"name": "settings"}}, CONFIGMAPS)
+        await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
         return None
 
     async def main() -> None:
@@ -195,7 +195,7 @@ def test_an_object_deleted_during_a_task_group_is_done() -> None:
             return None
         world.server.delete(TOYS, request.name)
         async with asyncio.TaskGroup() as group:
-            group.create_task(ctx.write.status(bear, TOYS, {"seen": 1}))
+            group.create_task(ctx.write.status(bear, {"seen": 1}))
         return None
 
     world: World

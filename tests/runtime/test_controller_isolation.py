@@ -151,7 +151,7 @@ def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_only_its_
         except asyncio.CancelledError:
             await world.clock.sleep(100)
             try:
-                await ctx.write.create({"metadata": {"name": "late"}}, CONFIGMAPS)
+                await ctx.write.create({"metadata": {"name": "late"}}, resource=CONFIGMAPS)
             except ControllerError as error:
                 tried.append(str(error))
         return None
@@ -192,7 +192,7 @@ def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
         async def later() -> None:
             await world.clock.sleep(5)
             try:
-                await ctx.write.create({"metadata": {"name": "late"}}, CONFIGMAPS)
+                await ctx.write.create({"metadata": {"name": "late"}}, resource=CONFIGMAPS)
             except ControllerError as error:
                 caught.append(str(error))
 

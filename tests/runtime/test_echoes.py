@@ -122,7 +122,7 @@ async def say_seen(world: World, ctx: Context) -> Result | None:
     """Count the attempts in the status, so that each of them writes."""
     bear = await ctx.read.get(TOYS, "bear")
     assert bear is not None
-    await ctx.write.status(bear, TOYS, {"seen": len(world.attempts) + 1})
+    await ctx.write.status(bear, {"seen": len(world.attempts) + 1})
     return None
 
 
@@ -190,7 +190,7 @@ def test_a_foreign_change_between_read_and_write_is_never_lost() -> None:
         assert bear is not None
         if not world.attempts:
             world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-        await ctx.write.status(bear, TOYS, {"seen": bear["spec"].get("size", 1)})
+        await ctx.write.status(bear, {"seen": bear["spec"].get("size", 1)})
         return None
 
     async def then(world: World) -> None:
@@ -229,7 +229,7 @@ def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hides_noth
             entry = {"status": {"seen": 2}}
             world.server.apply({**toy("bear"), **entry}, manager=US, force=True, subresource="status")
             world.server.change(TOYS, "bear", {"spec": {"size": 2}}, manager="somebody")
-        await ctx.write.status(bear, TOYS, {"seen": min(2, len(world.attempts) + 1)})
+        await ctx.write.status(bear, {"seen": min(2, len(world.attempts) + 1)})
         return None
 
     async def then(world: World) -> None:
@@ -254,7 +254,7 @@ def test_a_list_that_is_owned_whole_and_set_twice_within_a_second_is_an_echo() -
         async def reconcile(ctx: Context, request: Request) -> Result | None:
             bear = await ctx.read.get(TOYS, request.name)
             assert bear is not None
-            await ctx.write.status(bear, TOYS, {"names": ["a", str(bear["spec"]["size"])]})
+            await ctx.write.status(bear, {"names": ["a", str(bear["spec"]["size"])]})
             return None
 
         world.server.create(toy("bear", size=1))
@@ -278,7 +278,7 @@ def test_an_own_write_is_news_for_every_other_request() -> None:
             if request == BEAR:
                 settings = await ctx.read.get(CONFIGMAPS, "settings")
                 if settings is None:
-                    await ctx.write.create({"metadata": {"name": "settings"}}, CONFIGMAPS)
+                    await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
             return None
 
         for name in ("bear", "robot"):
@@ -297,7 +297,7 @@ def test_when_causes_overflowed_nothing_is_dropped() -> None:
             bear = await ctx.read.get(TOYS, "bear")
             assert bear is not None
             for seen in range(40):
-                bear = await ctx.write.status(bear, TOYS, {"seen": seen})
+                bear = await ctx.write.status(bear, {"seen": seen})
         return None
 
     async def then(world: World) -> None:

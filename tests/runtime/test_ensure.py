@@ -274,7 +274,7 @@ def test_finalizers_of_a_child_outlive_the_first_apply() -> None:
     async def test(home: Nursery) -> None:
         attempt = home.doors.next()
         made = await attempt.write.ensure(deployment(), owner=home.owner, resource=DEPLOYMENTS)
-        await attempt.write.add_finalizer(made.obj, DEPLOYMENTS, "toys.example.com/hold")
+        await attempt.write.add_finalizer(made.obj, "toys.example.com/hold")
         await home.ensure(deployment(replicas=2))
         assert home.live["metadata"]["finalizers"] == ["toys.example.com/hold"]
         assert home.live["spec"]["replicas"] == 2

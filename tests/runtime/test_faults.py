@@ -30,7 +30,7 @@ async def copied(ctx: Context, request: Request) -> Result | None:
         return None
     child = {"metadata": {"name": request.name}, "data": {"size": str(own["spec"].get("size", 1))}}
     await ctx.write.ensure(child, owner=own, resource=CONFIGMAPS)
-    after = await ctx.write.status(own, TOYS, {"seen": own["spec"].get("size", 1)})
+    after = await ctx.write.status(own, {"seen": own["spec"].get("size", 1)})
     if after["metadata"]["resourceVersion"] != own["metadata"]["resourceVersion"]:
         ctx.write.event(own, reason="Copied", message="The Toy was copied")
     return None
@@ -254,13 +254,13 @@ def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone() -> None:
         if own is None:
             return None
         if not is_deleting(own):
-            await ctx.write.add_finalizer(own, TOYS, HOLD)
+            await ctx.write.add_finalizer(own, HOLD)
             return None
         if request.name == "bear" and not mended:
             refused = {"type": "CleanedUp", "status": "False"}
-            await ctx.write.status(own, TOYS, {"conditions": [refused]})
+            await ctx.write.status(own, {"conditions": [refused]})
             raise RuntimeError("the shelf does not let go")
-        await ctx.write.remove_finalizer(own, TOYS, HOLD)
+        await ctx.write.remove_finalizer(own, HOLD)
         return None
 
     async def main() -> None:

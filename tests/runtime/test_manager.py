@@ -54,7 +54,7 @@ def test_nothing_runs_before_every_cache_is_complete_and_told() -> None:
 
 def test_controllers_share_caches_and_differ_in_manager_and_user_agent() -> None:
     async def write(world: World, ctx: Context, request: Request) -> Result | None:
-        await ctx.write.create({"metadata": {"generateName": "one-"}}, CONFIGMAPS)
+        await ctx.write.create({"metadata": {"generateName": "one-"}}, resource=CONFIGMAPS)
         return None
 
     async def main() -> None:

@@ -28,7 +28,7 @@ def spec_of(world: World, seconds: float = 0.0) -> ControllerSpec:
 
     async def reconcile(ctx: Context, request: Request) -> Result | None:
         await world.clock.sleep(seconds)
-        await ctx.write.create({"metadata": {"generateName": f"{request.name}-"}}, CONFIGMAPS)
+        await ctx.write.create({"metadata": {"generateName": f"{request.name}-"}}, resource=CONFIGMAPS)
         return None
 
     return controller("toy", reconcile).for_(TOYS)
@@ -251,7 +251,7 @@ def test_what_to_install_is_said_as_the_user_types_it(caplog: pytest.LogCaptureF
         async def reconcile(ctx: Context, request: Request) -> Result | None:
             bear = await ctx.read.get(TOYS, request.name)
             assert bear is not None
-            await ctx.write.status(bear, TOYS, {"ready": True, "mood": "fine"})
+            await ctx.write.status(bear, {"ready": True, "mood": "fine"})
             return None
 
         await world.run(controller("toy", reconcile).for_(TOYS), until_idle=True, words={"toy": "./mine/toy.py"})
@@ -269,7 +269,7 @@ def test_a_type_that_appears_is_worked_on_at_once_whatever_discovery_said_before
         async def reconcile(ctx: Context, request: Request) -> Result | None:
             bear = await ctx.read.get(TOYS, request.name)
             assert bear is not None
-            await ctx.write.status(bear, TOYS, {"ready": True})
+            await ctx.write.status(bear, {"ready": True})
             return None
 
         async with world.running(controller("toy", reconcile).for_(TOYS)):

@@ -57,15 +57,15 @@ def test_every_question_stands_there_in_order_with_its_answer_and_its_calls() ->
         await world.rest()
         attempt = its.next()
         write = attempt.write
-        bear = await write.add_finalizer(bear, TOYS, "toys.example.com/hold")
+        bear = await write.add_finalizer(bear, "toys.example.com/hold")
         made = await write.ensure(settings(a="1"), owner=bear, resource=CONFIGMAPS, leave_out=iter(["data.b"]))
         await write.ensure(settings(a="1"), owner=bear, resource=CONFIGMAPS)
-        bear = await write.status(bear, TOYS, {"ready": True})
-        again = await write.patch(made.obj, CONFIGMAPS, {"data": {"a": "1"}})
+        bear = await write.status(bear, {"ready": True})
+        again = await write.patch(made.obj, {"data": {"a": "1"}})
         assert again is made.obj
-        loose = await write.create(settings("loose"), CONFIGMAPS)
-        await write.delete(loose, CONFIGMAPS, any_version=True)
-        bear = await write.remove_finalizer(bear, TOYS, "toys.example.com/hold")
+        loose = await write.create(settings("loose"), resource=CONFIGMAPS)
+        await write.delete(loose, any_version=True)
+        bear = await write.remove_finalizer(bear, "toys.example.com/hold")
         assert [short(wish) for wish in wished(attempt)] == [
             ("add_finalizer", "toys default/bear", "answered", 1),
             ("ensure", "configmaps default/settings", "created", 1),
@@ -91,7 +91,7 @@ def test_what_was_asked_is_kept_as_it_was_then() -> None:
     async def test(world: World, its: Doors) -> None:
         attempt = its.next()
         given = settings(a="1")
-        await attempt.write.create(given, CONFIGMAPS)
+        await attempt.write.create(given, resource=CONFIGMAPS)
         given["data"]["a"] = "2"
         assert json.loads(wished(attempt)[0].body)["data"] == {"a": "1"}
 
@@ -102,9 +102,9 @@ def test_questions_asked_at_the_same_time_stand_in_the_order_of_asking_each_with
     async def test(world: World, its: Doors) -> None:
         attempt = its.next()
         world.server.faults.hang(Match(verb="create"))
-        slow = asyncio.create_task(attempt.write.create(settings("slow"), CONFIGMAPS))
+        slow = asyncio.create_task(attempt.write.create(settings("slow"), resource=CONFIGMAPS))
         await settle()
-        await attempt.write.create(settings("quick"), CONFIGMAPS)
+        await attempt.write.create(settings("quick"), resource=CONFIGMAPS)
         slow.cancel()
         await asyncio.wait([slow])
         assert [short(wish) for wish in wished(attempt)] == [
@@ -124,7 +124,7 @@ def test_an_error_is_kept_with_all_that_a_reconciler_can_see_of_it() -> None:
         world.server.change(CONFIGMAPS, "settings", {"data": {"a": "2"}})
         attempt = its.next()
         with pytest.raises(Conflict) as caught:
-            await attempt.write.patch(old, CONFIGMAPS, {"data": {"a": "3"}})
+            await attempt.write.patch(old, {"data": {"a": "3"}})
         raised = wished(attempt)[0].raised
         assert raised is not None
         assert (raised.error, raised.code, raised.reason) == ("Conflict", 409, caught.value.reason)
@@ -146,9 +146,9 @@ def test_a_question_that_the_door_refuses_stands_there_too() -> None:
     async def test(world: World, its: Doors) -> None:
         attempt = its.next()
         with pytest.raises(ControllerError):
-            await attempt.write.add_finalizer(world.server.create(toy("bear")), TOYS, "nodomain")
+            await attempt.write.add_finalizer(world.server.create(toy("bear")), "nodomain")
         with pytest.raises(KeyError):
-            await attempt.write.create({"data": {}}, CONFIGMAPS)
+            await attempt.write.create({"data": {}}, resource=CONFIGMAPS)
         assert [(wish.verb, wish.raised.error if wish.raised else "") for wish in wished(attempt)] == [
             ("add_finalizer", "ControllerError"),
             ("create", "KeyError"),
@@ -182,7 +182,7 @@ def test_after_its_end_an_attempt_asks_for_nothing_that_would_be_recorded() -> N
         attempt = its.next()
         attempt.notes.close()
         with pytest.raises(ControllerError, match="is over"):
-            await attempt.write.create(settings(), CONFIGMAPS)
+            await attempt.write.create(settings(), resource=CONFIGMAPS)
         with pytest.raises(ControllerError, match="is over"):
             await attempt.read.live(TOYS, "bear")
         assert (attempt.attempt.wishes, attempt.attempt.reads) == ((), ())

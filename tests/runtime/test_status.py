@@ -41,7 +41,7 @@ def test_a_status_is_applied_on_its_subresource_and_read_at_once() -> None:
     async def test(world: World, its: Doors, bear: Obj) -> None:
         world.server.hang_watches()
         attempt = its.next()
-        after = await attempt.write.status(bear, TOYS, READY)
+        after = await attempt.write.status(bear, READY)
         assert attempt.calls == ["apply toys/bear/status 200"]
         assert status_of(world) == after["status"] == READY
         seen = await attempt.read.get(TOYS, "bear")
@@ -54,11 +54,11 @@ def test_a_status_is_applied_on_its_subresource_and_read_at_once() -> None:
 
 def test_a_status_that_says_nothing_new_is_not_sent() -> None:
     async def test(world: World, its: Doors, bear: Obj) -> None:
-        after = await its.next().write.status(bear, TOYS, READY)
+        after = await its.next().write.status(bear, READY)
         for _ in range(2):
             its.forget()  # also by a process that knows nothing yet
             attempt = its.next()
-            assert version_of(await attempt.write.status(bear, TOYS, READY)) == version_of(after)
+            assert version_of(await attempt.write.status(bear, READY)) == version_of(after)
             assert attempt.calls == []
             assert attempt.attempt.skipped == ("apply toys.toys.example.com default/bear/status: nothing would change",)
 
@@ -67,10 +67,10 @@ def test_a_status_that_says_nothing_new_is_not_sent() -> None:
 
 def test_a_field_that_is_not_said_any_more_goes_away_and_those_of_others_stay() -> None:
     async def test(world: World, its: Doors, bear: Obj) -> None:
-        await its.next().write.status(bear, TOYS, READY)
+        await its.next().write.status(bear, READY)
         theirs = {"status": {"seen": 7}}
         world.server.change(TOYS, "bear", theirs, subresource="status", manager="somebody")
-        await its.next().write.status(bear, TOYS, {"ready": False})
+        await its.next().write.status(bear, {"ready": False})
         assert status_of(world) == {"ready": False, "seen": 7}
 
     with_toy(test)
@@ -78,10 +78,10 @@ def test_a_field_that_is_not_said_any_more_goes_away_and_those_of_others_stay() 
 
 def test_drift_of_a_status_is_repaired() -> None:
     async def test(world: World, its: Doors, bear: Obj) -> None:
-        await its.next().write.status(bear, TOYS, READY)
+        await its.next().write.status(bear, READY)
         world.server.change(TOYS, "bear", {"status": {"ready": False}}, subresource="status", manager="somebody")
         await world.rest()
-        await its.next().write.status(bear, TOYS, READY)
+        await its.next().write.status(bear, READY)
         assert status_of(world) == READY
 
     with_toy(test)
@@ -92,7 +92,7 @@ def test_fields_that_the_crd_lacks_are_left_out_and_that_is_said_once(caplog: py
         with caplog.at_level(logging.WARNING):
             for seen in (1, 2):
                 await its.next().write.status(
-                    bear, TOYS, {"seen": seen, "mood": "fine", "conditions": [{"type": "A", "age": 3}]}
+                    bear, {"seen": seen, "mood": "fine", "conditions": [{"type": "A", "age": 3}]}
                 )
         assert status_of(world) == {"seen": 2, "conditions": [{"type": "A"}]}
         told = [record for record in caplog.records if record.name == "kubectl_ctrl.runtime.status"]
@@ -103,9 +103,9 @@ def test_fields_that_the_crd_lacks_are_left_out_and_that_is_said_once(caplog: py
 
 def test_at_rest_an_old_crd_makes_no_writes() -> None:
     async def test(world: World, its: Doors, bear: Obj) -> None:
-        await its.next().write.status(bear, TOYS, {"seen": 1, "mood": "fine"})
+        await its.next().write.status(bear, {"seen": 1, "mood": "fine"})
         attempt = its.next()
-        await attempt.write.status(bear, TOYS, {"seen": 1, "mood": "fine"})
+        await attempt.write.status(bear, {"seen": 1, "mood": "fine"})
         assert attempt.calls == []
         assert attempt.attempt.skipped[0].endswith("nothing would change that the CRD has fields for")
 
@@ -122,13 +122,13 @@ def test_without_a_status_subresource_it_says_so_and_notices_when_that_changes()
     async def test(world: World, its: Doors, bear: Obj) -> None:
         attempt = its.next()
         with pytest.raises(NotInstalled, match="without a status subresource") as caught:
-            await attempt.write.status(bear, TOYS, READY)
+            await attempt.write.status(bear, READY)
         assert caught.value.next_step == "kubectl ctrl install toy"
         assert attempt.calls == []
         fixed = crd()
         world.server.change(CRDS, str(fixed["metadata"]["name"]), {"spec": {"versions": fixed["spec"]["versions"]}})
         await world.rest(10)
-        await its.next().write.status(bear, TOYS, READY)
+        await its.next().write.status(bear, READY)
         assert status_of(world) == READY
 
     with_toy(test, no_status_subresource)
@@ -140,7 +140,7 @@ def test_the_status_of_a_successor_is_never_written() -> None:
         world.server.delete(TOYS, "bear")
         world.server.create(toy("bear"))
         with pytest.raises(NotFound):
-            await its.next().write.status(bear, TOYS, READY)
+            await its.next().write.status(bear, READY)
         assert status_of(world) == {}
 
     with_toy(test)
@@ -152,10 +152,10 @@ def test_the_schema_is_asked_for_once_a_minute_at_most() -> None:
             return sum(request.path.startswith("/openapi") for request in world.server.requests)
 
         for seen in (1, 2, 3):
-            await its.next().write.status(bear, TOYS, {"seen": seen})
+            await its.next().write.status(bear, {"seen": seen})
         assert asked() == 2  # the index and the document
         await world.rest(61)
-        await its.next().write.status(bear, TOYS, {"seen": 4})
+        await its.next().write.status(bear, {"seen": 4})
         assert asked() == 3
 
     with_toy(test)
@@ -164,7 +164,7 @@ def test_the_schema_is_asked_for_once_a_minute_at_most() -> None:
 def test_a_server_that_publishes_no_schema_is_taken_to_know_every_field() -> None:
     async def test(world: World, its: Doors, bear: Obj) -> None:
         world.server.faults.fail(Match(path="/openapi/*"), 403, times=None)
-        await its.next().write.status(bear, TOYS, READY)
+        await its.next().write.status(bear, READY)
         assert status_of(world) == READY
 
     with_toy(test)

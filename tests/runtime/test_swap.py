@@ -99,7 +99,7 @@ def test_f54_code_that_ignores_being_cut_holds_the_new_code_up_for_its_grace_alo
                 except asyncio.CancelledError:
                     continue
                 break
-            await ctx.write.create({"metadata": {"name": "late"}}, CONFIGMAPS)
+            await ctx.write.create({"metadata": {"name": "late"}}, resource=CONFIGMAPS)
             return None
 
         async with world.running(spec_of(stubborn), drain=20.0) as running:

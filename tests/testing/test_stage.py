@@ -80,7 +80,7 @@ def test_a_reconciler_that_changes_a_cached_object_in_place_fails_at_that_line()
         found = await ctx.read.get(CONFIGMAPS, request.name)
         assert found is not None
         found["metadata"].setdefault("labels", {})["seen"] = "yes"
-        await ctx.write.patch(found, CONFIGMAPS, {"metadata": {"labels": found["metadata"]["labels"]}})
+        await ctx.write.patch(found, {"metadata": {"labels": found["metadata"]["labels"]}})
         return None
 
     async def play() -> None:
@@ -102,7 +102,7 @@ def test_a_reconciler_that_changes_a_copy_writes_it() -> None:
         found = copy.deepcopy(await ctx.read.get(CONFIGMAPS, request.name))
         assert found is not None
         found["metadata"].setdefault("labels", {})["seen"] = "yes"
-        await ctx.write.patch(found, CONFIGMAPS, {"metadata": {"labels": {"seen": "yes"}}})
+        await ctx.write.patch(found, {"metadata": {"labels": {"seen": "yes"}}})
         return None
 
     async def play() -> None:

@@ -28,6 +28,7 @@ from kubectl_ctrl import (
     find_condition,
     generation_of,
     is_deleting,
+    key_of,
     merge_conditions,
     name_of,
     namespace_of,
@@ -65,9 +66,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     live = await ctx.read.get(DEPLOYMENTS, wanted, request.namespace)
     hpa = await _hpa_of(ctx, request.namespace, wanted)
     try:
-        ensured = await ctx.write.ensure(
-            _deployment(foo, live), owner=foo, resource=DEPLOYMENTS, leave_out=("spec.replicas",) if hpa else ()
-        )
+        ensured = await ctx.write.ensure(_deployment(foo, live), owner=foo, leave_out=("spec.replicas",) if hpa else ())
     except NamespaceTerminating:
         raise
     except UsageError as error:  # a name that no path can hold is not even sent
@@ -159,7 +158,7 @@ async def _settle(ctx: Context, foo: Obj, deployment: Obj) -> Result | None:
         return Result(waiting_for=f"rollout {_available(deployment)}/{wanted}")
     for child in await ctx.read.children(foo, DEPLOYMENTS):
         if name_of(child) != name_of(deployment) and not is_deleting(child):
-            await ctx.write.delete(child, DEPLOYMENTS)
+            await ctx.write.delete(child)
             ctx.write.event(foo, reason="Deleted", message=f'Deleted deployment "{name_of(child)}"')
     return None
 
@@ -244,7 +243,7 @@ async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], cou
     merged = merge_conditions(before.get("conditions") or [], *conditions, now=ctx.now(), generation=generation)
     known = {name: before[name] for name in _COUNTS if name in before} if counts is None else counts
     status: Obj = {**known, "observedGeneration": generation, "conditions": merged}
-    after = await ctx.write.status(foo, FOOS, status)
+    after = await ctx.write.status(foo, status)
     if conditions[0].status == "True" and version_of(after) != version_of(foo):
         ctx.write.event(foo, reason="Synced", message="Foo synced successfully")
 
@@ -261,7 +260,7 @@ def _names(foo: Obj) -> Iterable[str]:
 
 def _naming(cached: Cached, namespace: str, deployment: str) -> Iterable[Request]:
     found = cached.indexed(FOOS, _BY_DEPLOYMENT, f"{namespace}/{deployment}")
-    return (Request(namespace, name_of(foo)) for foo in found)
+    return map(key_of, found)
 
 
 def foos_naming_deployment(deployment: Obj, cached: Cached) -> Iterable[Request]:

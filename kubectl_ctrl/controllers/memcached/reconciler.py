@@ -28,6 +28,7 @@ from kubectl_ctrl import (
     find_condition,
     generation_of,
     is_deleting,
+    key_of,
     merge_conditions,
     name_of,
     namespace_of,
@@ -68,7 +69,6 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
         ensured = await ctx.write.ensure(
             desired(memcached, live),
             owner=memcached,
-            resource=DEPLOYMENTS,
             leave_out=("spec.replicas",) if hpa else (),
         )
     except NamespaceTerminating:
@@ -201,7 +201,7 @@ async def _report(ctx: Context, memcached: Obj, conditions: tuple[Condition, ...
         "observedGeneration": generation,
         "conditions": merge_conditions(ours, *conditions, now=ctx.now(), generation=generation),
     }
-    after = await ctx.write.status(memcached, MEMCACHEDS, status)
+    after = await ctx.write.status(memcached, status)
     if version_of(after) != version_of(memcached):
         _tell(ctx, memcached, conditions)
 
@@ -232,7 +232,7 @@ async def _hpa_of(ctx: Context, request: Request) -> Obj | None:
 def memcached_of_that_name(deployment: Obj, cached: Cached) -> Iterable[Request]:
     """The Memcached that wants this Deployment's name, whoever owns it."""
     found = cached.get(MEMCACHEDS, name_of(deployment), namespace_of(deployment))
-    return () if found is None else (Request(namespace_of(found), name_of(found)),)
+    return () if found is None else (key_of(found),)
 
 
 def memcached_of_hpa(hpa: Obj, cached: Cached) -> Iterable[Request]:

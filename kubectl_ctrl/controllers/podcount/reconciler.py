@@ -52,7 +52,7 @@ async def undo(ctx: Context, request: Request) -> Result | None:
 async def _label(ctx: Context, replicaset: Obj, value: str | None) -> None:
     # Of any version: its own controller writes it with every pod, and the number depends on none of that.
     change = {"metadata": {"labels": {LABEL: value}}}
-    await ctx.write.patch(replicaset, REPLICASETS, change, any_version=True)
+    await ctx.write.patch(replicaset, change, resource=REPLICASETS, any_version=True)
 
 
 def _left_to_wait(replicaset: Obj, now: float) -> float:

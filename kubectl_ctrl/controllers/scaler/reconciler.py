@@ -26,6 +26,7 @@ from kubectl_ctrl import (
     controller,
     generation_changed,
     is_deleting,
+    key_of,
     name_of,
     named,
     namespace_of,
@@ -93,7 +94,7 @@ class Scaler:
     def with_defaults(self, workload: Obj, cached: Cached) -> Iterable[Request]:
         """A workload that says nothing itself, in a namespace that does."""
         if not self._names.on(workload) and self._names.on(cached.get(NAMESPACES, namespace_of(workload))):
-            yield Request(namespace_of(workload), name_of(workload))
+            yield key_of(workload)
 
     def targets(self, hpa: Obj, cached: Cached) -> Iterable[Request]:
         """What an autoscaler scales, where any of the three has to do with us."""
@@ -107,9 +108,7 @@ class Scaler:
         """All of a namespace that has or had defaults."""
         if self._names.on(namespace):
             for resource in WORKLOADS:
-                yield from (
-                    Request(name_of(namespace), name_of(one)) for one in cached.list(resource, name_of(namespace))
-                )
+                yield from map(key_of, cached.list(resource, name_of(namespace)))
 
     # The reconcile.
 
@@ -217,9 +216,9 @@ class Scaler:
         """The autoscaler first: what was done counts as done once the workload says so."""
         try:
             if planned.hpa and live.hpa is not None:
-                await ctx.write.patch(live.hpa, HPAS, planned.hpa)
+                await ctx.write.patch(live.hpa, planned.hpa)
             if planned.target:
-                await ctx.write.patch(live.target, live.resource, planned.target)
+                await ctx.write.patch(live.target, planned.target)
         except NotFound:
             return  # gone meanwhile
         except (Forbidden, Invalid) as error:

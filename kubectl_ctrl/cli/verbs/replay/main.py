@@ -50,9 +50,7 @@ def run(app: App, given: Given) -> int:
     sourced = _code(case, given["code"] or (_own(case) if own else _bundled(given, case)))
     # What the code prints is not the answer.
     with logging_to(app.narrate, form="text", verbosity=app.verbosity), redirect_stdout(app.err):
-        replayed = asyncio.run(
-            replay(case, sourced.spec.reconcile, clock=SystemClock(), timeout=given["timeout"] or _FOREVER)
-        )
+        replayed = asyncio.run(replay(case, sourced.spec, clock=SystemClock(), timeout=given["timeout"] or _FOREVER))
     code = given["code"] or (case.controller if sourced.word in BUNDLED else shown(sourced.source.main.file))
     _show(app, given, replayed, form, code=code)
     if replayed.same:
