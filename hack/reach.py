@@ -2,8 +2,8 @@
 
 - A module that it imports, anywhere in the file; not what only a type checker imports.
 - A module that one of its strings names, to load it later: "package.module:name", f"package.{name}", program text.
-- A path of the checkout that one of its strings names ("docs/errors.md", ROOT / "hack" / "check"); not in the package,
-  which also runs where there is no checkout.
+- A path of the checkout that it names ("docs/errors.md", ROOT / "hack" / "check"); not in the package, which also runs
+  where there is no checkout, and not a test, which nobody but pytest runs.
 - Data, by its name ("schema.sql") or by the folder without code that holds it ("golden").
 - From a module, every conftest.py above it.
 
@@ -108,6 +108,7 @@ class Tree:
             words = Words.of(path.read_text() if path.exists() else "")
             imports = {module for name in words.imports for module in self._imported(name, file)}
             names = {used for text in words.strings for used in self._named(text, file)}
+            names |= {used for path in words.paths for used in self._at(path, file)}
             names |= {module for prefix in words.prefixes for module in self._below(prefix, words.strings, file)}
             names |= self._data_of(file, {part for text in words.strings for part in text.split("/")})
             return imports | (above & self._files), names
@@ -152,9 +153,14 @@ class Tree:
         path = text.partition(":")[0].rstrip("/")
         if "." in path:
             yield from self._imported(path, file)
-        if not self._is_packaged(file):
-            yield from {path} & self._files
-            yield from self._below_folder.get(path, ()) if "/" in path else ()
+        if "/" in path:
+            yield from self._at(path, file)
+
+    def _at(self, path: str, file: str) -> set[str]:
+        """What lies at a path of the checkout."""
+        if self._is_packaged(file):
+            return set()
+        return {found for found in {path, *self._below_folder.get(path, ())} & self._files if not TEST.fullmatch(found)}
 
     def _is_packaged(self, file: str) -> bool:
         return f"{file.split('/', maxsplit=1)[0]}/__init__.py" in self._files
@@ -169,28 +175,23 @@ class Tree:
 
     def _data_of(self, file: str, parts: set[str]) -> set[str]:
         """What is not code and is named by the parts of paths in a file."""
-        meant = (
-            data
-            for part in parts
-            for needed, near, data in self._data.get(part, ())
-            if needed <= parts and file.startswith(near)
-        )
+        meant = {data for part in parts for near, data in self._data.get(part, ()) if file.startswith(near)}
         return {data for data in meant if self._is_packaged(data) or not self._is_packaged(file)}
 
     @cached_property
-    def _data(self) -> dict[str, list[tuple[set[str], str, str]]]:
-        """Name of a file, or of a folder without code -> what else must be named, where it can be meant, the file."""
+    def _data(self) -> dict[str, list[tuple[str, str]]]:
+        """Name of a file, or of a folder without code -> where it can be meant, the file."""
         code = {str(folder) for file in self._files if file.endswith(".py") for folder in PurePosixPath(file).parents}
-        found: dict[str, list[tuple[set[str], str, str]]] = {}
+        found: dict[str, list[tuple[str, str]]] = {}
         for file in self._files:
             path = PurePosixPath(file)
-            if path.suffix != ".py":
-                # A program's name is a word like any other: hack/check is meant where hack is named, too.
-                found.setdefault(path.name, []).append((set() if path.suffix else {path.parent.name}, "", file))
-                for folder in path.parents:
-                    if str(folder) not in code:
-                        near = "" if folder.parent == PurePosixPath() else f"{folder.parent}/"
-                        found.setdefault(folder.name, []).append((set(), near, file))
+            # A program's name is a word like any other: only its path means it.
+            if path.suffix not in {"", ".py"}:
+                found.setdefault(path.name, []).append(("", file))
+            for folder in path.parents if path.suffix != ".py" else ():
+                if str(folder) not in code:
+                    near = "" if folder.parent == PurePosixPath() else f"{folder.parent}/"
+                    found.setdefault(folder.name, []).append((near, file))
         return found
 
     def _below(self, prefix: str, strings: Iterable[str], file: str) -> set[str]:
@@ -208,6 +209,8 @@ class Words(ast.NodeVisitor):
     imports: set[str] = field(default_factory=set)
     strings: set[str] = field(default_factory=set)
     prefixes: set[str] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
+    _constants: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, text: str) -> Words:
@@ -238,16 +241,27 @@ class Words(ast.NodeVisitor):
                 self.prefixes |= set(re.findall(r"[\w.]+\.$", str(part.value)))
         self.generic_visit(node)
 
-    def visit_BinOp(self, node: ast.BinOp) -> None:
-        """`ROOT / "hack" / "check"` names a path."""
-        parts: list[str] = []
-        left: ast.expr = node
-        while isinstance(left, ast.BinOp):
-            parts.append(str(left.right.value) if isinstance(left.right, ast.Constant) else "")
-            left = left.left
-        self.strings.add("/".join(reversed(parts)))
+    def visit_Assign(self, node: ast.Assign) -> None:
         self.generic_visit(node)
+        if isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.BinOp):
+            self._constants[node.targets[0].id] = self._path(node.value)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self.paths.add(self._path(node))
+        self.generic_visit(node)
+
+    def _path(self, node: ast.expr) -> str:
+        """`ROOT / "hack" / "check"` within the checkout; what begins elsewhere is none."""
+        if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant):
+            left = self._path(node.left)
+            return f"{left}/{node.right.value}".lstrip("/") if left or _is_folder(node.left) else ""
+        return self._constants.get(node.id, "") if isinstance(node, ast.Name) else ""
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
             self.strings.add(node.value)
+
+
+def _is_folder(node: ast.expr) -> bool:
+    """ROOT and its like, or a place beside __file__."""
+    return (isinstance(node, ast.Name) and node.id.isupper()) or "__file__" in ast.unparse(node)
