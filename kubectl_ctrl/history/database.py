@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from kubectl_ctrl import files
 from kubectl_ctrl.errors import NotRecorded, RecordingError
@@ -178,10 +179,15 @@ def readable(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _uri(path: Path) -> str:
+    # Path.as_uri loads urllib.request, and ssl with it, since Python 3.14: too slow while a shell waits for candidates.
+    return f"file://{quote(bytes(path.absolute()))}"
+
+
 def _opened(path: Path) -> sqlite3.Connection:
     with mapped(path):
         try:
-            return _tried(f"{path.absolute().as_uri()}?mode=ro")
+            return _tried(f"{_uri(path)}?mode=ro")
         except sqlite3.OperationalError as error:
             # Without the right to write beside the file its WAL cannot be used. Every other error stays one: to an
             # immutable file nothing is ever added, so the reader of a busy one would see none of what comes.
@@ -190,7 +196,7 @@ def _opened(path: Path) -> sqlite3.Connection:
             log = path.with_name(path.name + "-wal")
             if log.exists() and log.stat().st_size:
                 return _copied(path, log)
-            return _tried(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+            return _tried(f"{_uri(path)}?mode=ro&immutable=1")
 
 
 def _copied(*files: Path) -> sqlite3.Connection:
@@ -201,7 +207,7 @@ def _copied(*files: Path) -> sqlite3.Connection:
 
     with TemporaryDirectory(prefix="kubectl-ctrl-") as folder:
         copies = [Path(shutil.copyfile(one, Path(folder) / one.name)) for one in files]
-        return _tried(copies[0].as_uri())
+        return _tried(_uri(copies[0]))
 
 
 def _tried(uri: str) -> sqlite3.Connection:
