@@ -254,7 +254,7 @@ class Words(ast.NodeVisitor):
         """`ROOT / "hack" / "check"` within the checkout; what begins elsewhere is none."""
         if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant):
             left = self._path(node.left)
-            return f"{left}/{node.right.value}".lstrip("/") if left or _is_folder(node.left) else ""
+            return f"{left}/{node.right.value!s}".lstrip("/") if left or _is_folder(node.left) else ""
         return self._constants.get(node.id, "") if isinstance(node, ast.Name) else ""
 
     def visit_Constant(self, node: ast.Constant) -> None:

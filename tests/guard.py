@@ -131,7 +131,8 @@ class Guard:
 
     def _addressed(self, args: tuple[Any, ...]) -> str:
         end, address = args
-        if end.family in {socket.AF_INET, socket.AF_INET6}:
+        # What is sent on a connection has no address of its own; that of the connection was judged.
+        if end.family in {socket.AF_INET, socket.AF_INET6} and address is not None:
             return "" if _is_loopback(address[0]) else f"it used the network: {address!r}"
         if end.family == socket.AF_UNIX and address:
             name = os.fsdecode(address)

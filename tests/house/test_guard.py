@@ -58,6 +58,7 @@ ALLOWED_DEEDS = [
     "(tmp_path / 'x').write_text('#!/bin/sh\\n'); (tmp_path / 'x').chmod(0o700); subprocess.run([tmp_path / 'x'])",
     "with pytest.raises(FileNotFoundError): subprocess.run(['sh'])",
     "a = socket.create_server(('127.0.0.1', 0)); socket.create_connection(a.getsockname()).close(); a.close()",
+    "a = socket.create_server(('127.0.0.1', 0)); socket.create_connection(a.getsockname()).sendmsg([b'x']); a.close()",
     "socket.getaddrinfo('localhost', 80)",
     "a = socket.socket(socket.AF_UNIX); a.bind(str(tmp_path / 's')); a.close()",
     "assert (OUTSIDE / 'there').read_text() == ''",

@@ -37,7 +37,7 @@ FILES = {
     "app/bundled/foo.py": "",
     "app/loader.py": 'def load(name):\n    return f"app.bundled.{name}"\n',
     "tests/conftest.py": "from tests import guards\n",
-    "tests/guards.py": 'MAY_SKIP = {"tests/test_tool.py": "why"}\nNAMES = ("hack", "tool")\n\ndef at(tmp): return tmp / "hack"\n',
+    "tests/guards.py": 'MAY_SKIP = {"tests/test_tool.py": "why"}\nNAMES = ("hack", "tool")\nat = tmp / "hack"\n',
     "tests/render/test_golden.py": 'from pathlib import Path\n\nGOLDEN = Path(__file__).parent / "golden"\n',
     "tests/render/golden/page.txt": "",
     "tests/test_facade.py": "from app import Name\n",
