@@ -74,7 +74,6 @@ if TYPE_CHECKING:
     from kubectl_ctrl.model.conditions import Condition
     from kubectl_ctrl.model.conditions import find as find_condition
     from kubectl_ctrl.model.conditions import is_true as condition_is_true
-    from kubectl_ctrl.model.conditions import merged as merge_conditions
     from kubectl_ctrl.model.objects import (
         Key,
         Obj,
@@ -131,7 +130,7 @@ _HOMES = {
     "model.autoscalers": "by_scale_target scale_target",
     "model.cause": "Cause CauseKind Request",
     "model.change": "Change ChangeKind",
-    "model.conditions": "Condition find_condition=find condition_is_true=is_true merge_conditions=merged",
+    "model.conditions": "Condition find_condition=find condition_is_true=is_true",
     "model.objects": (
         "Key Obj annotations_of generation_of is_deleting key_of labels_of name_of namespace_of uid_of version_of"
     ),
@@ -239,7 +238,6 @@ __all__ = [
     "key_of",
     "labels_changed",
     "labels_of",
-    "merge_conditions",
     "name_of",
     "named",
     "namespace_of",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kubectl_ctrl.clock import rfc3339
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.objects import Obj, generation_of
 from kubectl_ctrl.value import Value
 
 _LONGEST_MESSAGE = 32 * 1024
@@ -17,7 +18,7 @@ _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
 class Condition(Value):
-    """One condition as a controller states it; the times and the generation are added where it is merged."""
+    """One condition as a controller states it; `ctx.write.conditions` adds the transition time and the generation."""
 
     type: str
     status: str
@@ -47,6 +48,15 @@ def merged(conditions: Sequence[Obj], *new: Condition, now: float, generation: i
         for old in conditions
     ]
     return result + [_stated(condition, {}, at, generation) for condition in stated.values()]
+
+
+def status_with(obj: Obj, conditions: Sequence[Condition], status: Mapping[str, Any], now: float) -> Obj:
+    """A whole status: these conditions with the transition times that the object has for them, and the other fields."""
+    types = {condition.type for condition in conditions}
+    before = [one for one in (obj.get("status") or {}).get("conditions") or [] if one.get("type") in types]
+    generation = generation_of(obj)
+    stated = merged(before, *conditions, now=now, generation=generation)
+    return {**status, "observedGeneration": generation, "conditions": stated}
 
 
 def find(obj: Obj, kind: str) -> Obj | None:

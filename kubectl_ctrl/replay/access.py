@@ -11,6 +11,7 @@ from typing import Any
 
 from kubectl_ctrl.cache.readonly import read_only
 from kubectl_ctrl.model.attempt import Intent, Read, Told
+from kubectl_ctrl.model.conditions import Condition, status_with
 from kubectl_ctrl.model.masking import MASKED, is_secret
 from kubectl_ctrl.model.objects import Obj, key_of
 from kubectl_ctrl.model.patches import apply_merge
@@ -92,8 +93,11 @@ class ReplayReader:
 class ReplayWriter:
     """See contract.Writer. To a question that was not recorded it makes up the answer of a server that does as told."""
 
-    def __init__(self, spec: ControllerSpec, script: Script, notes: Notes, where: Where) -> None:
+    def __init__(
+        self, spec: ControllerSpec, script: Script, notes: Notes, where: Where, now: Callable[[], float]
+    ) -> None:
         self._spec = spec
+        self._now = now
         self._script = script
         self._notes = notes
         self._where = where
@@ -112,6 +116,9 @@ class ReplayWriter:
         question = questions.status(obj, resource or self._spec.resource_of(obj), status)
         with self._notes.asked(question) as asked:
             return (await self._answered(asked, question, obj, {**obj, "status": status}))[0]
+
+    async def conditions(self, obj: Obj, /, *conditions: Condition, **status: Any) -> Obj:
+        return await self.status(obj, status_with(obj, conditions, status, self._now()))
 
     async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:
         own = self._notes.start.request.namespace

@@ -129,6 +129,9 @@ def _start(case: Case, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tupl
     where = where_in(code_of(reconcile))
     times = _times(attempt)
 
+    def now() -> float:
+        return notes.time(next(times))
+
     async def outside(name: str, look: Callable[[], Awaitable[T]]) -> T:
         notes.check_open()
         told = await script.outside(name, where())
@@ -141,9 +144,9 @@ def _start(case: Case, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tupl
         request=attempt.request,
         attempt=attempt.id,
         read=ReplayReader(script, notes, where),
-        write=ReplayWriter(spec, script, notes, where),
+        write=ReplayWriter(spec, script, notes, where, now),
         outside=outside,
-        now=lambda: notes.time(next(times)),
+        now=now,
         random=Random(attempt.seed),  # noqa: S311  # the same as it had then
         log=attempt_log(attempt.controller, attempt.id, attempt.request),
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import DeleteOptions
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import ControllerError, NotFound
 from kubectl_ctrl.model.attempt import Intent
+from kubectl_ctrl.model.conditions import Condition, status_with
 from kubectl_ctrl.model.objects import Obj, is_deleting, key_of, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.patches import apply_merge, same
 from kubectl_ctrl.model.resources import ObjectRef, Resource
@@ -109,6 +111,7 @@ class LiveWriter:
         self._spec = equipment.caches.spec
         self._caches = equipment.caches
         self._recorder = equipment.recorder
+        self._clock = equipment.clock
         self._notes = notes
         self._writes = Writes(
             client,
@@ -139,6 +142,10 @@ class LiveWriter:
             answer = await self._statuses.write(obj, resource, status)
             asked.answered(answer, given=obj)
         return answer
+
+    async def conditions(self, obj: Obj, /, *conditions: Condition, **status: Any) -> Obj:
+        now = self._notes.time(self._clock.now())
+        return await self.status(obj, status_with(obj, conditions, status, now))
 
     async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:
         resource = resource or self._spec.resource_of(obj)

@@ -13,10 +13,11 @@ from datetime import timedelta
 from enum import StrEnum
 from logging import Logger, LoggerAdapter
 from random import Random
-from typing import Literal, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple
 
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.cause import Request
+from kubectl_ctrl.model.conditions import Condition
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.selectors import Selector
@@ -130,6 +131,13 @@ class Writer(Protocol):
         """Make the object's status so, and return the object.
 
         `status` is all that this controller says: a field that it said before and leaves out now goes away.
+        """
+
+    async def conditions(self, obj: Obj, /, *conditions: Condition, **status: Any) -> Obj:
+        """Make the object's status these conditions, `observedGeneration` and the fields given by name.
+
+        Times and generations are filled in; a transition time moves only when the condition's status does. Conditions
+        of others stay theirs. As with `status`, a condition or field that was stated before and is left out goes away.
         """
 
     async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:

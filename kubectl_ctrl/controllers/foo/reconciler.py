@@ -29,7 +29,6 @@ from kubectl_ctrl import (
     generation_of,
     is_deleting,
     key_of,
-    merge_conditions,
     name_of,
     namespace_of,
     scale_target,
@@ -234,16 +233,10 @@ def _not_ready(reason: str, message: str) -> tuple[Condition, ...]:
 
 
 async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], counts: Obj | None = None) -> None:
-    """Write the status where it says something new, and an event when that is that the Foo is ready.
-
-    Without new counts the last ones stand.
-    """
+    """State the conditions, and record an event when they make the Foo ready. Without new counts the last ones stay."""
     before = foo.get("status") or {}
-    generation = generation_of(foo)
-    merged = merge_conditions(before.get("conditions") or [], *conditions, now=ctx.now(), generation=generation)
-    known = {name: before[name] for name in _COUNTS if name in before} if counts is None else counts
-    status: Obj = {**known, "observedGeneration": generation, "conditions": merged}
-    after = await ctx.write.status(foo, status)
+    known = {name: before[name] for name in _COUNTS if name in before}
+    after = await ctx.write.conditions(foo, *conditions, **(known if counts is None else counts))
     if conditions[0].status == "True" and version_of(after) != version_of(foo):
         ctx.write.event(foo, reason="Synced", message="Foo synced successfully")
 

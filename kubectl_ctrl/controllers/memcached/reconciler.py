@@ -26,10 +26,8 @@ from kubectl_ctrl import (
     controller,
     controller_of,
     find_condition,
-    generation_of,
     is_deleting,
     key_of,
-    merge_conditions,
     name_of,
     namespace_of,
     owner_changed,
@@ -50,7 +48,6 @@ MEMCACHEDS = Resource("cache.example.com", "v1alpha1", "memcacheds", "Memcached"
 # The name becomes the value of a pod label, and those end here; the Deployment's own name could be longer.
 _LABEL_LIMIT = 63
 _BY_TARGET = "target"
-_CONDITIONS = ("Available", "Progressing", "Degraded")
 # An admission rule that is lifted tells nobody.
 _LOOK_AGAIN = 30.0
 
@@ -191,17 +188,8 @@ def _underway(reason: str, message: str) -> tuple[Condition, ...]:
 
 async def _report(ctx: Context, memcached: Obj, conditions: tuple[Condition, ...], ready: int = 0) -> None:
     """Write the status where it says something new, and an event where that is what people wait for."""
-    before = (memcached.get("status") or {}).get("conditions") or []
-    generation = generation_of(memcached)
-    # Conditions of others stay theirs: what we state we would own.
-    ours = [condition for condition in before if condition.get("type") in _CONDITIONS]
-    status: Obj = {
-        "nodes": await _nodes(ctx, memcached),
-        "readyReplicas": ready,
-        "observedGeneration": generation,
-        "conditions": merge_conditions(ours, *conditions, now=ctx.now(), generation=generation),
-    }
-    after = await ctx.write.status(memcached, status)
+    nodes = await _nodes(ctx, memcached)
+    after = await ctx.write.conditions(memcached, *conditions, nodes=nodes, readyReplicas=ready)
     if version_of(after) != version_of(memcached):
         _tell(ctx, memcached, conditions)
 
