@@ -15,7 +15,11 @@ CRD = "greetings.new.example.com"
 
 @pytest.fixture
 def folder(kubectl: Kubectl, tmp_path: Path) -> Path:
-    out = kubectl("ctrl", "new", "greeting", "--group", "new.example.com", "--dir", str(tmp_path / "mine"))
+    return written(kubectl, tmp_path, "--full")
+
+
+def written(kubectl: Kubectl, tmp_path: Path, *form: str) -> Path:
+    out = kubectl("ctrl", "new", "greeting", "--group", "new.example.com", "--dir", str(tmp_path / "mine"), *form)
     assert out.splitlines()[0] == str(tmp_path / "mine" / "greeting" / "controller.py")
     return tmp_path / "mine" / "greeting"
 
@@ -105,6 +109,28 @@ def test_its_rights_are_enough(folder: Path, kubectl: Kubectl, ctrl: Ctrl, audit
     assert run.stop() == 0
     refused = [one for one in audit.asked(since, namespace=namespace) if one.code == 403]
     assert refused == []
+    kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
+
+
+def test_the_short_form_works_with_its_rights(
+    kubectl: Kubectl, ctrl: Ctrl, audit: Audit, namespace: str, tmp_path: Path
+) -> None:
+    folder = written(kubectl, tmp_path)
+    kubectl("ctrl", "install", str(folder))
+    since = audit.mark()
+    run = ctrl.started("run", str(folder), "--as-installed")
+    kubectl("apply", "--filename=-", stdin=kubectl("ctrl", "example", str(folder)))
+    greets(kubectl, "example-greeting", "Hello, world!")
+    kubectl("patch", "configmap", "example-greeting", "--type=merge", '--patch={"data":{"greeting":"no","x":"y"}}')
+    wait_until(lambda: data(kubectl, "example-greeting") == {"greeting": "Hello, world!", "x": "y"})
+    kubectl("delete", "configmap", "example-greeting")
+    greets(kubectl, "example-greeting", "Hello, world!")
+    kubectl("create", "configmap", "taken", "--from-literal=theirs=yes")
+    kubectl.apply(greeting("taken"))
+    wait_until(lambda: ready(kubectl, "taken") == ("False", "NameTaken"))
+    assert data(kubectl, "taken") == {"theirs": "yes"}
+    assert run.stop() == 0
+    assert [one for one in audit.asked(since, namespace=namespace) if one.code == 403] == []
     kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")
 
 

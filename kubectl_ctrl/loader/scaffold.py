@@ -18,6 +18,8 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,60}")
 _GROUP = re.compile(r"(?=.{1,200}$)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]([-a-z0-9]*[a-z0-9])?")
 # What YAML takes for a truth value or for nothing.
 _NO_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+# At the head of a line that only one of the two forms has.
+_ONLY = re.compile(r"^\{\{(short|full)\}\}(.*\n)", re.MULTILINE)
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -27,6 +29,7 @@ class Draft(Value, kw_only=True):
     name: str
     kind: str
     group: str
+    full: bool = False  # also waits, has an index, and records events
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -76,7 +79,14 @@ class Draft(Value, kw_only=True):
             "group": self.group,
             "imports": ", ".join(sorted(("CONTROLLER", self.plural.upper()))),
         }
+        form = "full" if self.full else "short"
+        template = _ONLY.sub(lambda line: line[2] if line[1] == form else "", template)
         return _MARK.sub(lambda mark: words[mark[1]], template)
+
+    def template(self, name: str) -> str:
+        """The name of the template of a file; the full form has its own for code."""
+        stem, dot, suffix = name.partition(".")
+        return f"{stem}{'.full' if self.full and suffix == 'py' else ''}{dot}{suffix}.tmpl"
 
 
 def kind_of(name: str) -> str:
@@ -96,7 +106,7 @@ def write(draft: Draft, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
-            text = draft.render((templates / f"{name}.tmpl").read_text(encoding="utf-8"))
+            text = draft.render((templates / draft.template(name)).read_text(encoding="utf-8"))
             with (folder / name).open("x", encoding="utf-8") as file:
                 file.write(text)
     except OSError as error:

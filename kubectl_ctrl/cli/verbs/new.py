@@ -17,7 +17,9 @@ def _new(app: App, given: Given) -> int:
     from kubectl_ctrl.loader import scaffold
 
     (name,) = given.arguments
-    draft = scaffold.Draft(name=name, kind=given["kind"] or scaffold.kind_of(name), group=given["group"])
+    draft = scaffold.Draft(
+        name=name, kind=given["kind"] or scaffold.kind_of(name), group=given["group"], full=given["full"]
+    )
     folder = Path(given["dir"]) / name
     scaffold.write(draft, folder)
     for file in scaffold.FILES:
@@ -29,14 +31,17 @@ def _new(app: App, given: Given) -> int:
 
 VERB = Verb(
     name="new",
-    usage="new NAME [--kind KIND] [--group GROUP] [--dir DIR]",
+    usage="new NAME [--kind KIND] [--group GROUP] [--dir DIR] [--full]",
     details=(
         "The folder contains the controller, its CRD, its RBAC, an example object, tests\n"
-        "that need no cluster, and a README with the commands. Nothing is overwritten."
+        "that need no cluster, and a README with the commands. Nothing is overwritten.\n"
+        "The controller has some 30 lines. With --full it also waits for another object,\n"
+        "finds its objects by an index, and records events."
     ),
     examples=(
         ("Create a controller for Greeting objects in ./greeting", "new greeting"),
         ("Choose the kind and the API group", "new backups --kind Backup --group ops.example.org"),
+        ("Create a longer controller, which also waits for another object", "new welcome --full"),
         ("Create it in another folder", "new greeting --dir controllers"),
     ),
     flags=(
@@ -46,6 +51,7 @@ VERB = Verb(
             default=".",
             help="The parent folder.",
         ),
+        Flag("--full", help="Write a longer controller, which also waits, has an index and records events."),
         Flag(
             "--group",
             value="GROUP",
