@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubectl_ctrl.findings.account import Risk, Try
+from kubectl_ctrl.findings.account import Coming, Fact, Finding, Gap, Risk, Step, Try, Turn
 from kubectl_ctrl.model.attempt import Held, Outcome, Waiting
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Moment, Played, Recorded, Run, Source
+from kubectl_ctrl.model.record import Made, Moment, Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.value import Value, field
@@ -147,3 +147,21 @@ def tail(attempts: tuple[Recorded, ...], *outcomes: Outcome) -> list[Recorded]:
 def short(id_: str) -> str:
     """`r7f3-12` and `r7f3-12.3` as `#12` and `#12.3`."""
     return f"#{id_.rpartition('-')[2]}"
+
+
+class Found(Value, kw_only=True):
+    """A verdict with what it stands on."""
+
+    finding: Finding
+    since: float | None
+    why: tuple[Fact, ...]
+    tries: tuple[Try, ...]
+    about: Recorded | None = None  # the attempt whose chain of causes is told
+    evidence: tuple[Fact, ...] = ()
+    gap: tuple[Gap, ...] | None = None  # None: the gap of `about`
+    turns: tuple[Turn, ...] = ()
+    field: str = ""
+    where: str = ""
+    call: Made | None = None
+    chain: tuple[Step, ...] = ()  # where `about` alone does not give it
+    next: tuple[Coming, ...] = ()  # before what comes anyway

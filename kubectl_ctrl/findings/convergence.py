@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 
 from kubectl_ctrl.findings.account import Fact, Finding, Gap, Qualifier, Risk, Try
-from kubectl_ctrl.findings.case import Case, failed, short, tail
-from kubectl_ctrl.findings.found import Found
+from kubectl_ctrl.findings.case import Case, Found, failed, short, tail
 from kubectl_ctrl.findings.gap import rollout
 from kubectl_ctrl.findings.unseen import aside
 from kubectl_ctrl.model.attempt import Outcome, Verdict

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.findings.account import Fact, Finding, Qualifier, Risk, Try
-from kubectl_ctrl.findings.case import Body, Case, short
-from kubectl_ctrl.findings.found import Found
+from kubectl_ctrl.findings.case import Body, Case, Found, short
 from kubectl_ctrl.model.attempt import Read
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.managed_fields import entries, fields_set

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl_ctrl.findings.account import Coming, Fact, Finding, Gap, Qualifier, Risk, Try, Turn
-from kubectl_ctrl.findings.case import Case
-from kubectl_ctrl.findings.found import Found
+from kubectl_ctrl.findings.case import Case, Found
 from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.diffs import HIDDEN
 from kubectl_ctrl.model.durations import format_duration

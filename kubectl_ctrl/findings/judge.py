@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from kubectl_ctrl.findings.account import Account, Coming, Fact, Finding, Qualifier, Step
-from kubectl_ctrl.findings.case import Case
+from kubectl_ctrl.findings.account import Account, Coming, Fact, Finding, Qualifier, Risk, Single, Step
+from kubectl_ctrl.findings.case import Case, Found, short
 from kubectl_ctrl.findings.chain import chain, edited
 from kubectl_ctrl.findings.controller_state import standing
 from kubectl_ctrl.findings.convergence import converged, not_converged, waiting
 from kubectl_ctrl.findings.deletion import blocked, gone
 from kubectl_ctrl.findings.fights import fighting
-from kubectl_ctrl.findings.found import Found
 from kubectl_ctrl.findings.gap import gap
 from kubectl_ctrl.findings.loops import looping
 from kubectl_ctrl.findings.next_attempt import coming
 from kubectl_ctrl.findings.unseen import never_ran, not_seen
-from kubectl_ctrl.model.record import Source
+from kubectl_ctrl.model.record import Recorded, Source
 from kubectl_ctrl.value import replace
 
 # What is told of these is how far what was asked for has come.
@@ -109,3 +108,44 @@ def foremost(accounts: list[Account]) -> Account:
         f"{one.controller} says {one.finding}: --controller={one.controller}" for one in accounts if one is not first
     )
     return replace(first, notes=(*first.notes, *others))
+
+
+# One attempt.
+
+
+def single(case: Case, attempt: Recorded, woken: Mapping[str, Sequence[str]]) -> Single:
+    """One attempt explained: the chain that led to it, and what it caused.
+
+    `woken`: of each of its calls the attempts that the version caused which the call was answered with.
+    """
+    steps = chain(case, attempt)
+    return Single(
+        attempt=attempt,
+        resource=case.resource,
+        chain=steps,
+        caused=tuple(_caused(case, attempt, woken)),
+        tries=(
+            case.ctrl(Risk.READ, "trace", case.target, f"--id={attempt.id}"),
+            case.ctrl(Risk.READ, "replay", attempt.id),
+        ),
+        evidence=proofs(steps),
+    )
+
+
+def _caused(case: Case, attempt: Recorded, woken: Mapping[str, Sequence[str]]) -> Iterator[Fact]:
+    for made in attempt.writes:
+        for one in woken.get(made.call.id, ()):
+            if one != attempt.id:
+                version = f"version {made.call.new_version} (uid {made.call.uid})"
+                yield Fact(text=f"{_named(one, attempt)} by call {short(made.call.id)}, which made {version}")
+    for later in case.attempts:
+        for cause in later.causes:
+            if cause.attempt == attempt.id:
+                yield Fact(
+                    text=f"{_named(later.id, attempt)}, the {cause.kind.value} that it asked for", at=later.started
+                )
+
+
+def _named(id_: str, beside: Recorded) -> str:
+    """Without the run where that is the same."""
+    return short(id_) if id_.rpartition("-")[0] == beside.run else id_

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubectl_ctrl.findings.account import Fact, Finding, Qualifier, Risk, Step
-from kubectl_ctrl.findings.case import Case
+from kubectl_ctrl.findings.case import Case, Found
 from kubectl_ctrl.findings.chain import chain, leading, named
-from kubectl_ctrl.findings.found import Found
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.record import Recorded, Source, Why

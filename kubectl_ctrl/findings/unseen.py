@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_ctrl.findings.account import Fact, Finding, Qualifier, Risk, Try
-from kubectl_ctrl.findings.case import Case
-from kubectl_ctrl.findings.found import Found
+from kubectl_ctrl.findings.case import Case, Found
 from kubectl_ctrl.model.attempt import Held
 from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.model.record import Source

@@ -12,8 +12,7 @@ import pytest
 from kubectl_ctrl.findings.account import Unready
 from kubectl_ctrl.findings.case import Case
 from kubectl_ctrl.findings.health import Work, health
-from kubectl_ctrl.findings.judge import judge
-from kubectl_ctrl.findings.single import single
+from kubectl_ctrl.findings.judge import judge, single
 from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Waiting
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.life import Life

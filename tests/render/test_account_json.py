@@ -10,8 +10,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from kubectl_ctrl.findings.health import health
-from kubectl_ctrl.findings.judge import judge
-from kubectl_ctrl.findings.single import single
+from kubectl_ctrl.findings.judge import judge, single
 from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.health import health_json
 from tests.findings.made import attempt, case

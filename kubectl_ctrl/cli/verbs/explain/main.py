@@ -13,8 +13,7 @@ from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.findings.account import Account, Finding
 from kubectl_ctrl.findings.case import Body, Case, Place
 from kubectl_ctrl.findings.health import health
-from kubectl_ctrl.findings.judge import foremost, judge
-from kubectl_ctrl.findings.single import single
+from kubectl_ctrl.findings.judge import foremost, judge, single
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
@@ -52,7 +51,7 @@ def _unrecorded(app: App, given: Given, words: Sequence[str], form: str, error: 
     """Of an object that no recording knows, what the cluster tells; else the error."""
     if given["from"] or given["recorded_cluster"] or not lookup.split_words(words)[1] or _is_number(words):
         raise error
-    from kubectl_ctrl.findings.unrecorded import unrecorded
+    from kubectl_ctrl.findings.inference import unrecorded
     from kubectl_ctrl.story.inference import inferred
 
     found, problem = inferred(app, given, words)

@@ -10,7 +10,7 @@ from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Branch, Made, Recorded, Source
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, SECRETS
-from kubectl_ctrl.story.ownership import Leaf, chain, grown, readiness, remembered
+from kubectl_ctrl.story.tree import Leaf, chain, readiness, remembered, tree_of
 from kubectl_ctrl.value import replace
 from tests.render.samples import FOOS, NOON, attempt
 
@@ -46,14 +46,14 @@ def test_what_is_owned_hangs_below_its_owner_down_to_the_last() -> None:
         Leaf(PODS, obj("stranger", "other")),
         Leaf(PODS, obj("nobody's")),
     ]
-    tree = grown(Leaf(FOOS, obj("root")), others, NOON)
+    tree = tree_of(Leaf(FOOS, obj("root")), others, NOON)
     assert shape(tree) == {"settings": {}, "web": {"web-1": {"web-1-a": {}, "web-1-b": {}}}}
     assert (tree.source, tree.at, tree.created) == (Source.LIVE, NOON, NOON - 60)
 
 
 def test_objects_that_own_each_other_end_somewhere() -> None:
     others = [Leaf(PODS, obj("a", "root", "b")), Leaf(PODS, obj("b", "a"))]
-    assert shape(grown(Leaf(FOOS, obj("root", "b")), others, NOON)) == {"a": {"b": {"a": {}}}}
+    assert shape(tree_of(Leaf(FOOS, obj("root", "b")), others, NOON)) == {"a": {"b": {"a": {}}}}
 
 
 @pytest.mark.parametrize(
