@@ -21,6 +21,7 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.doctor.checks import Bench, Reached, info, ok, warn
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import ClusterError, CtrlError, Forbidden, NotFound, TimedOut, UsageError
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.install.marks import MANAGED_BY, NAME, US
 from kubectl_ctrl.kubeconfig.lock import remove_left
 from kubectl_ctrl.model.durations import format_duration
@@ -31,9 +32,9 @@ from kubectl_ctrl.processes import of_module
 from kubectl_ctrl.runs import background, holder, termination
 from kubectl_ctrl.runs import runners as runlock
 from kubectl_ctrl.runs.instances import LONG_PAST, leases_of, look, overdue
+from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.takeover import Repair, by_hand, repair_of, repairs
 from kubectl_ctrl.runs.termination import Live
-from kubectl_ctrl.story import lookup
 from kubectl_ctrl.target.choice import kubectl_at
 from kubectl_ctrl.value import Unshown, Value
 
@@ -214,7 +215,7 @@ def _astray(bench: Bench) -> list[Live]:
 def _deleted(bench: Bench) -> frozenset[str]:
     """The clusters of ours that were deleted, as recordings know them."""
     try:
-        with lookup.opened(lookup.path(bench.app), bench.clock.now()) as recording:
+        with opened(recording_file(bench.app.user), bench.clock.now()) as recording:
             return frozenset(one.key for one in recording.clusters() if one.ended is not None)
     except CtrlError:
         return frozenset()

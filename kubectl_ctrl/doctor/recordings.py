@@ -12,9 +12,9 @@ from kubectl_ctrl.doctor.leftovers import Leftover
 from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history.database import too_open as others_may
 from kubectl_ctrl.history.integrity import Health, health
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.model.suggestions import command
-from kubectl_ctrl.story import lookup
 from kubectl_ctrl.text import size_text
 
 # A run keeps within the cap by and by.
@@ -23,7 +23,7 @@ _MOST_OF_IT = 0.75
 
 
 async def recording(bench: Bench) -> Sequence[Line]:
-    path = lookup.path(bench.app)
+    path = recording_file(bench.app.user)
     end = bench.clock.elapsed() + PATIENCE * _MOST_OF_IT
     try:
         found = await asyncio.to_thread(health, path, lambda: bench.clock.elapsed() < end)
@@ -53,7 +53,7 @@ async def left(bench: Bench) -> list[Leftover]:
     """What is wrong with it; what cannot be read may be worth saving, so that is left to a person."""
     broken = [one for one in await recording(bench) if one.mark is Mark.FAIL]
     by_hand = [Leftover(check=one.check, text=one.text, advice=one.advice, command=one.command) for one in broken]
-    return by_hand or too_open(lookup.path(bench.app))
+    return by_hand or too_open(recording_file(bench.app.user))
 
 
 def too_open(path: Path) -> list[Leftover]:

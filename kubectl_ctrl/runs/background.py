@@ -21,16 +21,17 @@ from kubectl_ctrl.cli.parsing.flags import KUBECTL_FLAGS
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import CtrlError, NotRecorded, ProgramFailed, RecordingError, TimedOut
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.processes import of_module
 from kubectl_ctrl.runs import background_notes, holder, runners
+from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.runs.termination import Live
 from kubectl_ctrl.runs.termination import ended as _ended
-from kubectl_ctrl.story import lookup
 from kubectl_ctrl.value import Value
 
 _MODULE = "kubectl_ctrl.cli.background_main"
@@ -160,7 +161,7 @@ def _waits(app: App, one: Background, run: str, now: float, *, early: bool) -> s
     if app.user.environ.get("KUBECTL_CTRL_RECORD", "auto") != "auto":
         return ""  # it records elsewhere, or not at all
     try:
-        with lookup.opened(lookup.path(app), now) as recording:
+        with opened(recording_file(app.user), now) as recording:
             moments = recording.moments(run=run)
     except (NotRecorded, RecordingError):
         moments = ()

@@ -19,8 +19,7 @@ from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:
-    from kubectl_ctrl.cli.app import App
-    from kubectl_ctrl.story.lookup import Meant
+    from kubectl_ctrl.history.reader import Recording
 
 _PROC = Path("/proc")
 
@@ -36,11 +35,10 @@ class Traces(Value, kw_only=True):
 class Lives:
     """One look at the processes behind a cluster's runs."""
 
-    def __init__(self, app: App, meant: Meant, runs: Sequence[Run], now: float) -> None:
-        cluster = meant.cluster.key
-        self.moments = meant.recording.moments(cluster=cluster)
+    def __init__(self, state: Path, recording: Recording, cluster: str, runs: Sequence[Run], now: float) -> None:
+        self.moments = recording.moments(cluster=cluster)
         self._now = now
-        traces = Traces(runs=runs, moments=self.moments, runners=runlock.runners(app.user.state, cluster=cluster))
+        traces = Traces(runs=runs, moments=self.moments, runners=runlock.runners(state, cluster=cluster))
         self._seen = {(one.run, one.controller): one for one in sightings(traces, now)}
 
     def of(self, run: Run) -> list[Sighting]:
@@ -63,6 +61,13 @@ class Lives:
 
     def __repr__(self) -> str:
         return f"Lives({len(self._seen)})"
+
+
+def opened(file: Path, now: float) -> Recording:
+    """The recording in that file; what dead processes did not finish reads as interrupted."""
+    from kubectl_ctrl.history.reader import Recording
+
+    return Recording.open(file, dead=lambda run: is_over(run, now))
 
 
 def is_over(run: Run, now: float) -> bool:

@@ -13,13 +13,14 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import NotRecorded, RecordingError, UsageError
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
 from kubectl_ctrl.model.suggestions import Command, command
 from kubectl_ctrl.runs import background, background_notes, holder, runners
 from kubectl_ctrl.runs.background_notes import Page
+from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.runs.termination import Live
-from kubectl_ctrl.story import lookup
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.choice import pointed
 from kubectl_ctrl.value import Value, replace
@@ -127,7 +128,7 @@ def of_ours(entry: Entry) -> Where:
 def _recorded(app: App, place: tuple[str, str]) -> tuple[frozenset[str], frozenset[str]]:
     """What the cluster with that server and CA goes by, as runs on it have recorded, and what all others go by."""
     try:
-        with lookup.opened(lookup.path(app), SystemClock().now()) as recording:
+        with opened(recording_file(app.user), SystemClock().now()) as recording:
             clusters = recording.clusters()
     except (NotRecorded, RecordingError):
         return frozenset(), frozenset()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.findings.case import Body, Case, Place, Version
 from kubectl_ctrl.findings.controller_state import standing
 from kubectl_ctrl.findings.health import Work
@@ -18,6 +16,7 @@ from kubectl_ctrl.runs.liveness import Lives
 from kubectl_ctrl.story.commands import Places
 from kubectl_ctrl.story.generations import counted
 from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.value import Value, replace
 
 # So many attempts at the end are judged, and so many of these joined with the writes that caused them.
@@ -45,14 +44,14 @@ class Asked(Value, kw_only=True):
 class Cases:
     """Makes cases out of one cluster's recording."""
 
-    def __init__(self, app: App, given: Given, meant: Meant, now: float) -> None:
+    def __init__(self, query: Query, meant: Meant, now: float) -> None:
         self._meant = meant
         self._recording = meant.recording
         self._cluster = meant.cluster.key
         self._now = now
         self._runs = self._recording.runs(cluster=self._cluster)
-        self.places = Places(app, given, meant.cluster)
-        self.lives = Lives(app, meant, self._runs, now)
+        self.places = Places(query, meant.cluster)
+        self.lives = Lives(query.user.state, self._recording, self._cluster, self._runs, now)
 
     def controllers(self, asked: Asked) -> list[str]:
         """The controllers whose requests are about objects of that type, those that know the object first."""

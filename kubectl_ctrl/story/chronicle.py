@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.errors import NotRecorded
 from kubectl_ctrl.findings.case import Case
 from kubectl_ctrl.findings.controller_state import standing
@@ -23,6 +22,7 @@ from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.generations import counted
 from kubectl_ctrl.story.lookup import Meant
 from kubectl_ctrl.story.scene import Scene, totals
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value, replace
 
 # Of an object with more attempts than this the last are looked at, unless more are asked for.
@@ -79,8 +79,8 @@ class Followed(Value, kw_only=True):
 class Chronicle:
     """See the module."""
 
-    def __init__(self, app: App, meant: Meant, now: float, *, controller: str = "", uid: str = "") -> None:
-        self._app = app
+    def __init__(self, user: User, meant: Meant, now: float, *, controller: str = "", uid: str = "") -> None:
+        self._state = user.state
         self._meant = meant
         self._recording = meant.recording
         self._cluster = meant.cluster.key
@@ -93,7 +93,7 @@ class Chronicle:
         """Look again at what runs."""
         self._now = now
         self.runs = self._recording.runs(cluster=self._cluster)
-        self._lives = Lives(self._app, self._meant, self.runs, now)
+        self._lives = Lives(self._state, self._recording, self._cluster, self.runs, now)
 
     def __repr__(self) -> str:
         return f"Chronicle({self._cluster!r}, runs={len(self.runs)})"

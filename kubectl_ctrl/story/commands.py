@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clusters.registry import Book
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.findings.account import Risk, Try
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.model.record import Cluster
+from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.target.choice import contexts_of_ours, pin_apart
 from kubectl_ctrl.target.pin import Pin, joined
 from kubectl_ctrl.value import replace
@@ -32,19 +32,18 @@ class Places:
     A command that changes something says its context in any case: it must not follow a switch of the current one.
     """
 
-    def __init__(self, app: App, given: Given, cluster: Cluster) -> None:
-        said = given.saying("kubeconfig", "server", "cluster", "user")
-        kept = [flag for flag in said if flag.partition("=")[0] in _KEPT]
-        self._source = tuple(flag for flag in given.typed if flag.partition("=")[0] in _SOURCES)
+    def __init__(self, query: Query, cluster: Cluster) -> None:
+        kept = [flag for flag in query.pointers if flag.partition("=")[0] in _KEPT]
+        self._source = tuple(flag for flag in query.typed if flag.partition("=")[0] in _SOURCES)
         self._current, self._namespace = "", ""
         try:
-            plain = load(ConfigFlags(kubeconfig=given["kubeconfig"]), app.user.environ, app.user.home)
+            plain = load(ConfigFlags(kubeconfig=query.kubeconfig), query.user.environ, query.user.home)
             if (plain.server, ca_fingerprint(plain)) in cluster.servers:
                 self._current, self._namespace = plain.context or "", plain.namespace or "default"
         except ConfigError:
             pass
         context = self._current or next(iter(cluster.contexts), "")
-        self._changing = _pin_of(app, given, kept, context)
+        self._changing = _pin_of(query, kept, context)
         self._reading = joined(kept) if self._current else self._changing
 
     def of(self, namespace: str) -> Said:
@@ -59,11 +58,13 @@ class Places:
         return self._reading if risk is Risk.READ else self._changing
 
 
-def _pin_of(app: App, given: Given, kept: list[str], context: str) -> Pin:
+def _pin_of(query: Query, kept: list[str], context: str) -> Pin:
     """What means that context; it may be one of ours, which kubectl does not know by that name."""
-    flags = ConfigFlags(kubeconfig=given["kubeconfig"], context=context)
+    flags = ConfigFlags(kubeconfig=query.kubeconfig, context=context)
     try:
-        apart = pin_apart(flags, load(flags, app.user.environ, app.user.home, apart=lambda: contexts_of_ours(app)))
+        apart = pin_apart(
+            flags, load(flags, query.user.environ, query.user.home, apart=lambda: contexts_of_ours(Book.of(query.user)))
+        )
     except ConfigError:
         apart = None
     return apart or joined([*kept, f"--context={context}"] if context else kept)

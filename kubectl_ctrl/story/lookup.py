@@ -8,40 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.output.answers import style_of
-from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import ConfigError, CtrlError, NotRecorded, RecordingError, UsageError
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Cluster, Known, Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command
-from kubectl_ctrl.render.style import Style, moment_text
-from kubectl_ctrl.runs.liveness import is_over
-from kubectl_ctrl.target.choice import gone_cluster, pointed
+from kubectl_ctrl.runs.liveness import opened
+from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.text import nearest
-from kubectl_ctrl.value import Unshown, Value, replace
+from kubectl_ctrl.user import User
+from kubectl_ctrl.value import Unshown, Value
 
 # As `runtime/runs` makes them.
 _ATTEMPT = re.compile(r"#?(?:(r[0-9a-z]+)-)?([0-9]+)")
 _KEY_CUT, _SHORTEST_KEY = 8, 4
 _MOST_TYPES = 12
-
-
-def path(app: App) -> Path:
-    """The recording that `run` writes to, where no other is named."""
-    return app.user.state / "history.db"
-
-
-def opened(file: Path, now: float) -> Recording:
-    """The recording in that file; what dead processes did not finish reads as interrupted."""
-    return Recording.open(file, dead=lambda run: is_over(run, now))
 
 
 # Which cluster.
@@ -58,7 +45,7 @@ class Meant(Value, kw_only=True):
     cluster: Cluster
     namespace: str  # where a name without one is looked for
     everywhere: bool = False  # -A
-    note: str = ""  # why it is this cluster, where the current context does not say so, and its end: to be told first
+    note: str = ""  # why it is this cluster, where the current context does not say so: to be told first
 
     @property
     def known(self) -> tuple[Known, ...]:
@@ -86,34 +73,27 @@ class _Context(Value, kw_only=True):
     gone: str = ""  # the cluster of ours that it was of
 
 
-def meant_recording(app: App, given: Given, words: Sequence[str] = ()) -> Meant:
+def meant_recording(query: Query, words: Sequence[str] = ()) -> Meant:
     """The recording and the cluster that are meant, to look for what `words` name.
 
     That cluster is the current context's; also a cluster of ours that is gone, where the shell still points to it.
     Where the context is missing or nothing was ever recorded of its cluster, it is the only one that knows the object;
     where that is not one either, NotRecorded says which there are.
     """
-    file = Path(given["from"]).expanduser() if given["from"] else path(app)
-    now = SystemClock().now()
-    recording = opened(file, now)
+    recording = opened(query.file, SystemClock().now())
     try:
-        meant = _meant(app, given, words, recording)
-        if meant.cluster.ended is None:
-            return meant
-        text = ended_text(meant.cluster, now, style_of(app, given))
-        return replace(meant, note=f"{text}; {meant.note}" if meant.note else text)
+        return _meant(query, words, recording)
     except BaseException:
         recording.__exit__(None, None, None)
         raise
 
 
-def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -> Meant:
-    context, clusters = _context(app, given), recording.clusters()
-    everywhere = bool(given.flags.get("all_namespaces"))
+def _meant(query: Query, words: Sequence[str], recording: Recording) -> Meant:
+    context, clusters = _context(query), recording.clusters()
 
     def meaning(cluster: Cluster, note: str = "", namespace: str = "") -> Meant:
-        place = given["namespace"] or namespace or context.namespace or "default"
-        return Meant(recording=recording, cluster=cluster, namespace=place, everywhere=everywhere, note=note)
+        place = query.namespace or namespace or context.namespace or "default"
+        return Meant(recording=recording, cluster=cluster, namespace=place, everywhere=query.everywhere, note=note)
 
     if not clusters:
         raise NotRecorded(
@@ -122,29 +102,29 @@ def _meant(app: App, given: Given, words: Sequence[str], recording: Recording) -
 
     def last(named: Sequence[Cluster]) -> tuple[Cluster, str]:
         """Of several that had one name, the last that knows it, and where it does."""
-        known = _that_know(recording, named, words, given["namespace"], context.namespace)
+        known = _that_know(recording, named, words, query.namespace, context.namespace)
         return known[0] if known else (named[0], "")
 
-    if given["recorded_cluster"]:
-        cluster, namespace = last(all_of_name(given["recorded_cluster"], clusters))
+    if query.recorded_cluster:
+        cluster, namespace = last(all_of_name(query.recorded_cluster, clusters))
         return meaning(cluster, namespace=namespace)
-    if given["from"] and len(clusters) == 1:
+    if query.named_file and len(clusters) == 1:
         return meaning(clusters[0])
     for cluster in clusters:
         if context.server and (context.server, context.ca) in cluster.servers:
             return meaning(cluster)
     # A context that is gone and was named still says which is meant.
-    if given["context"] and (named := [one for one in clusters if given["context"] in one.contexts]):
+    if query.context and (named := [one for one in clusters if query.context in one.contexts]):
         cluster, namespace = last(named)
         return meaning(cluster, _as_recorded(cluster, context), namespace)
     if context.gone and (lived := [one for one in clusters if one.name == context.gone]):
         cluster, namespace = last(lived[:1])
         return meaning(cluster, namespace=namespace)
-    found = _that_know(recording, clusters, words, given["namespace"], context.namespace)
+    found = _that_know(recording, clusters, words, query.namespace, context.namespace)
     if len({name_of(one) for one, _ in found}) == 1:
         cluster, namespace = last([one for one, _ in found])
         only = _only(cluster, len(found))
-        note = f"{only}. {context.why}" if given["context"] and not context.server else only
+        note = f"{only}. {context.why}" if query.context and not context.server else only
         return meaning(cluster, note, namespace)
     raise _unclear([one for one, _ in found] or list(clusters), context)
 
@@ -161,12 +141,6 @@ def _only(cluster: Cluster, count: int) -> str:
     return why if cluster.ended else f"{cluster_text(cluster)}: {why}"
 
 
-def ended_text(cluster: Cluster, now: float, style: Style) -> str:
-    """`cluster ctrl (kind), deleted 10:31:05`, of a cluster that we made and that is gone."""
-    assert cluster.ended is not None
-    return f"cluster {cluster.name} ({cluster.provider}), deleted {moment_text(cluster.ended, now, style)}"
-
-
 def cluster_text(cluster: Cluster) -> str:
     """`cluster kind-ctrl (3f2a77b0)`: a name that --recorded-cluster takes, and what tells it from others of it."""
     return f"cluster {name_of(cluster)} ({cluster.key[:_KEY_CUT]})"
@@ -176,12 +150,12 @@ def name_of(cluster: Cluster) -> str:
     return cluster.contexts[0] if cluster.contexts else cluster.servers[0][0]
 
 
-def _context(app: App, given: Given) -> _Context:
+def _context(query: Query) -> _Context:
     try:
-        resolved = pointed(app, given)
+        resolved = query.target.resolved()
         ca = ca_fingerprint(resolved)
     except ConfigError as error:
-        return _Context(name=given["context"], namespace="", why=error.message, gone=gone_cluster(app, given))
+        return _Context(name=query.context, namespace="", why=error.message, gone=query.target.gone())
     name = resolved.context or ("in-cluster" if resolved.in_cluster else resolved.server)
     why = f"of the cluster of context {name!r} nothing is recorded"
     return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)
@@ -250,14 +224,14 @@ def _listed(clusters: Iterable[Cluster]) -> str:
     return f"recorded: {', '.join(shown)}"
 
 
-def cluster_deleted(app: App, entry: Entry, at: float) -> str:
+def cluster_deleted(user: User, entry: Entry, at: float) -> str:
     """Note the end of a cluster of ours where runs on it are recorded; what is wrong where that cannot be, else ""."""
     # Only `down` writes; whoever looks back loads no more than it takes to read.
     from kubectl_ctrl.history.deletions import Deleted, note_deleted
 
     deleted = Deleted(name=entry.name, provider=entry.provider, at=at, uid=entry.uid, server=entry.server, ca=entry.ca)
     try:
-        note_deleted(path(app), deleted)
+        note_deleted(recording_file(user), deleted)
     except RecordingError as error:
         return f"Its end is not noted in the recording: {error.message}"
     return ""

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import CallError, CtrlError, NotServed
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Key, Obj, is_deleting, key_of, uid_of
 from kubectl_ctrl.model.record import Branch, Cluster, Made, Recorded, Source
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS, STATEFULSETS, Resource
+from kubectl_ctrl.story.cluster_view import shortly
+from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:
@@ -56,18 +56,15 @@ class Asked(Value, kw_only=True):
     attempts: Sequence[Recorded] = ()
 
 
-def grown(app: App, given: Given, asked: Asked) -> Grown:
+def grown(query: Query, asked: Asked) -> Grown:
     """The tree; without a cluster the one that the recording knows of. Never fails for want of a cluster."""
     types = tuple(dict.fromkeys((*asked.owns, *_made(asked.attempts))))
-    if given.flags.get("offline"):
+    if query.offline:
         return _remembered(asked, types, "The cluster was not asked (--offline).")
-    # The client and its event loop are for those who ask.
-    from kubectl_ctrl.story.short_query import shortly
-
     look = _Look(asked, chain((asked.resource, *types))[1:])
-    error = shortly(app, given, look.ask, cluster=asked.cluster)
+    error = shortly(query, look.ask, cluster=asked.cluster)
     if look.root is None:
-        why = app.briefly(error) if error else "The cluster says nothing of it."
+        why = query.target.briefly(error) if error else "The cluster says nothing of it."
         return _remembered(asked, types, why)
     tree = tree_of(look.root, look.leaves, SystemClock().now())
     return Grown(tree=tree, note=look.note)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.clusters.registry import Entry, Phase
+from kubectl_ctrl.clusters.registry import Book, Entry, Phase
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, load
@@ -29,7 +29,9 @@ def pointed(app: App, given: Given) -> Resolved:
     gone = gone_cluster(app, given)
     app.pin = as_typed(given.saying("kubeconfig", *_POINTERS))  # kubectl does not know our variables
     try:
-        resolved = load(flags, app.user.environ, app.user.home, apart=lambda: {} if gone else contexts_of_ours(app))
+        resolved = load(
+            flags, app.user.environ, app.user.home, apart=lambda: {} if gone else contexts_of_ours(app.book)
+        )
     except ConfigError as error:
         if not gone:
             raise
@@ -72,9 +74,9 @@ def _named(app: App) -> list[Path]:
     return [Path(name).absolute() for name in app.user.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
-def contexts_of_ours(app: App) -> dict[str, Path]:
+def contexts_of_ours(book: Book) -> dict[str, Path]:
     """The contexts of clusters that we made and that are there, each with its kubeconfig."""
-    return {entry.context: entry.kubeconfig for entry in app.book.entries() if entry.phase is Phase.READY}
+    return {entry.context: entry.kubeconfig for entry in book.entries() if entry.phase is Phase.READY}
 
 
 def gone_cluster(app: App, given: Given) -> str:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.text import Text, verbatim
 
 if TYPE_CHECKING:
+    from kubectl_ctrl.model.record import Cluster
     from kubectl_ctrl.render.printers import Printer
+    from kubectl_ctrl.story.lookup import Meant
 
 # The words of -o where objects are listed, beside the templates; "" is a table.
 WORDS = ("", "wide", "name", "json", "yaml")
@@ -30,6 +33,19 @@ def style_of(app: App, given: Given) -> Style:
         zone=UTC if given["utc"] else None,
         full_times=not app.terminal,
     )
+
+
+def note_of(meant: Meant, style: Style) -> str:
+    """The line before an answer out of a recording: the end of its cluster, and why it is this one; "" for neither."""
+    return "; ".join(filter(None, (_ended(meant.cluster, style), meant.note)))
+
+
+def _ended(cluster: Cluster, style: Style) -> str:
+    """`cluster ctrl (kind), deleted 10:31:05`, of a cluster that we made and that is gone."""
+    if cluster.ended is None:
+        return ""
+    when = moment_text(cluster.ended, SystemClock().now(), style)
+    return f"cluster {cluster.name} ({cluster.provider}), deleted {when}"
 
 
 def document(value: dict[str, Any], form: str) -> Text:

@@ -67,7 +67,7 @@ def of(entry: Entry, number: int) -> Run:
 
 def down(entry: Entry, at: float | None = None) -> None:
     app = App.of_this_process()
-    assert lookup.cluster_deleted(app, entry, SystemClock().now() if at is None else at) == ""
+    assert lookup.cluster_deleted(app.user, entry, SystemClock().now() if at is None else at) == ""
     app.book.remove(entry.name)
 
 
@@ -215,5 +215,5 @@ def test_a_recording_that_is_sick_keeps_no_cluster_from_going(state: Path) -> No
     (state / "history.db").write_bytes(b"not a database" * 100)
     for beside in state.glob("history.db-*"):
         beside.unlink()
-    text = lookup.cluster_deleted(App.of_this_process(), entry, RUN.began)
+    text = lookup.cluster_deleted(App.of_this_process().user, entry, RUN.began)
     assert text.startswith("Its end is not noted in the recording: The recording ")

@@ -25,8 +25,8 @@ from kubectl_ctrl.doctor.checks import Bench, Check, looked
 from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Outcome
 from kubectl_ctrl.doctor.fixes import mended
 from kubectl_ctrl.errors import NotInstalled
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.story.lookup import path as recording_path
 from kubectl_ctrl.testing.stage import Stage
 from tests.cli import ours
 from tests.cli.bench import Layout, kubeconfig, laid_out, program
@@ -239,7 +239,7 @@ def test_every_group_is_looked_at() -> None:
 
 def made(at: Layout) -> Path:
     """Something that is recorded."""
-    path = recording_path(at.app)
+    path = recording_file(at.app.user)
     path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
     start = begun(1, woken(CauseKind.ADDED, owned("Foo", "web", "uid-web", "1")))
     recording(path.parent, start, done(start))

@@ -138,5 +138,5 @@ async def _left(app: App, entry: Entry, progress: Progress, clock: Clock) -> Non
 def _tell(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:
     """The recording is told; one that cannot be written is no reason to keep a cluster."""
     with progress.step("recording", "its end in the recording") as step:
-        trouble = lookup.cluster_deleted(app, entry, clock.now())
+        trouble = lookup.cluster_deleted(app.user, entry, clock.now())
         step.text, step.doubtful = trouble or "its end noted in the recording", bool(trouble)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.output.answers import document, style_of
+from kubectl_ctrl.cli.output.answers import document, note_of, style_of
+from kubectl_ctrl.cli.parsing.query import query_of
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
@@ -24,6 +25,7 @@ from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.cases import Asked, Cases
 from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.text import Text, nearest
 from kubectl_ctrl.value import replace
 
@@ -39,22 +41,23 @@ def run(app: App, given: Given) -> int:
     words = given.arguments
     if not words or len(words) > 2:
         raise UsageError("explain takes TYPE/NAME [N], or a CONTROLLER.", next_step="kubectl ctrl explain --help")
+    query = query_of(app, given)
     try:
-        meant = lookup.meant_recording(app, given, words)
+        meant = lookup.meant_recording(query, words)
         with meant.recording:
-            return _Explaining(app, given, meant, form).explain(words)
+            return _Explaining(app, given, query, meant, form).explain(words)
     except NotRecorded as error:
-        return _unrecorded(app, given, words, form, error)
+        return _unrecorded(app, given, query, words, form=form, error=error)
 
 
-def _unrecorded(app: App, given: Given, words: Sequence[str], form: str, error: NotRecorded) -> int:
+def _unrecorded(app: App, given: Given, query: Query, words: Sequence[str], *, form: str, error: NotRecorded) -> int:
     """Of an object that no recording knows, what the cluster tells; else the error."""
     if given["from"] or given["recorded_cluster"] or not lookup.split_words(words)[1] or _is_number(words):
         raise error
     from kubectl_ctrl.findings.inference import unrecorded
-    from kubectl_ctrl.story.inference import inferred
+    from kubectl_ctrl.story.cluster_view import inferred
 
-    found, problem = inferred(app, given, words)
+    found, problem = inferred(query, words)
     if found is None:
         raise problem or error
     place = tuple(flag for flag in given.typed if flag.startswith("--namespace="))
@@ -80,13 +83,14 @@ def _tell(app: App, given: Given, account: Account, form: str, note: str = "") -
 class _Explaining:
     """One call of the verb."""
 
-    def __init__(self, app: App, given: Given, meant: Meant, form: str) -> None:
+    def __init__(self, app: App, given: Given, query: Query, meant: Meant, form: str) -> None:
         self._app = app
         self._given = given
+        self._query = query
         self._meant = meant
         self._form = form
         self._now = SystemClock().now()
-        self._cases = Cases(app, given, meant, self._now)
+        self._cases = Cases(query, meant, self._now)
 
     def explain(self, words: Sequence[str]) -> int:
         first = words[0]
@@ -127,7 +131,7 @@ class _Explaining:
         if account.finding is Finding.NOT_SEEN and not asked.controller and (woken := self._through(asked)) is not None:
             return self._object(woken)  # who keeps it is the better answer than who is kept from it
         account = replace(account, tries=self._cases.places.pinned(account.tries))
-        _tell(self._app, self._given, account, self._form, self._meant.note)
+        _tell(self._app, self._given, account, self._form, note_of(self._meant, self._style))
         return 1 if self._given["exit_code"] and not account.good else 0
 
     def _accounts(self, asked: Asked, live: dict[Place, Body]) -> list[Account]:
@@ -145,9 +149,9 @@ class _Explaining:
         return self._cases.case(asked, case.controller.name if case.controller else "", {**live, **self._live(places)})
 
     def _live(self, places: Sequence[Place]) -> dict[Place, Body]:
-        from kubectl_ctrl.story.live import look
+        from kubectl_ctrl.story.cluster_view import look
 
-        found, note = look(self._app, self._given, self._meant.cluster, places)
+        found, note = look(self._query, self._meant.cluster, places)
         if note:
             self._app.narrate(note)
         return found
@@ -229,8 +233,8 @@ class _Explaining:
         return style_of(self._app, self._given)
 
     def _tell(self, lines: Sequence[str]) -> None:
-        if self._meant.note:
-            self._app.answer(self._meant.note)
+        if note := note_of(self._meant, self._style):
+            self._app.answer(note)
         self._app.answer_all(map(Text, lines))
 
     def _answer(self, told: dict[str, Any]) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.output.answers import document, style_of
+from kubectl_ctrl.cli.output.answers import document, note_of, style_of
 from kubectl_ctrl.cli.output.screen import Screen
+from kubectl_ctrl.cli.parsing.query import query_of
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
@@ -92,7 +93,7 @@ class _Source:
         """The recording of the cluster that is meant; what is not recorded may run all the same."""
         named = self._given["from"] or self._given["recorded_cluster"]
         try:
-            meant = lookup.meant_recording(self._app, self._given)
+            meant = lookup.meant_recording(query_of(self._app, self._given))
         except NotRecorded as error:
             unclear = isinstance(error, lookup.Unclear) and not self._context
             if named or (unclear and runlock.runners(self._app.user.state)):
@@ -103,8 +104,8 @@ class _Source:
             with meant.recording:
                 return None
         self._held.enter_context(meant.recording)
-        if meant.note:
-            self._app.narrate(meant.note)
+        if note := note_of(meant, style_of(self._app, self._given)):
+            self._app.narrate(note)
         return meant
 
     def _traces(self) -> Traces:

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.output.answers import style_of
+from kubectl_ctrl.cli.output.answers import note_of, style_of
+from kubectl_ctrl.cli.parsing.query import query_of
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -63,10 +64,10 @@ def run(app: App, given: Given) -> int:
         parts = _parts(app, given, word)
         _show(app, list(parts.rbac), form or "yaml", f"{parts.name} brings no rbac.yaml.")
         return 0
-    meant = lookup.meant_recording(app, given)
+    meant = lookup.meant_recording(query_of(app, given))
     with meant.recording as recording:
-        if meant.note:
-            app.narrate(meant.note)
+        if note := note_of(meant, style_of(app, given)):
+            app.narrate(note)
         about = _about(recording, meant.cluster.key, word)
         found = _account(recording, meant.cluster.key, about)
     match asked[0]:
@@ -132,7 +133,7 @@ def _parts(app: App, given: Given, word: str) -> Parts:
     if word in BUNDLED:
         return read_parts(bundled.folder(word), word)
     try:
-        meant = lookup.meant_recording(app, given)
+        meant = lookup.meant_recording(query_of(app, given))
         with meant.recording as recording:
             return _about(recording, meant.cluster.key, word).parts
     except NotRecorded:

@@ -8,12 +8,15 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kubectl_ctrl.cli.output.answers import note_of, style_of
+from kubectl_ctrl.cli.parsing.query import query_of
 from kubectl_ctrl.cli.verbs.record.main import Asked
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.history.extract import Chosen, Copied, copy, made_anew
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.replay.casefile import case_of, dumps
+from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.text import counted, size_text, verbatim
 
@@ -46,7 +49,7 @@ def export(asked: Asked) -> int:
 def _case(asked: Asked, word: str) -> None:
     if "-" not in word:
         raise UsageError(f"Attempt {word} of which run is not said.", next_step="write RUN-N, like r7f3-12")
-    with lookup.opened(asked.file, SystemClock().now()) as recording:
+    with opened(asked.file, SystemClock().now()) as recording:
         attempt = recording.replayable(word.removeprefix("#"), cluster=asked.cluster_in(recording))
         text = dumps(case_of(attempt, recording.run(attempt.run)))
     if not asked.given["to"]:
@@ -67,7 +70,7 @@ def _chosen(asked: Asked) -> Chosen:
     words = asked.words
     if not words and not asked.cluster:
         return Chosen(every=True)  # without a look into a file that may be damaged
-    with lookup.opened(asked.file, SystemClock().now()) as recording:
+    with opened(asked.file, SystemClock().now()) as recording:
         cluster = asked.cluster_in(recording)
         if not words:
             return Chosen(every=True, cluster=cluster)
@@ -89,10 +92,10 @@ def _run(recording: Recording, word: str, cluster: str) -> str:
 
 def _of_object(asked: Asked) -> Chosen:
     """An object's attempts, and those that it caused or that wrote it."""
-    meant = lookup.meant_recording(asked.app, asked.given, asked.words)
+    meant = lookup.meant_recording(query_of(asked.app, asked.given), asked.words)
     with meant.recording as recording:
-        if meant.note:
-            asked.app.narrate(meant.note)
+        if note := note_of(meant, style_of(asked.app, asked.given)):
+            asked.app.narrate(note)
         resource, key = lookup.object_of(meant, asked.words)
         cluster = meant.cluster.key
         found = {one.id for one in recording.attempts(cluster=cluster, resource=resource, key=key)}

@@ -15,10 +15,12 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.history.database import too_open
 from kubectl_ctrl.history.inventory import Filled, Inventory
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import file_size
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table
 from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.text import Text, nearest, size_text, verbatim
 from kubectl_ctrl.value import Value, replace
@@ -51,7 +53,7 @@ class Asked(Value, kw_only=True):
 
     @property
     def file(self) -> Path:
-        return Path(self.given["from"]).expanduser() if self.given["from"] else lookup.path(self.app)
+        return Path(self.given["from"]).expanduser() if self.given["from"] else recording_file(self.app.user)
 
     @property
     def style(self) -> Style:
@@ -102,7 +104,7 @@ def show_all(asked: Asked) -> int:
 
 def _inventory(asked: Asked) -> Inventory:
     now = SystemClock().now()
-    with lookup.opened(asked.file, now) as recording:
+    with opened(asked.file, now) as recording:
         cluster = asked.cluster_in(recording)
         if warning := too_open(asked.file):
             asked.app.narrate(warning)

@@ -9,7 +9,7 @@ from kubectl_ctrl.history.inventory import Filled, Inventory
 from kubectl_ctrl.history.pruning import EVERYTHING, Doomed, file_size
 from kubectl_ctrl.history.pruning import prune as removed
 from kubectl_ctrl.render.inventory import runs_table
-from kubectl_ctrl.story import lookup
+from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.text import counted, size_text
 from kubectl_ctrl.value import Value, replace
 
@@ -59,7 +59,7 @@ def prune(asked: Asked) -> int:
 
 
 def _going(asked: Asked, before: float, now: float) -> _Going:
-    with lookup.opened(asked.file, now) as recording:
+    with opened(asked.file, now) as recording:
         cluster, clusters = asked.cluster_in(recording), recording.clusters()
         found = Inventory(
             path=str(asked.file),

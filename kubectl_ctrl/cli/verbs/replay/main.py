@@ -10,6 +10,7 @@ from kubectl_ctrl import files
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document, style_of
 from kubectl_ctrl.cli.output.log_lines import logging_to
+from kubectl_ctrl.cli.parsing.query import query_of
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -22,6 +23,7 @@ from kubectl_ctrl.render.replay import replay_json, replay_lines
 from kubectl_ctrl.replay.casefile import Case, case_of, dumps, loads
 from kubectl_ctrl.replay.deviations import Replayed
 from kubectl_ctrl.replay.execution import blessed, replay, why_not
+from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
@@ -90,11 +92,10 @@ def _from_recording(app: App, given: Given, word: str) -> Case:
     if "-" not in word:
         raise UsageError(f"Attempt {word} of which run is not said.", next_step="write RUN-N, like r7f3-12")
     if given["recorded_cluster"]:
-        meant = lookup.meant_recording(app, given)
+        meant = lookup.meant_recording(query_of(app, given))
         recording, cluster = meant.recording, meant.cluster.key
     else:
-        file = Path(given["from"]).expanduser() if given["from"] else lookup.path(app)
-        recording, cluster = lookup.opened(file, SystemClock().now()), ""
+        recording, cluster = opened(query_of(app, given).file, SystemClock().now()), ""
     with recording:
         attempt = recording.replayable(word, cluster=cluster)
         return case_of(attempt, recording.run(attempt.run))

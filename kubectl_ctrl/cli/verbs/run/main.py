@@ -15,6 +15,7 @@ from kubectl_ctrl.cli.verbs.table import find
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import Refused, UsageError
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader import sources
@@ -26,7 +27,6 @@ from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.endpoints import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.until import parse_until
-from kubectl_ctrl.story import lookup
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.target.connection import meant
 from kubectl_ctrl.value import Value, replace
@@ -165,7 +165,7 @@ def _check(flag: str, value: float, allowed: _Range) -> None:
 def _record(app: App, word: str) -> Path | None:
     if word == "off":
         return None
-    return lookup.path(app) if word == "auto" else Path(word).expanduser().absolute()
+    return recording_file(app.user) if word == "auto" else Path(word).expanduser().absolute()
 
 
 def _caps(given: Given) -> Caps:

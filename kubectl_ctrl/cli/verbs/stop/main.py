@@ -12,12 +12,12 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import ControllerError, CtrlError, Refused, UsageError
 from kubectl_ctrl.history.hints import Hints
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.model.suggestions import Command, ctrl
 from kubectl_ctrl.runs import background_notes, local, runners
 from kubectl_ctrl.runs.local import Attendance, Where
 from kubectl_ctrl.runs.termination import Live, ended
-from kubectl_ctrl.story import lookup
 from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import replace
 
@@ -88,7 +88,7 @@ def _ever(app: App) -> set[str]:
     """All controllers that there are, or were here: of another it would be a mistake to say that it has ended."""
     logged = {name for entry in app.book.entries() for name in background_notes.logged(entry)}
     try:
-        with Hints(lookup.path(app)) as hints:
+        with Hints(recording_file(app.user)) as hints:
             return {*BUNDLED, *logged, *(name for one in hints.runs() for name in one.controllers)}
     except CtrlError:
         return {*BUNDLED, *logged}

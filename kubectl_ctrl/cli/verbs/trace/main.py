@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.output.answers import style_of
+from kubectl_ctrl.cli.output.answers import note_of, style_of
+from kubectl_ctrl.cli.parsing.query import query_of
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock, parse_rfc3339
 from kubectl_ctrl.errors import NotRecorded, UsageError
@@ -22,6 +23,7 @@ from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.chronicle import Chronicle, Followed, Told
 from kubectl_ctrl.story.lookup import Meant
+from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.value import replace
 
@@ -33,11 +35,11 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 def run(app: App, given: Given) -> int:
     """The body of the verb."""
     form = given.one_of("output", (*_TEXTS, *FORMS))
-    words = _checked(app, given, form)
+    words, query = _checked(app, given, form), query_of(app, given)
     try:
-        meant = lookup.meant_recording(app, given, words)
+        meant = lookup.meant_recording(query, words)
         with meant.recording:
-            return _Tracing(app, given, meant, form).tell(words)
+            return _Tracing(app, given, query, meant, form).tell(words)
     except NotRecorded as error:
         if given["id"] or given["uid"] or ("/" in words[0] and len(words) > 1):
             raise  # the object is known, and what was asked of it is not
@@ -45,7 +47,7 @@ def run(app: App, given: Given) -> int:
             instead,  # it starts an event loop, which the rest does without
         )
 
-        return instead(app, given, words, error, form=form, style=style_of(app, given))
+        return instead(app, given, query, words, error, form=form)
     except KeyboardInterrupt:
         if given["watch"]:
             return 0
@@ -75,15 +77,16 @@ def _checked(app: App, given: Given, form: str) -> tuple[str, ...]:
 class _Tracing:
     """One call of the verb."""
 
-    def __init__(self, app: App, given: Given, meant: Meant, form: str) -> None:
+    def __init__(self, app: App, given: Given, query: Query, meant: Meant, form: str) -> None:
         self._app = app
         self._given = given
+        self._query = query
         self._meant = meant
         self._form = form
         self._now = SystemClock().now()
         self._style = style_of(app, given)
         self._since = since(given["since"], self._now, utc=given["utc"])
-        self._chronicle = Chronicle(app, meant, self._now, controller=given["controller"], uid=given["uid"])
+        self._chronicle = Chronicle(app.user, meant, self._now, controller=given["controller"], uid=given["uid"])
 
     def tell(self, words: Sequence[str]) -> int:
         """The object, the one reconcile, or the objects that the words name."""
@@ -156,20 +159,20 @@ class _Tracing:
             owns=tuple(dict.fromkeys(owns)),
             attempts=story.attempts,
         )
-        found = grown(self._app, self._given, asked)
+        found = grown(self._query, asked)
         if found.note:
             self._app.narrate(found.note)
         return replace(told, story=replace(story, tree=found.tree))
 
     def _as_it_is(self, told: Told) -> Told:
         """With the object as the cluster tells it now, where it does within two seconds."""
-        from kubectl_ctrl.story.live import look
+        from kubectl_ctrl.story.cluster_view import look
 
         story = told.story
         if story.resource is None or story.key is None:
             return told
         place = (story.resource, story.key)
-        found, note = look(self._app, self._given, self._meant.cluster, [place])
+        found, note = look(self._query, self._meant.cluster, [place])
         if note:
             self._app.narrate(note)
         body = found.get(place)
@@ -257,15 +260,15 @@ class _Tracing:
     # The answer.
 
     def _note(self) -> None:
-        if self._meant.note:
-            self._app.answer(self._meant.note)
+        if note := note_of(self._meant, self._style):
+            self._app.answer(note)
 
     def _raw(self, attempts: Iterable[Recorded]) -> None:
         self._app.answer_all(encoded(attempt).decode() for attempt in attempts)
 
     def _export(self, story: Story) -> None:
-        if self._meant.note:
-            self._app.narrate(self._meant.note)
+        if note := note_of(self._meant, self._style):
+            self._app.narrate(note)
         self._app.answer_all(map(verbatim, export(self._form, story)), end="")
 
 

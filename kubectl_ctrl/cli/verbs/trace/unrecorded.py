@@ -6,28 +6,29 @@ import json
 from collections.abc import Sequence
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.output.answers import document
+from kubectl_ctrl.cli.output.answers import document, style_of
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import CtrlError, NotFound, NotServed
 from kubectl_ctrl.findings.inference import Inferred
 from kubectl_ctrl.render.inference import inferred_json, inferred_lines
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.tree import tree_lines
-from kubectl_ctrl.story.inference import inferred
+from kubectl_ctrl.story.cluster_view import inferred
 from kubectl_ctrl.story.lookup import split_words
+from kubectl_ctrl.story.query import Query
 from kubectl_ctrl.story.tree import Asked, grown
 from kubectl_ctrl.text import Text
 
 _FORMS = ("text", "wide", "json", "jsonl", "yaml")
 
 
-def instead(app: App, given: Given, words: Sequence[str], error: CtrlError, *, form: str, style: Style) -> int:
+def instead(app: App, given: Given, query: Query, words: Sequence[str], error: CtrlError, *, form: str) -> int:
     """Tell what can be inferred of the object; where that is nothing, raise what kept it from being told."""
     _, name = split_words(words)
     # Of a file that was named, nothing else is an answer: the cluster at hand may be another.
     if not name or form not in _FORMS or given.flags.get("watch") or given["from"]:
         raise error
-    found, why = inferred(app, given, words)
+    found, why = inferred(query, words)
     if found is None:
         raise _why_not(error, why)
     match form:
@@ -36,15 +37,15 @@ def instead(app: App, given: Given, words: Sequence[str], error: CtrlError, *, f
         case "jsonl":
             app.answer(json.dumps(inferred_json(found)))
         case _:
-            app.answer_all(_lines(app, given, found, style))
+            app.answer_all(_lines(given, query, found, style_of(app, given)))
     return 0
 
 
-def _lines(app: App, given: Given, found: Inferred, style: Style) -> Sequence[str]:
+def _lines(given: Given, query: Query, found: Inferred, style: Style) -> Sequence[str]:
     lines = [Text(line) for line in inferred_lines(found, style, now=found.at)]
     if not given.flags.get("tree"):
         return lines
-    tree = grown(app, given, Asked(cluster=None, resource=found.resource, key=found.key, uid=found.uid))
+    tree = grown(query, Asked(cluster=None, resource=found.resource, key=found.key, uid=found.uid))
     notes = [tree.note] if tree.note else []
     return [*map(Text, tree_lines(tree.tree, style, now=found.at)), *notes, "", *lines]
 

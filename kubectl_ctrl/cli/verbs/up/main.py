@@ -221,7 +221,7 @@ class _Work:
     async def _replaced(self, before: Entry, entry: Entry) -> Entry:
         """The cluster of that name was gone, or broken, and this is another one: who knew the old one is told."""
         app, asked = self._app, self._asked
-        if trouble := lookup.cluster_deleted(app, before, self._clock.now()):
+        if trouble := lookup.cluster_deleted(app.user, before, self._clock.now()):
             self._progress.say(trouble)
         if before.used and not asked.use:
             self._progress.say(await current_context.undo(app, entry, app.book))

@@ -1,0 +1,64 @@
+"""What a command line asks of a recording, as the rooms below take it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.verbs.table import Effect
+from kubectl_ctrl.errors import CtrlError
+from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.story.query import Query
+from kubectl_ctrl.target.choice import gone_cluster, pointed
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.client.client import Client
+    from kubectl_ctrl.clock import Clock
+
+
+def query_of(app: App, given: Given) -> Query:
+    """The query of a verb with the flags LOOKING_BACK."""
+    return Query(
+        user=app.user,
+        target=_Target(app, given),
+        named_file=given["from"],
+        recorded_cluster=given["recorded_cluster"],
+        context=given["context"],
+        kubeconfig=given["kubeconfig"],
+        namespace=given["namespace"],
+        everywhere=bool(given.flags.get("all_namespaces")),
+        offline=bool(given.flags.get("offline")),
+        typed=given.typed,
+        pointers=tuple(given.saying("kubeconfig", "server", "cluster", "user")),
+    )
+
+
+class _Target:
+    """The cluster of this command line; who asks for it also has suggested commands address it."""
+
+    def __init__(self, app: App, given: Given) -> None:
+        self._app = app
+        self._given = given
+
+    def resolved(self) -> Resolved:
+        return pointed(self._app, self._given)
+
+    def gone(self) -> str:
+        return gone_cluster(self._app, self._given)
+
+    # The client and its event loop are for those who ask a cluster.
+
+    def readable(self) -> Resolved:
+        from kubectl_ctrl.target import connection
+
+        return connection.meant(self._app, self._given, Effect.READ)
+
+    async def connected(self, resolved: Resolved, clock: Clock) -> Client:
+        from kubectl_ctrl.target import connection
+
+        return await connection.connected(self._app, resolved, clock=clock, rng=Random())  # noqa: S311
+
+    def briefly(self, error: CtrlError) -> str:
+        return self._app.briefly(error)

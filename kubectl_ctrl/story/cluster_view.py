@@ -1,0 +1,129 @@
+"""A short look at the cluster by a verb that looks back: two seconds in all, and what was found by then counts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.errors import CallError, CtrlError, NotFound, NotServed, TimedOut
+from kubectl_ctrl.findings.case import Body, Place
+from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
+from kubectl_ctrl.model.objects import Key, Obj, uid_of
+from kubectl_ctrl.model.record import Cluster, Source
+from kubectl_ctrl.model.resources import EVENTS, Resource
+from kubectl_ctrl.story.lookup import split_words
+from kubectl_ctrl.story.query import Query
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.client.client import Client
+    from kubectl_ctrl.findings.inference import Inferred
+
+PATIENCE = 2.0
+
+Work = Callable[["Client", Resolved], Awaitable[None]]
+
+
+def shortly(query: Query, work: Work, *, cluster: Cluster | None = None) -> CtrlError | None:
+    """Have it ask the cluster that is meant, which has to be `cluster` where one is given; what kept it from that.
+
+    `work` puts what it finds where its caller sees it, so that what came in time is there though the rest did not.
+    """
+    import asyncio  # the client and its event loop are for those who ask
+
+    clock, target = SystemClock(), query.target
+
+    async def ask() -> None:
+        async with clock.timeout(PATIENCE):
+            resolved = target.readable()
+            if cluster is not None and (resolved.server, ca_fingerprint(resolved)) not in cluster.servers:
+                raise CtrlError(f"The context {resolved.context!r} is of another cluster than the recorded one.")
+            client = await target.connected(resolved, clock)
+            try:
+                await work(client, resolved)
+            finally:
+                await client.close()
+
+    try:
+        asyncio.run(ask())
+    except TimeoutError:
+        return TimedOut(f"The cluster did not answer within {PATIENCE:g} s.")
+    except CtrlError as error:
+        return error
+    return None
+
+
+# Objects of a recording, as they are now.
+
+
+def look(query: Query, cluster: Cluster, places: Sequence[Place]) -> tuple[dict[Place, Body], str]:
+    """What the cluster says of these objects; and what to tell where it does not say it."""
+    found: dict[Place, Body] = {}
+
+    async def ask(client: Client, resolved: Resolved) -> None:
+        for place in places:
+            obj: Obj | None
+            try:
+                obj = await client.get(place[0].ref(place[1].name, place[1].namespace))
+            except NotServed:
+                continue  # of a type that is not there nothing can be said to be gone
+            except NotFound:
+                obj = None
+            found[place] = Body(obj=obj, source=Source.LIVE, at=client.clock.now())
+
+    error = shortly(query, ask, cluster=cluster)
+    return found, f"This is as it was recorded. {query.target.briefly(error)}" if error is not None else ""
+
+
+# An object that nothing is recorded of.
+
+
+def inferred(query: Query, words: Sequence[str]) -> tuple[Inferred | None, CtrlError | None]:
+    """The object that these words mean to the cluster, and what is to be inferred of it; or why there is nothing.
+
+    With --offline nobody is asked: then there is neither.
+    """
+    if query.offline:
+        return None, None
+    kind, name = split_words(words)
+    look = _Signs(kind, name)
+    error = shortly(query, look.ask)
+    return look.found(), error
+
+
+class _Signs:
+    """What is read in the time that there is."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self._kind = kind
+        self._name = name
+        self._context = ""
+        self._object: tuple[Resource, Key, Obj] | None = None
+        self._events: list[Obj] = []
+        self._lacking = ["The events about it could not be read in time."]
+
+    async def ask(self, client: Client, resolved: Resolved) -> None:
+        from kubectl_ctrl.client.options import ListQuery
+        from kubectl_ctrl.target import guard
+
+        self._context = guard.context_name(resolved)
+        resource = (await client.discovery.find(self._kind)).resource
+        ref = resource.ref(self._name, resolved.namespace)
+        obj = await client.get(ref)
+        self._object = resource, ref.key, obj
+        try:
+            # Events of what has no namespace are in `default`, or wherever their sender put them.
+            query = ListQuery(namespace=ref.namespace, fields=f"involvedObject.uid={uid_of(obj)}")
+            self._events = list((await client.list(EVENTS, query)).items)
+            self._lacking = []
+        except CallError as error:
+            self._lacking = [f"The events about it could not be read: {error.message}"]
+
+    def found(self) -> Inferred | None:
+        if self._object is None:
+            return None
+        from kubectl_ctrl.findings.inference import infer
+
+        resource, key, obj = self._object
+        at = SystemClock().now()
+        return infer(resource, key, obj, self._events, context=self._context, at=at, lacking=self._lacking)
