@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, TextIO
 
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.masking import masked_text
-from kubectl_ctrl.target.pin import Pin
+from kubectl_ctrl.target.pin import Pin, as_typed
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Struct, field
 
 if TYPE_CHECKING:
-    from kubectl_ctrl.clusters.registry import Book
+    from random import Random
+
+    from kubectl_ctrl.cli.parsing.verb import Given
+    from kubectl_ctrl.client.client import Client
+    from kubectl_ctrl.clock import Clock
+    from kubectl_ctrl.clusters.registry import Book, Entry
+    from kubectl_ctrl.kubeconfig.resolution import Resolved
+    from kubectl_ctrl.target.effect import Effect
 
 # What kubectl finds for `kubectl ctrl`.
 PROGRAM = "kubectl-ctrl"
@@ -87,6 +94,42 @@ class App(Struct, kw_only=True):
         from shutil import which
 
         return which("kubectl", path=self.user.environ.get("PATH", "")) is None
+
+    # The cluster that a command addresses. From here on, commands that are suggested address it too.
+
+    def pointed(self, given: Given) -> Resolved:
+        """The cluster of kubectl's flags and the kubeconfig."""
+        from kubectl_ctrl.target import choice
+
+        self.pin = as_typed(
+            given.saying("kubeconfig", "context", "cluster", "server", "user")
+        )  # kubectl does not know our variables
+        target = choice.pointed(self.user, given.cluster_flags)
+        self.pin = target.pin or self.pin
+        return target.resolved
+
+    def pointed_at(self, entry: Entry) -> Resolved:
+        """A cluster of ours."""
+        from kubectl_ctrl.target import choice
+
+        target = choice.pointed_at(self.user, entry)
+        self.pin = target.pin or self.pin
+        return target.resolved
+
+    def meant(self, given: Given, effect: Effect) -> Resolved:
+        """The cluster of kubectl's flags and the kubeconfig; Refused where the verb may not have that effect on it."""
+        from kubectl_ctrl.target import guard
+
+        resolved = self.pointed(given)
+        allow = given.flags.get("allow_context", "")
+        guard.check(effect, resolved, allow=allow, standing=guard.standing_list(self.user.config_file), book=self.book)
+        return resolved
+
+    async def connected(self, resolved: Resolved, *, clock: Clock, rng: Random) -> Client:
+        """A client of it, under our name."""
+        from kubectl_ctrl.target.connection import connected
+
+        return await connected(self.user, resolved, clock=clock, rng=rng, interactive=self.interactive)
 
     def briefly(self, error: CtrlError) -> str:
         """An error as a part of something else that is told: what failed, and the command that helps where one does."""

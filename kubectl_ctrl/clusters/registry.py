@@ -59,6 +59,13 @@ class Entry(Value, kw_only=True):
         return self.folder / "controllers"
 
 
+def unread_key(server: str, ca: str) -> str:
+    """What a cluster goes by where its UID may not be read: what the kubeconfig says of it."""
+    from hashlib import sha256
+
+    return sha256(f"{server} {ca}".encode()).hexdigest()
+
+
 class Book:
     """All clusters of ours, below one folder of the user's state."""
 

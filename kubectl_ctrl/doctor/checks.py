@@ -24,7 +24,6 @@ from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Told
 from kubectl_ctrl.errors import ApiError, CallSite, CredentialsError, CtrlError, DeadlinePassed
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.target import connection
-from kubectl_ctrl.target.choice import pointed
 from kubectl_ctrl.value import Unshown, Value
 
 PATIENCE = 4.0
@@ -68,10 +67,10 @@ async def reaching(app: App, given: Given, clock: Clock) -> AsyncIterator[Reach]
     clients: list[Client] = []
 
     async def ask() -> Reached:
-        resolved = pointed(app, given)
+        resolved = app.pointed(given)
         try:
             async with clock.timeout(PATIENCE):
-                clients.append(await connection.connected(app, resolved, clock=clock, rng=Random()))  # noqa: S311
+                clients.append(await app.connected(resolved, clock=clock, rng=Random()))  # noqa: S311
                 return await met(clients[0], resolved)
         except TimeoutError:
             raise _too_slow(app, resolved, connected=bool(clients)) from None
@@ -117,7 +116,7 @@ def _too_slow(app: App, resolved: Resolved, *, connected: bool) -> CtrlError:
     late = f"did not answer within {PATIENCE:g} s"
     if connected:
         site = CallSite("get", resolved.server)
-        helps = connection.started_by(app, resolved) or "kubectl cluster-info"
+        helps = connection.started_by(app.user, resolved) or "kubectl cluster-info"
         return DeadlinePassed(f"{resolved.server} {late}.", site=site, next_step=helps)
     asked = connection.credentials_from(resolved)
     return CredentialsError(

@@ -12,7 +12,7 @@ from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.choice import means_nothing, pointed
+from kubectl_ctrl.target.choice import means_nothing
 
 
 async def context(bench: Bench) -> Sequence[Line]:
@@ -20,7 +20,7 @@ async def context(bench: Bench) -> Sequence[Line]:
     try:
         there = await bench.reach.reached()
     except CtrlError as error:
-        if isinstance(error, ConfigError) and means_nothing(bench.app, bench.given):
+        if isinstance(error, ConfigError) and means_nothing(bench.app.user, bench.given.cluster_flags):
             return (await _nothing(bench),)
         return (_unreached(bench, error),)
     who = f", and knows us as {there.user}" if there.user else ""
@@ -31,7 +31,7 @@ def _unreached(bench: Bench, error: CtrlError) -> Line:
     """Whatever keeps us from the cluster has the exit code of a cluster that is not reached."""
     what = error.message.rstrip(".") + (f" ({error.tried})" if error.tried else "")
     with suppress(CtrlError):  # where it is not even known which one is meant, that is what the error says
-        what = f"{_named(pointed(bench.app, bench.given))}: {what}"
+        what = f"{_named(bench.app.pointed(bench.given))}: {what}"
     advice, command = split(error.next_step)
     return fail("context", what, code=3, advice=advice, command=command or ("" if advice else "kubectl config view"))
 

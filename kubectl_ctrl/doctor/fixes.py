@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.doctor import recordings
 from kubectl_ctrl.doctor.checks import PATIENCE, Bench, split
 from kubectl_ctrl.doctor.diagnosis import Diagnosis, Outcome, Repair, worst
 from kubectl_ctrl.doctor.leftovers import Leftover, left_here, left_there
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.target import guard
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.value import Value
 
 

@@ -15,7 +15,6 @@ from kubectl_ctrl.kubeconfig.resolution import acting_as
 from kubectl_ctrl.model.resources import ObjectRef
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs.settings import RunPlan
-from kubectl_ctrl.target.connection import connected
 
 
 def account_ref(name: str) -> ObjectRef:
@@ -41,7 +40,7 @@ async def installed(app: App, plan: RunPlan, client: Client, name: str) -> Clien
         ) from None
     except Forbidden:
         pass  # whether it is there is told by what it may do
-    own = await connected(app, acting_as(plan.resolved, user_of(name)), clock=plan.clock, rng=plan.rng)
+    own = await app.connected(acting_as(plan.resolved, user_of(name)), clock=plan.clock, rng=plan.rng)
     try:
         await own.raw("GET", "/version")
     except Forbidden as error:

@@ -22,7 +22,6 @@ from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.runs.termination import Live
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.choice import pointed
 from kubectl_ctrl.value import Value, replace
 
 
@@ -106,7 +105,7 @@ def where(app: App, given: Given) -> Where:
         raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="leave one of them out")
     if given["name"] and not pointers:
         return replace(of_ours(names.entry_of(app.book, given["name"])), named=True)
-    return replace(_pointed(app, pointed(app, given)), named=bool(pointers))
+    return replace(_pointed(app, app.pointed(given)), named=bool(pointers))
 
 
 def _pointed(app: App, resolved: Resolved) -> Where:

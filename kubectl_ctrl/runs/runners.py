@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kubectl_ctrl import files, locks
-from kubectl_ctrl.clusters.registry import Entry
+from kubectl_ctrl.clusters.registry import Entry, unread_key
 from kubectl_ctrl.errors import CtrlError, Refused
 from kubectl_ctrl.runs import holder
 from kubectl_ctrl.value import Value, asdict
@@ -57,13 +57,6 @@ class Runner(Value, kw_only=True, eq=False):
         if not self.pid:
             return "a process on this machine whose lock file cannot be read"
         return f"process {self.pid} on this machine ({self.where})"
-
-
-def unread_key(server: str, ca: str) -> str:
-    """What a cluster goes by where its UID may not be read: what the kubeconfig says of it."""
-    from hashlib import sha256
-
-    return sha256(f"{server} {ca}".encode()).hexdigest()
 
 
 def keys(entry: Entry) -> frozenset[str]:

@@ -47,7 +47,7 @@ from kubectl_ctrl.runtime.stop import Stop
 from kubectl_ctrl.runtime.summary import Reason, Summary
 from kubectl_ctrl.runtime.watchdog import Watchdog
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.connection import check_namespace, cluster_id, connected
+from kubectl_ctrl.target.connection import check_namespace, cluster_id
 from kubectl_ctrl.value import Value, replace
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class _Ground(Value, kw_only=True):
 
 async def _begun(app: App, plan: RunPlan, held: AsyncExitStack, known: Sequence[str]) -> _Ground:
     """Connected, and in the place of the only runner; `held` gives both up again. `known` are keys of the cluster."""
-    client = await connected(app, plan.resolved, clock=plan.clock, rng=plan.rng)
+    client = await app.connected(plan.resolved, clock=plan.clock, rng=plan.rng)
     held.push_async_callback(client.close)
     try:
         async with plan.clock.timeout(plan.options.timeout):

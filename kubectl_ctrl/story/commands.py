@@ -66,5 +66,5 @@ def _pin_of(query: Query, kept: list[str], context: str) -> Pin:
             flags, load(flags, query.user.environ, query.user.home, apart=lambda: contexts_of_ours(Book.of(query.user)))
         )
     except ConfigError:
-        apart = None
+        apart = Pin()
     return apart or joined([*kept, f"--context={context}"] if context else kept)

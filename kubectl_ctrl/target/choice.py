@@ -5,33 +5,35 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clusters.registry import Book, Entry, Phase
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, load
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.target.pin import Pin, as_typed, by_file
+from kubectl_ctrl.target.pin import Pin, by_file
+from kubectl_ctrl.user import User
+from kubectl_ctrl.value import Value
 
 # Of these each alone says which cluster is meant.
 _POINTERS = ("context", "cluster", "server", "user")
 
 
-def pointed(app: App, given: Given) -> Resolved:
+class Target(Value):
+    """A cluster, and the flags with which a suggested command addresses it; no flags where those of this call do."""
+
+    resolved: Resolved
+    pin: Pin = Pin()
+
+
+def pointed(user: User, flags: ConfigFlags) -> Target:
     """The server, its namespace and how to get in; ConfigError where they say nothing that can be used.
 
     After the user's files, which win, --context also finds clusters of ours; and where there is no current-context at
     all, the only cluster of ours is meant. Not so where a shell still means one that is gone: no other stands for it.
     """
-    # kubectl's flags as the loader wants them: the parameters carry the names of its fields.
-    flags = ConfigFlags(**{name: given[name] for name in ConfigFlags.__struct_fields__})
-    gone = gone_cluster(app, given)
-    app.pin = as_typed(given.saying("kubeconfig", *_POINTERS))  # kubectl does not know our variables
+    gone = gone_cluster(user, flags)
     try:
-        resolved = load(
-            flags, app.user.environ, app.user.home, apart=lambda: {} if gone else contexts_of_ours(app.book)
-        )
+        resolved = load(flags, user.environ, user.home, apart=lambda: {} if gone else contexts_of_ours(Book.of(user)))
     except ConfigError as error:
         if not gone:
             raise
@@ -40,14 +42,13 @@ def pointed(app: App, given: Given) -> Resolved:
             tried=error.message,
             next_step=f"{ctrl('up', '--name', gone)} makes a new one; unset KUBECONFIG goes back to your own contexts",
         ) from error
-    app.pin = pin_apart(flags, resolved) or app.pin
-    return resolved
+    return Target(resolved, pin_apart(flags, resolved))
 
 
-def pin_apart(asked: ConfigFlags, resolved: Resolved) -> Pin | None:
-    """What means a cluster that stands apart from the user's files; None where they have it."""
+def pin_apart(flags: ConfigFlags, resolved: Resolved) -> Pin:
+    """What means a cluster that stands apart from the user's files; empty where they have it."""
     file = resolved.origin.flags.kubeconfig
-    return by_file(Path(file), resolved.context or "", known=True) if file != asked.kubeconfig else None
+    return by_file(Path(file), resolved.context or "", known=True) if file != flags.kubeconfig else Pin()
 
 
 def kubectl_at(resolved: Resolved) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ def kubectl_at(resolved: Resolved) -> tuple[str, ...]:
     return ("kubectl", *file, *context)
 
 
-def pointed_at(app: App, entry: Entry) -> Resolved:
+def pointed_at(user: User, entry: Entry) -> Target:
     """A cluster of ours through its own kubeconfig: nothing that the user's files or current-context say matters."""
     if not entry.kubeconfig.exists():
         raise ConfigError(
@@ -65,13 +66,13 @@ def pointed_at(app: App, entry: Entry) -> Resolved:
             tried=str(entry.kubeconfig),
             next_step=f"{ctrl('up', '--name', entry.name)} makes it anew, {ctrl('down', entry.name)} removes it",
         )
-    if entry.kubeconfig not in _named(app):
-        app.pin = by_file(entry.kubeconfig, entry.context)
-    return load(ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context), app.user.environ, app.user.home)
+    flags = ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context)
+    pin = Pin() if entry.kubeconfig in _named(user) else by_file(entry.kubeconfig, entry.context)
+    return Target(load(flags, user.environ, user.home), pin)
 
 
-def _named(app: App) -> list[Path]:
-    return [Path(name).absolute() for name in app.user.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+def _named(user: User) -> list[Path]:
+    return [Path(name).absolute() for name in user.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
 def contexts_of_ours(book: Book) -> dict[str, Path]:
@@ -79,24 +80,24 @@ def contexts_of_ours(book: Book) -> dict[str, Path]:
     return {entry.context: entry.kubeconfig for entry in book.entries() if entry.phase is Phase.READY}
 
 
-def gone_cluster(app: App, given: Given) -> str:
+def gone_cluster(user: User, flags: ConfigFlags) -> str:
     """The cluster of ours that was taken away while this shell still points to it; "" where it points elsewhere.
 
     `cluster env` made KUBECONFIG name a file that went with its cluster.
     """
-    if given["context"] or given["server"]:
+    if flags.context or flags.server:
         return ""
-    folder = app.book.folder.absolute()
-    files = [Path(given["kubeconfig"]).absolute()] if given["kubeconfig"] else _named(app)
+    folder = Book.of(user).folder.absolute()
+    files = [Path(flags.kubeconfig).absolute()] if flags.kubeconfig else _named(user)
     return next((file.parent.name for file in files if file.parent.parent == folder and not file.exists()), "")
 
 
-def means_nothing(app: App, given: Given) -> bool:
+def means_nothing(user: User, flags: ConfigFlags) -> bool:
     """Whether neither flags nor files name a cluster at all, rather than a wrong one, or one that is gone."""
-    if any(given[name] for name in _POINTERS) or gone_cluster(app, given):
+    if any(getattr(flags, name) for name in _POINTERS) or gone_cluster(user, flags):
         return False
     try:
-        merged = kubefiles.read(given["kubeconfig"], app.user.environ, app.user.home)
+        merged = kubefiles.read(flags.kubeconfig, user.environ, user.home)
     except ConfigError:
         return False
     return not merged.current_context

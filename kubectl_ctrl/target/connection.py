@@ -3,57 +3,45 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.clusters.registry import Book, unread_key
 from kubectl_ctrl.errors import Forbidden, NotFound
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
 from kubectl_ctrl.model.objects import is_deleting, uid_of
 from kubectl_ctrl.model.resources import NAMESPACES
 from kubectl_ctrl.model.suggestions import command, ctrl
-from kubectl_ctrl.runs.runners import unread_key
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.choice import pointed
+from kubectl_ctrl.user import User
 from kubectl_ctrl.version import VERSION
 
 _log = logging.getLogger(__name__)
 
 
-def meant(app: App, given: Given, effect: Effect) -> Resolved:
-    """The cluster that flags and kubeconfig mean; Refused where the verb may not have that effect on it."""
-    resolved = pointed(app, given)
-    guard.check(
-        effect,
-        resolved,
-        allow=given.flags.get("allow_context", ""),
-        standing=guard.standing_list(app.user.config_file),
-        book=app.book,
-    )
-    return resolved
+# Connects to a cluster as one command does it, with its clock, and asking questions only where somebody can answer.
+Connect = Callable[[Resolved], Awaitable[Client]]
 
 
-async def connected(app: App, resolved: Resolved, *, clock: Clock, rng: Random) -> Client:
+async def connected(user: User, resolved: Resolved, *, clock: Clock, rng: Random, interactive: bool) -> Client:
     """A client of it, under our name."""
     return await connect(
         resolved,
         clock=clock,
         rng=rng,
-        environ=app.user.environ,
+        environ=user.environ,
         user_agent=f"kubectl-ctrl/{VERSION}",
-        interactive=app.interactive,
-        remedy=lambda: started_by(app, resolved),
+        interactive=interactive,
+        remedy=lambda: started_by(user, resolved),
     )
 
 
-def started_by(app: App, resolved: Resolved) -> str:
+def started_by(user: User, resolved: Resolved) -> str:
     """The command that starts it again, of a cluster that we made; "" of any other."""
-    made = guard.ours(resolved, app.book)
+    made = guard.ours(resolved, Book.of(user))
     return str(ctrl("up", "--name", made.name)) if made else ""
 
 

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.clusters.registry import Book, Entry, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.kubeconfig import files
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint, read_ca
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.value import Value
 
 IN_CLUSTER = "in-cluster"

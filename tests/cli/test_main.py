@@ -12,8 +12,9 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.grammar import Flag
 from kubectl_ctrl.cli.parsing.verb import Given, Verb
 from kubectl_ctrl.cli.verbs import table
-from kubectl_ctrl.cli.verbs.table import VERBS, Effect, Entry
+from kubectl_ctrl.cli.verbs.table import VERBS, Entry
 from kubectl_ctrl.errors import ClusterError, CtrlError, TimedOut
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.user import User
 
 OVERVIEW = """\

@@ -24,7 +24,6 @@ from kubectl_ctrl.runs.background import Background
 from kubectl_ctrl.runs.background_notes import Page
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner, only_runner
-from kubectl_ctrl.target.choice import pointed_at
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import asdict, replace
 from tests.cli.ours import made
@@ -54,7 +53,7 @@ def entry(app: App) -> Iterator[Entry]:
 
 def started(app: App, entry: Entry, word: str = "foo") -> Background:
     (sourced,) = resolve([word])
-    return background.started(app, entry, pointed_at(app, entry), sourced)
+    return background.started(app, entry, app.pointed_at(entry), sourced)
 
 
 def settled(app: App, one: Background, patience: float = 60.0) -> list[str]:

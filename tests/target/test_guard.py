@@ -7,10 +7,11 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.main import main
-from kubectl_ctrl.cli.verbs.table import VERBS, Effect, Entry
+from kubectl_ctrl.cli.verbs.table import VERBS, Entry
 from kubectl_ctrl.clusters.registry import Book, Phase
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, TlsSettings, load
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.target.guard import Allowed, check, context_name, is_local, is_ours, standing_list, trusted
 from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made

@@ -23,7 +23,6 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
 from kubectl_ctrl.runs import background_notes, runners
-from kubectl_ctrl.target.choice import pointed
 from kubectl_ctrl.value import asdict, replace
 
 Pairs = Iterable[tuple[str, str]]
@@ -123,7 +122,7 @@ def _asked(app: App, given: Given, *words: str) -> list[str]:
     if not kubectl:
         return []
     try:
-        resolved = pointed(app, given)
+        resolved = app.pointed(given)
     except CtrlError:
         return []
     flags = replace(resolved.origin.flags, context=resolved.context or "")

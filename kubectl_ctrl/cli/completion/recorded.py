@@ -15,7 +15,6 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.history.hints import AttemptHint, Hints, Nothing, Place, RunHint, TypeHint
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
-from kubectl_ctrl.target.choice import pointed
 from kubectl_ctrl.value import Value, replace
 
 Pairs = Iterable[tuple[str, str]]
@@ -66,7 +65,7 @@ def _opened(file: Path) -> Hints | Nothing:
 def _context(app: App, given: Given) -> tuple[str, str, str]:
     """(server, CA, namespace) of the context that is meant; empty where the kubeconfig does not say."""
     try:
-        resolved = pointed(app, given)
+        resolved = app.pointed(given)
         return resolved.server, ca_fingerprint(resolved), resolved.namespace
     except ConfigError:
         return "", "", ""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.story.query import Query
-from kubectl_ctrl.target.choice import gone_cluster, pointed
+from kubectl_ctrl.target.choice import gone_cluster
+from kubectl_ctrl.target.effect import Effect
 
 if TYPE_CHECKING:
     from kubectl_ctrl.client.client import Client
@@ -43,22 +43,16 @@ class _Target:
         self._given = given
 
     def resolved(self) -> Resolved:
-        return pointed(self._app, self._given)
+        return self._app.pointed(self._given)
 
     def gone(self) -> str:
-        return gone_cluster(self._app, self._given)
-
-    # The client and its event loop are for those who ask a cluster.
+        return gone_cluster(self._app.user, self._given.cluster_flags)
 
     def readable(self) -> Resolved:
-        from kubectl_ctrl.target import connection
-
-        return connection.meant(self._app, self._given, Effect.READ)
+        return self._app.meant(self._given, Effect.READ)
 
     async def connected(self, resolved: Resolved, clock: Clock) -> Client:
-        from kubectl_ctrl.target import connection
-
-        return await connection.connected(self._app, resolved, clock=clock, rng=Random())  # noqa: S311
+        return await self._app.connected(resolved, clock=clock, rng=Random())  # noqa: S311
 
     def briefly(self, error: CtrlError) -> str:
         return self._app.briefly(error)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.value import Value, field
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
 
 _SECRET = ("--token", "--password")
 
@@ -31,6 +34,13 @@ class Given(Value):
 
     def __getitem__(self, name: str) -> Any:
         return self.flags[name]
+
+    @property
+    def cluster_flags(self) -> ConfigFlags:
+        """kubectl's flags as the loader of kubeconfig files takes them: parameters have the names of its fields."""
+        from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
+
+        return ConfigFlags(**{name: self[name] for name in ConfigFlags.__struct_fields__})
 
     def one_of(self, name: str, words: tuple[str, ...]) -> str:
         """The value of a flag that takes one of these words; "" among them stands for no word at all."""

@@ -6,25 +6,15 @@ Nothing is imported until a verb is chosen, so that help and completion stay qui
 from __future__ import annotations
 
 import importlib
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import Value
 
 if TYPE_CHECKING:
     from kubectl_ctrl.cli.parsing.verb import Verb
-
-
-class Effect(StrEnum):
-    """What a verb can do to a cluster; write and destroy pass the guard."""
-
-    NONE = "none"
-    READ = "read"
-    DRY_RUN = "dry-run"
-    WRITE = "write"
-    DESTROY = "destroy"
 
 
 class Entry(Value):

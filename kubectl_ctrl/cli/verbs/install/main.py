@@ -12,7 +12,6 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -27,7 +26,7 @@ from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS
-from kubectl_ctrl.target.connection import connected, meant
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.text import verbatim
 from kubectl_ctrl.value import Value
 
@@ -58,7 +57,7 @@ def run(app: App, given: Given) -> int:
         return 0
     if not given.arguments:
         app.narrate(f"all bundled controllers: {', '.join(sourced.spec.name for sourced, _ in wanted)}")
-    resolved = meant(app, given, Effect.WRITE if dry_run == "none" else Effect.DRY_RUN)
+    resolved = app.meant(given, Effect.WRITE if dry_run == "none" else Effect.DRY_RUN)
     with logging_to(app.narrate, form="text", verbosity=app.verbosity):
         asyncio.run(_install(app, given, resolved, wanted))
     return 0
@@ -79,7 +78,7 @@ def _print(app: App, objects: Sequence[Obj]) -> None:
 
 async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -> None:
     manner = Manner(dry_run=given["dry_run"], force=given["force_conflicts"], wait=given["wait"])
-    client = await connected(app, resolved, clock=SystemClock(), rng=random.SystemRandom())
+    client = await app.connected(resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
         done = await put(client, wanted, manner, lambda step: _tell(app, given["output"], step, manner.dry_run))
         _show(app, given, done)

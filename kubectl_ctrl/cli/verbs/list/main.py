@@ -15,7 +15,6 @@ from typing import Any
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.controllers import BUNDLED
@@ -39,7 +38,8 @@ from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.runs.instances import Found, Place, look
 from kubectl_ctrl.runs.takeover import Repair, repairs
 from kubectl_ctrl.runtime.builder import Via
-from kubectl_ctrl.target.connection import cluster_id, connected, credentials_from, meant
+from kubectl_ctrl.target.connection import cluster_id, credentials_from
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.value import Struct, field
 
 _PATIENCE = 2.0
@@ -109,9 +109,9 @@ async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
     clock, asked = SystemClock(), ""
     try:
         async with clock.timeout(_PATIENCE), AsyncExitStack() as held:
-            resolved = meant(app, given, Effect.READ)
+            resolved = app.meant(given, Effect.READ)
             asked = credentials_from(resolved)
-            client = await connected(app, resolved, clock=clock, rng=random.SystemRandom())
+            client = await app.connected(resolved, clock=clock, rng=random.SystemRandom())
             held.push_async_callback(client.close)
             asked = "the cluster"
             cluster = await cluster_id(client, resolved)

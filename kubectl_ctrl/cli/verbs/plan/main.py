@@ -12,7 +12,6 @@ from kubectl_ctrl.cli.output.answers import document
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.plan.external_diff import compare
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -36,7 +35,8 @@ from kubectl_ctrl.render.plan_diff import secrecy_of, sides_of
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.runs.instances import lease_ref
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.connection import check_namespace, connected, meant
+from kubectl_ctrl.target.connection import check_namespace
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.text import Text, headed, verbatim
 from kubectl_ctrl.value import Value, replace
 from kubectl_ctrl.version import VERSION
@@ -68,7 +68,7 @@ def run(app: App, given: Given) -> int:
     app.general_error = 2
     form = given.one_of("output", ("", "text", "json", "yaml"))
     wanted = _wanted(given)
-    resolved = meant(app, given, Effect.DRY_RUN)
+    resolved = app.meant(given, Effect.DRY_RUN)
     with logging_to(app.narrate, form="text", verbosity=app.verbosity):
         plan = asyncio.run(_planned(app, given, wanted, resolved))
         _narrate(app, plan)
@@ -88,7 +88,7 @@ async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) 
     timeout = given["timeout"]
     try:
         async with clock.timeout(timeout or None):
-            client = await connected(app, resolved, clock=clock, rng=rng)
+            client = await app.connected(resolved, clock=clock, rng=rng)
             try:
                 task = await _task(client, wanted, resolved)
                 _introduce(app, task, resolved)

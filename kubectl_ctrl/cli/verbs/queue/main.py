@@ -22,7 +22,6 @@ from kubectl_ctrl.runs.liveness import Traces, sightings
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.lookup import Meant
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.choice import pointed
 from kubectl_ctrl.text import Text
 from kubectl_ctrl.value import replace
 
@@ -122,7 +121,7 @@ class _Source:
 
 def _context_name(app: App, given: Given) -> str:
     try:
-        return guard.context_name(pointed(app, given))
+        return guard.context_name(app.pointed(given))
     except ConfigError:
         return ""
 

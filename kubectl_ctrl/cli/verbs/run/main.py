@@ -28,7 +28,6 @@ from kubectl_ctrl.runtime.endpoints import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.runtime.until import parse_until
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.connection import meant
 from kubectl_ctrl.value import Value, replace
 
 _TIMEOUT = 300.0
@@ -57,7 +56,7 @@ def run(app: App, given: Given) -> int:
         raise UsageError("run needs a controller.", next_step=f"the bundled controllers are: {', '.join(BUNDLED)}")
     prefix = given["annotation_prefix"]
     sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
-    return run_on(app, given, sourced, lambda: meant(app, given, find("run").effect))
+    return run_on(app, given, sourced, lambda: app.meant(given, find("run").effect))
 
 
 def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable[[], Resolved]) -> int:

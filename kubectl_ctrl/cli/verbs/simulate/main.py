@@ -15,7 +15,6 @@ import yaml
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import ListQuery
 from kubectl_ctrl.clock import Clock, SystemClock, rfc3339
@@ -36,7 +35,7 @@ from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of
 from kubectl_ctrl.model.resources import HPAS, NAMESPACES, Resource
-from kubectl_ctrl.target.connection import connected, meant
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.text import table
 from kubectl_ctrl.value import Value
 
@@ -153,7 +152,7 @@ def _scene(app: App, given: Given, clock: Clock, names: Names) -> Scene:
             raise UsageError("simulate takes either a workload or -f FILE.", next_step="leave one of them out")
         return scene_of(*given.content("filename"), names)
     resource, name = _named(given.arguments)
-    resolved = meant(app, given, Effect.READ)
+    resolved = app.meant(given, Effect.READ)
     scene, remarks = asyncio.run(_looked_up(app, resolved, resource, name, clock))
     for line in remarks:
         app.narrate(line)
@@ -179,7 +178,7 @@ def _named(arguments: tuple[str, ...]) -> tuple[Resource, str]:
 async def _looked_up(
     app: App, resolved: Resolved, resource: Resource, name: str, clock: Clock
 ) -> tuple[Scene, tuple[str, ...]]:
-    client = await connected(app, resolved, clock=clock, rng=random.SystemRandom())
+    client = await app.connected(resolved, clock=clock, rng=random.SystemRandom())
     try:
         target = _typed(await client.get(resource.ref(name, resolved.namespace)), resource)
         namespace, hpa, unseen = None, None, []

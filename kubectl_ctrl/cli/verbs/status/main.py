@@ -50,7 +50,7 @@ def _found(app: App, given: Given) -> tuple[list[Attendance], list[Attendance], 
     try:
         place = local.where(app, given)
     except ConfigError:
-        if not means_nothing(app, given) and not gone_cluster(app, given):
+        if not means_nothing(app.user, given.cluster_flags) and not gone_cluster(app.user, given.cluster_flags):
             raise
         return every, [], None
     return *local.parted(app, place), place

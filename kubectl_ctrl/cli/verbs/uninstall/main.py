@@ -16,7 +16,6 @@ from contextlib import AsyncExitStack
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.client.options import DeleteOptions
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -33,7 +32,8 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
 from kubectl_ctrl.runs.cleanup import Here, clean, running
 from kubectl_ctrl.runs.instances import Kind, Place, asked_to_stop, deployments_of, leases, look
-from kubectl_ctrl.target.connection import cluster_id, connected, meant
+from kubectl_ctrl.target.connection import cluster_id
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.target.guard import context_name
 from kubectl_ctrl.text import counted
 from kubectl_ctrl.value import Unshown, Value
@@ -72,7 +72,7 @@ def run(app: App, given: Given) -> int:
     prefix = given["annotation_prefix"]
     sourced = sources.resolve(given.arguments, {"annotation_prefix": prefix} if prefix else None)
     effect = Effect.DRY_RUN if dry_run != "none" else Effect.DESTROY if delete else Effect.WRITE
-    resolved = meant(app, given, effect)
+    resolved = app.meant(given, effect)
     wish = Wish(
         crds=delete,
         yes=given["yes"],
@@ -91,7 +91,7 @@ def run(app: App, given: Given) -> int:
 
 
 async def _uninstall(app: App, resolved: Resolved, sourced: Sequence[Sourced], wish: Wish) -> None:
-    client = await connected(app, resolved, clock=SystemClock(), rng=random.SystemRandom())
+    client = await app.connected(resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
         here = Here(app=app, client=client, resolved=resolved, cluster=await cluster_id(client, resolved))
         found = [await _found(here, one, wish) for one in sourced]

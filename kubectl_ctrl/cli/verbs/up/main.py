@@ -14,7 +14,6 @@ from kubectl_ctrl.cli.output.progress import Progress
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs import run as running
 from kubectl_ctrl.cli.verbs.run.main import options_of, run_on
-from kubectl_ctrl.cli.verbs.table import Effect
 from kubectl_ctrl.cli.verbs.up import contents
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters import current_context
@@ -33,8 +32,7 @@ from kubectl_ctrl.runs import background, background_notes, holder
 from kubectl_ctrl.runs.runners import Runner, runners
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.choice import pointed_at
-from kubectl_ctrl.target.connection import connected
+from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.text import counted
 from kubectl_ctrl.value import Value, replace
 
@@ -243,7 +241,7 @@ class _Work:
     async def _furnish(self, entry: Entry) -> None:
         app, asked = self._app, self._asked
         resolved = pinned(app, entry, asked.namespace)
-        client = await connected(app, resolved, clock=self._clock, rng=SystemRandom())
+        client = await app.connected(resolved, clock=self._clock, rng=SystemRandom())
         try:
             with self._progress.step("install", f"install {_names(asked)}") as step:
                 await contents.install(client, asked.sourced, step)
@@ -281,7 +279,7 @@ class _Work:
 
 def pinned(app: App, entry: Entry, namespace: str = "") -> Resolved:
     """The cluster through its own kubeconfig, which must still be the one that the book has."""
-    resolved = pointed_at(app, entry)
+    resolved = app.pointed_at(entry)
     if namespace:
         origin = replace(resolved.origin, flags=replace(resolved.origin.flags, namespace=namespace))
         resolved = load_again(replace(resolved, origin=origin))
