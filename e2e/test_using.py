@@ -44,10 +44,10 @@ class Theirs:
         return content
 
     def use(self, entry: Entry) -> Entry:
-        return asyncio.run(current_context.use(self.app(), entry, self.book))
+        return asyncio.run(current_context.use(self.app().user, entry, self.book, self.app().narrate))
 
     def undo(self, entry: Entry) -> str:
-        return asyncio.run(current_context.undo(self.app(), entry, self.book))
+        return asyncio.run(current_context.undo(self.app().user, entry, self.book))
 
     def snapshot(self) -> dict[str, str]:
         files = [path for path in self.folder.rglob("*") if path.is_file() and self.book.folder not in path.parents]

@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kubectl_ctrl import files
-from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Book, Entry
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
@@ -37,6 +36,7 @@ from kubectl_ctrl.kubeconfig.lock import (
 )
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.suggestions import command
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value, replace
 
 _NEVER = "your kubeconfig was not changed"
@@ -68,43 +68,43 @@ class _Parts(Value, kw_only=True):
         return str(self.items[0][3].get("server"))
 
 
-def can_use(app: App) -> None:
+def can_use(user: User) -> None:
     """Raise where `use` could not be done, before anything is made for it."""
-    file = _file(app)
-    if file.parent.parent == app.book.folder.absolute():
+    file = _file(user)
+    if file.parent.parent == Book.of(user).folder.absolute():
         raise UsageError(
             f"--use changes your own kubeconfig, and {str(file)!r} is that of cluster {file.parent.name!r}.",
             next_step="unset KUBECONFIG, or leave out --use",
         )
     check_plain(file)
-    _merged(app)
+    _merged(user)
     check_writable(file)
     now = SystemClock().now()
     if (age := age_of(lock_of(file), now)) is not None and age > _STALE_AFTER:
         raise held_by_another(file, now)
 
 
-async def could_use(app: App, name: str, context: str) -> None:
+async def could_use(user: User, name: str, context: str) -> None:
     """Raise where `use` of that cluster, which need not be made yet, would be refused; a lock is waited for already."""
-    can_use(app)
-    file, entry = _file(app), app.book.find(name)
+    can_use(user)
+    file, entry = _file(user), Book.of(user).find(name)
     if file.parent.is_dir():
         async with locked(file, SystemClock()):
             pass
     if entry is not None and entry.used:
         return  # what stands there is ours
-    merged = _merged(app)
+    merged = _merged(user)
     if entry is not None and entry.kubeconfig.exists():
-        _check_free(merged, _parts(app, entry))
+        _check_free(merged, _parts(user, entry))
         return
     for plural, entries in _in_merged(merged).items():
         if context in entries:
             raise _hidden(plural.removesuffix("s"), entries[context])
 
 
-def stale_locks(app: App) -> tuple[StaleLock, ...]:
+def stale_locks(user: User) -> tuple[StaleLock, ...]:
     """Locks on the user's kubeconfig files that keep everybody out."""
-    now, (files, _) = SystemClock().now(), kubefiles.candidates("", app.user.environ, app.user.home)
+    now, (files, _) = SystemClock().now(), kubefiles.candidates("", user.environ, user.home)
     found = []
     for lock in dict.fromkeys(map(lock_of, files)):
         with suppress(OSError):
@@ -114,22 +114,22 @@ def stale_locks(app: App) -> tuple[StaleLock, ...]:
     return tuple(found)
 
 
-async def use(app: App, entry: Entry, book: Book) -> Entry:
+async def use(user: User, entry: Entry, book: Book, note: Callable[[str], None]) -> Entry:
     """Make it the user's current-context; gives the entry as the book has it now, with what `undo` has to know."""
-    can_use(app)
-    file, parts = _file(app), _parts(app, entry)
+    can_use(user)
+    file, parts = _file(user), _parts(user, entry)
     if entry.used:
-        if entry.used.get("file") == str(file) and _is_used(app, parts):
+        if entry.used.get("file") == str(file) and _is_used(user, parts):
             return entry
-        await undo(app, entry, book)
+        await undo(user, entry, book)
     entry = replace(entry, used={"file": str(file), "folder": str(_missing_folder(file) or "")})
     book.write(entry)
     _make_folder(file)
     async with locked(file, SystemClock()):
-        return _put_in(app, entry, book, parts)
+        return _put_in(user, entry, book, parts, note)
 
 
-async def undo(app: App, entry: Entry, book: Book) -> str:
+async def undo(user: User, entry: Entry, book: Book) -> str:
     """Take it out again; what was done, in words."""
     if not entry.used:
         return _NEVER
@@ -137,7 +137,7 @@ async def undo(app: App, entry: Entry, book: Book) -> str:
     if file.parent.is_dir():
         try:
             async with locked(file, SystemClock()):
-                text = _taken_out(app, entry, file)
+                text = _taken_out(user, entry, file)
         except KubeconfigLocked:
             raise
         except ConfigError as error:
@@ -155,9 +155,9 @@ async def undo(app: App, entry: Entry, book: Book) -> str:
 # Which file.
 
 
-def _file(app: App) -> Path:
+def _file(user: User) -> Path:
     """Where kubectl would write current-context: the first file of the list that is there, or else the last."""
-    files, _ = kubefiles.candidates("", app.user.environ, app.user.home)
+    files, _ = kubefiles.candidates("", user.environ, user.home)
     return next((file for file in files if os.access(file, os.F_OK)), files[-1]).absolute()
 
 
@@ -187,8 +187,8 @@ def _remove_folders(file: Path, outermost: str) -> None:
 # What goes in, and how it stands there.
 
 
-def _parts(app: App, entry: Entry) -> _Parts:
-    own = kubefiles.read(str(entry.kubeconfig), app.user.environ, app.user.home)
+def _parts(user: User, entry: Entry) -> _Parts:
+    own = kubefiles.read(str(entry.kubeconfig), user.environ, user.home)
     context = own.contexts[entry.context]
     found = (
         ("clusters", "cluster", own.clusters[context.text("cluster")]),
@@ -204,18 +204,18 @@ def _absolute(one: kubefiles.Entry) -> dict[str, Any]:
     return {key: one.path(key) if key in _PATHS else value for key, value in one.fields.items()}
 
 
-def _merged(app: App) -> Merged:
+def _merged(user: User) -> Merged:
     """What the user's files say together."""
-    return kubefiles.read("", app.user.environ, app.user.home)
+    return kubefiles.read("", user.environ, user.home)
 
 
 def _in_merged(merged: Merged) -> dict[str, Mapping[str, kubefiles.Entry]]:
     return {"clusters": merged.clusters, "users": merged.users, "contexts": merged.contexts}
 
 
-def _is_used(app: App, parts: _Parts) -> bool:
+def _is_used(user: User, parts: _Parts) -> bool:
     """Whether it is what kubectl would go to already."""
-    merged = _merged(app)
+    merged = _merged(user)
     lists = _in_merged(merged)
     there = all(name in lists[plural] for plural, name, *_ in parts.items)
     same = there and lists["clusters"][parts.items[0][1]].fields == parts.items[0][3]
@@ -240,11 +240,11 @@ def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
     )
 
 
-def _put_in(app: App, entry: Entry, book: Book, parts: _Parts) -> Entry:
+def _put_in(user: User, entry: Entry, book: Book, parts: _Parts, note: Callable[[str], None]) -> Entry:
     """With the lock held. The book knows how to undo it before it is done."""
     file = Path(entry.used["file"])
     there = file.exists()
-    _check_free(_merged(app), parts)
+    _check_free(_merged(user), parts)
     raw = file.read_bytes() if there else b""
     content = _content(file, raw)
     previous = content.get(_CURRENT) or ""
@@ -265,7 +265,7 @@ def _put_in(app: App, entry: Entry, book: Book, parts: _Parts) -> Entry:
     book.write(entry)
     replaced(file, new)
     if there and stat.S_IMODE(file.stat().st_mode) & 0o077:
-        app.narrate(
+        note(
             f"{file} can be read by others, and the keys of this cluster are in it now: {command('chmod', 'go=', file)}"
         )
     return entry
@@ -306,7 +306,7 @@ def _digest(raw: bytes) -> str:
 # How it goes out.
 
 
-def _taken_out(app: App, entry: Entry, file: Path) -> str:
+def _taken_out(user: User, entry: Entry, file: Path) -> str:
     """With the lock held: all as it was, where nobody wrote since; else our entries alone."""
     used, real = entry.used, target(file)
     files.draft_of(real).unlink(missing_ok=True)
@@ -326,7 +326,7 @@ def _taken_out(app: App, entry: Entry, file: Path) -> str:
     if _digest(raw) == used["left"] and before is not None:
         _put_back(file, before, there=bool(used["was"]))
         return f"{file} is as it was" + (f": current-context {used['previous']}" if used["previous"] else "")
-    return _taken_apart(app, entry, file, raw)
+    return _taken_apart(user, entry, file, raw)
 
 
 def _put_back(file: Path, before: bytes, *, there: bool) -> None:
@@ -339,7 +339,7 @@ def _put_back(file: Path, before: bytes, *, there: bool) -> None:
         raise unwritable(file, error) from error
 
 
-def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
+def _taken_apart(user: User, entry: Entry, file: Path, raw: bytes) -> str:
     """Somebody wrote since: what is not ours stays as it is now."""
     content = _content(file, raw)
     if not _is_one(content):
@@ -348,7 +348,7 @@ def _taken_apart(app: App, entry: Entry, file: Path, raw: bytes) -> str:
         return f"{file} is left as it is: what it calls {entry.used['context']} is another cluster by now"
     text = f"{entry.used['context']} is taken out of {file}"
     if content.get(_CURRENT) == entry.used["context"]:
-        names, earlier = _names(app, content), [entry.used["previous"], *entry.used["before"].split("\n")]
+        names, earlier = _names(user, content), [entry.used["previous"], *entry.used["before"].split("\n")]
         kept = next((name for name in earlier if name in names), "")
         content = {**content, _CURRENT: kept} if kept else {key: content[key] for key in content if key != _CURRENT}
         text += f"; current-context is {kept} again" if kept else "; there is no current-context now"
@@ -412,14 +412,14 @@ def _find(content: dict[str, Any], plural: str, name: str) -> dict[str, Any]:
     return next((one for one in content.get(plural) or [] if one.get("name") == name), {})
 
 
-def _names(app: App, content: dict[str, Any]) -> set[str]:
+def _names(user: User, content: dict[str, Any]) -> set[str]:
     """The contexts that there are, in this file or in others of the user's."""
-    return {one["name"] for one in content.get("contexts") or [] if one.get("name")} | set(_elsewhere(app))
+    return {one["name"] for one in content.get("contexts") or [] if one.get("name")} | set(_elsewhere(user))
 
 
-def _elsewhere(app: App) -> Mapping[str, object]:
+def _elsewhere(user: User) -> Mapping[str, object]:
     try:
-        return _merged(app).contexts
+        return _merged(user).contexts
     except ConfigError:
         return {}
 

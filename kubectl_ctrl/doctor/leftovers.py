@@ -222,7 +222,7 @@ def _deleted(bench: Bench) -> frozenset[str]:
 
 
 def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
-    for lock in current_context.stale_locks(bench.app):
+    for lock in current_context.stale_locks(bench.app.user):
 
         async def removed(lock: current_context.StaleLock = lock) -> str:
             if remove_left(lock.path, lock.seen):

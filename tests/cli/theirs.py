@@ -37,13 +37,13 @@ of-nobody-we-know: {{kept: "0x10"}}
 
 
 def use(app: App, entry: Entry) -> Entry:
-    found = asyncio.run(current_context.use(app, entry, app.book))
+    found = asyncio.run(current_context.use(app.user, entry, app.book, app.narrate))
     assert found == app.book.find(entry.name)
     return found
 
 
 def undo(app: App, entry: Entry) -> str:
-    text = asyncio.run(current_context.undo(app, entry, app.book))
+    text = asyncio.run(current_context.undo(app.user, entry, app.book))
     found = app.book.find(entry.name)
     assert found is not None
     assert found.used == {}

@@ -42,7 +42,11 @@ def child(home: Path, book: Book, step: int, *, undo: bool) -> int:
             os._exit(KILLED)
 
     sys.addaudithook(killing)
-    work = current_context.undo(app(home), entry, book) if undo else current_context.use(app(home), entry, book)
+    work = (
+        current_context.undo(app(home).user, entry, book)
+        if undo
+        else current_context.use(app(home).user, entry, book, app(home).narrate)
+    )
     asyncio.run(work)
     os._exit(0)
 
@@ -70,9 +74,9 @@ def main(folder: Path, text: str) -> int:
                 (home / ".kube" / "config").write_text(text)
             before = snapshot(home, book)
             if undo:
-                asyncio.run(current_context.use(app(home), there(book), book))
+                asyncio.run(current_context.use(app(home).user, there(book), book, app(home).narrate))
             code = child(home, book, step, undo=undo)
-            asyncio.run(current_context.undo(app(home), there(book), book))
+            asyncio.run(current_context.undo(app(home).user, there(book), book))
             if there(book).used or (after := snapshot(home, book)) != before:
                 print(f"killed before step {step} ({undo=}): {after} instead of {before}, {there(book)}")  # noqa: T201
                 return 1

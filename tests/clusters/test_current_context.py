@@ -254,15 +254,15 @@ def test_a_lock_that_stays_is_named_with_its_age_and_left_alone(app: App, mine: 
     lock = mine.with_name("config.lock")
     os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0))  # as client-go makes it
     with pytest.raises(ConfigError, match="has been locked"):
-        asyncio.run(current_context.could_use(app, "new", "kind-new"))
+        asyncio.run(current_context.could_use(app.user, "new", "kind-new"))
     with pytest.raises(ConfigError, match="has been locked") as caught:
         use(app, entry)
     assert caught.value.next_step == f"if none of them runs: rm -f {lock}"
     old = lock.stat().st_mtime - 3600
     os.utime(lock, (old, old))
     with pytest.raises(ConfigError, match="has been locked for 1h"):
-        current_context.can_use(app)
-    [found] = current_context.stale_locks(app)
+        current_context.can_use(app.user)
+    [found] = current_context.stale_locks(app.user)
     assert found.path == lock
     assert found.age >= 3600
     assert mine.read_text() == MINE
@@ -275,7 +275,7 @@ def test_a_lock_is_waited_for(app: App, mine: Path, entry: Entry) -> None:
 
     async def both() -> None:
         asyncio.get_running_loop().call_later(0.2, lock.unlink)
-        await current_context.use(app, entry, app.book)
+        await current_context.use(app.user, entry, app.book, app.narrate)
 
     asyncio.run(both())
     assert read(mine)["current-context"] == "kind-ctrl"
@@ -284,7 +284,7 @@ def test_a_lock_is_waited_for(app: App, mine: Path, entry: Entry) -> None:
 
 def test_a_lock_that_one_of_us_left_when_it_was_killed_is_taken_over(app: App, mine: Path, entry: Entry) -> None:
     mine.with_name("config.lock").write_text("kubectl-ctrl 4121")
-    assert current_context.stale_locks(app) == ()
+    assert current_context.stale_locks(app.user) == ()
     use(app, entry)
     assert beside(mine) == ["config"]
 

@@ -66,7 +66,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_replaced(app: App, mine: Path
     assert mine.is_fifo()
     app.user = User({**app.user.environ, "KUBECONFIG": "/dev/null"})
     with pytest.raises(ConfigError, match="'/dev/null' cannot be changed: it is no plain file"):
-        current_context.can_use(app)
+        current_context.can_use(app.user)
 
 
 def test_a_file_that_holds_itself_cannot_be_written_anew(app: App, mine: Path, entry: Entry) -> None:
@@ -115,7 +115,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_made(
     else:
         app.user, told = User({**app.user.environ, "KUBECONFIG": str(entry.kubeconfig)}), UsageError
     with pytest.raises(told) as caught:
-        current_context.can_use(app)
+        current_context.can_use(app.user)
     if what in ("file", "folder", "link", "name", "pipe"):
         assert "cannot be changed" in str(caught.value)
         first = "leave out --use" if what in ("name", "pipe") else "make it writable, or leave out --use"
@@ -129,22 +129,22 @@ def test_an_entry_that_would_be_hidden_is_found_before_there_is_a_cluster(app: A
     content[plural].append({**content[plural][0], "name": "kind-new"})
     mine.write_text(yaml.safe_dump(content))
     with pytest.raises(Refused, match=f"another {plural[:-1]} 'kind-new' already"):
-        asyncio.run(current_context.could_use(app, "new", "kind-new"))
-    asyncio.run(current_context.could_use(app, "new", "kwok-new"))
+        asyncio.run(current_context.could_use(app.user, "new", "kind-new"))
+    asyncio.run(current_context.could_use(app.user, "new", "kwok-new"))
     assert beside(mine) == ["config"]
 
 
 def test_what_we_put_there_ourselves_keeps_nobody_from_using_it_again(app: App, mine: Path, entry: Entry) -> None:
-    asyncio.run(current_context.could_use(app, "ctrl", "kind-ctrl"))
+    asyncio.run(current_context.could_use(app.user, "ctrl", "kind-ctrl"))
     use(app, entry)
-    asyncio.run(current_context.could_use(app, "ctrl", "kind-ctrl"))
+    asyncio.run(current_context.could_use(app.user, "ctrl", "kind-ctrl"))
     # The same entries, put there by hand.
     other = made(app.book, "dev", "https://127.0.0.1:4002")
     mine.write_bytes(other.kubeconfig.read_bytes())
-    asyncio.run(current_context.could_use(app, "dev", "kind-dev"))
+    asyncio.run(current_context.could_use(app.user, "dev", "kind-dev"))
     mine.write_text(kubeconfig(**{"kind-dev": "https://127.0.0.1:7777"}))
     with pytest.raises(Refused):
-        asyncio.run(current_context.could_use(app, "dev", "kind-dev"))
+        asyncio.run(current_context.could_use(app.user, "dev", "kind-dev"))
 
 
 @pytest.mark.parametrize("what", ["broken", "locked"])
@@ -158,7 +158,7 @@ def test_what_keeps_it_from_being_undone_is_told_with_what_helps_there(
         monkeypatch.setattr(lock, "_PATIENCE", 0.0)
         lock.lock_of(mine).touch()
     with pytest.raises(ConfigError) as caught:
-        asyncio.run(current_context.undo(app, entry, app.book))
+        asyncio.run(current_context.undo(app.user, entry, app.book))
     advice = {
         "broken": f"mend {mine}, or move it away; then repeat this",
         "locked": f"if none of them runs: rm -f {mine}.lock",

@@ -11,12 +11,16 @@ import os
 import textwrap
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import Clock
+from kubectl_ctrl.clusters.provider import Note
+from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.runs.holder import is_stopped
 from kubectl_ctrl.text import cut, printable
 
 FORMS = ("auto", "plain", "json", "none")
@@ -68,6 +72,13 @@ class Progress:
         self._clock = clock
         self._face: _Face = _face(app, self.form, self._steps, clock)
 
+    @classmethod
+    def of(cls, app: App, given: Given, steps: Sequence[str], clock: Clock) -> Progress:
+        """The steps of a verb as its flags want them told; machines get the error as an object too."""
+        form = given.one_of("progress", FORMS)
+        app.machine = form == "json"
+        return cls(app, "quiet" if given["quiet"] else form, steps, clock)
+
     def __repr__(self) -> str:
         return f"Progress({self.form}, {', '.join(self._steps)})"
 
@@ -95,6 +106,28 @@ class Progress:
 
     def _made(self, name: str, text: str) -> Step:
         return Step(self._face, self._steps.index(name) + 1, name, text)
+
+
+def stopping(progress: Progress) -> Callable[[str], None]:
+    """Says, told the name of the first signal, what the next one does."""
+
+    def say(name: str) -> None:
+        asked = "stopping; Ctrl-C again" if name == "SIGINT" else f"stopping, as {name} asks; a second one"
+        progress.say(f"{asked} ends at once")
+
+    return say
+
+
+def waiting(book: Book, name: str, progress: Progress) -> Note:
+    """Says for whom we wait, and what helps where that one does nothing."""
+
+    def say(text: str) -> None:
+        pid = book.holder(name)
+        if pid is not None and is_stopped(pid):
+            text += f"; that one is stopped, as Ctrl-Z does: fg in its terminal, or kill -CONT {pid}"
+        progress.say(text)
+
+    return say
 
 
 def _form(app: App, form: str) -> str:

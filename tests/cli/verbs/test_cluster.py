@@ -12,6 +12,7 @@ import yaml
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.cli.verbs.up.main import Asked, pointers
 from kubectl_ctrl.clusters import names
@@ -442,9 +443,9 @@ def test_what_the_flags_say_is_what_is_wished_of_a_provider(tmp_path: Path, word
     flags = ["--image=node:1", f"--config={config}", "--wait=30s", "--keep-on-failure", "--offline", "--nodes=2"]
     given = table.load(table.find(words[0])).parse([*words[1:], *flags, f"--bin-dir={tmp_path}"], {})
     assert given is not None
-    assert names.wish(given) == Wish(
+    assert new_cluster.wish(given) == Wish(
         image="node:1", config=config, wait=30.0, keep_on_failure=True, bin_dir=tmp_path, offline=True, nodes=2
     )
     plain = table.load(table.find(words[0])).parse(words[1:], {})
     assert plain is not None
-    assert names.wish(plain) == Wish()
+    assert new_cluster.wish(plain) == Wish()

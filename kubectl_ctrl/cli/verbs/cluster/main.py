@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.output.progress import Progress, stopping, waiting
+from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.parsing.subcommands import chosen
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.cluster import ACTIONS, OWN
@@ -36,7 +38,7 @@ class _Asked(Value, kw_only=True):
     @property
     def meant(self) -> str:
         """The cluster that is named, or that can only be meant."""
-        return self._or_only(names.named(self.given, self.words))
+        return self._or_only(new_cluster.named(self.given, self.words))
 
     @property
     def named(self) -> str:
@@ -61,11 +63,11 @@ def _create(asked: _Asked) -> int:
     from kubectl_ctrl.cli.verbs.up import main
 
     app, given = asked.app, asked.given
-    name = names.named(given, asked.words) or names.DEFAULT
+    name = new_cluster.named(given, asked.words) or names.DEFAULT
     app.book.place(name)
-    wanted = main.Asked(name=name, provider=given["provider"], wish=names.wish(given), use=given["use"])
+    wanted = main.Asked(name=name, provider=given["provider"], wish=new_cluster.wish(given), use=given["use"])
     clock = SystemClock()
-    _, code = main.bring(app, wanted, names.progress(app, given, wanted.steps, clock), clock)
+    _, code = main.bring(app, wanted, Progress.of(app, given, wanted.steps, clock), clock)
     return code
 
 
@@ -99,7 +101,7 @@ def _list(asked: _Asked) -> int:
 async def _rows(app: App) -> list[dict[str, Any]]:
     from kubectl_ctrl.clusters.providers import providers
 
-    known = providers(names.machine(app, SystemClock()))
+    known = providers(names.machine(app.user, SystemClock()))
     rows = [await _row(app, entry, known.get(entry.provider)) for entry in app.book.entries()]
     rows += [_unreadable(path) for path in app.book.damaged()]
     return sorted(rows, key=lambda row: str(row["name"]))
@@ -146,16 +148,16 @@ def _load(asked: _Asked) -> int:
     if not images:
         raise UsageError("cluster load needs an image.", next_step="for instance: kubectl ctrl cluster load mine:dev")
     clock, name = SystemClock(), asked.named
-    progress = names.progress(app, asked.given, ("load",), clock)
+    progress = Progress.of(app, asked.given, ("load",), clock)
 
     async def load() -> None:
-        async with held(app.book, name, clock, names.waiting(app.book, name, progress)):
+        async with held(app.book, name, clock, waiting(app.book, name, progress)):
             entry, provider = _provided(app, name, clock)
             with progress.step("load", f"load {', '.join(images)}") as step:
                 await provider.load(entry, images)
                 step.text = f"{counted(len(images), 'image')} loaded to {name}"
 
-    return asyncio.run(cancellable(load(), stopping=names.stopping(progress)))
+    return asyncio.run(cancellable(load(), stopping=stopping(progress)))
 
 
 def _logs(asked: _Asked) -> int:
@@ -174,13 +176,13 @@ def _logs(asked: _Asked) -> int:
         raise UsageError(
             f"The folder {str(folder)!r} cannot be made: {error.strerror}.", next_step="name another one with --to"
         ) from error
-    progress = names.progress(app, asked.given, ("logs",), clock)
+    progress = Progress.of(app, asked.given, ("logs",), clock)
 
     async def export() -> None:
         with progress.step("logs", f"logs of {name}"):
             await provider.logs(entry, folder)
 
-    if code := asyncio.run(cancellable(export(), stopping=names.stopping(progress))):
+    if code := asyncio.run(cancellable(export(), stopping=stopping(progress))):
         return code
     app.answer(str(folder))
     return 0
@@ -191,7 +193,7 @@ def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]
     from kubectl_ctrl.clusters.providers import providers
 
     entry = names.ready(app.book, name)
-    provider = providers(names.machine(app, clock)).get(entry.provider)
+    provider = providers(names.machine(app.user, clock)).get(entry.provider)
     if provider is None:
         raise ClusterError(
             f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.",
@@ -222,7 +224,7 @@ def _meaning_it(asked: _Asked) -> Entry:
         text = entry.kubeconfig.read_text(encoding="utf-8")
     found = re.search(r"^current-context: *(\S.*?) *$", text, re.MULTILINE)
     current = found[1].strip("'\"") if found else ""
-    if current not in ("", entry.context) and current not in names.contexts_of(asked.app, entry)[0]:
+    if current not in ("", entry.context) and current not in names.contexts_of(asked.app.user, entry)[0]:
         repair = command("kubectl", "--kubeconfig", entry.kubeconfig, "config", "use-context", entry.context)
         raise ConfigError(
             f"The kubeconfig of cluster {entry.name!r} means another context by now: {current}.",

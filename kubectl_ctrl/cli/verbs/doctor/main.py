@@ -81,7 +81,7 @@ def _recipe(given: Given) -> str:
 
 async def _examined(app: App, given: Given) -> Diagnosis:
     clock = SystemClock()
-    async with benched(app, given, clock, providers(names.machine(app, clock))) as bench:
+    async with benched(app, given, clock, providers(names.machine(app.user, clock))) as bench:
         told = await looked(CHECKS, bench)
     return Diagnosis(at=clock.now(), told=tuple(replace(one, lines=_pinned(app, one.lines)) for one in told))
 
@@ -93,7 +93,7 @@ def _pinned(app: App, lines: Sequence[Line]) -> tuple[Line, ...]:
 
 async def _mended(app: App, given: Given) -> Mended:
     clock = SystemClock()
-    async with benched(app, given, clock, providers(names.machine(app, clock))) as bench:
+    async with benched(app, given, clock, providers(names.machine(app.user, clock))) as bench:
         return await mended(bench)
 
 

@@ -9,7 +9,8 @@ from contextlib import suppress
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.interrupts import cancellable
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.output.progress import Progress
+from kubectl_ctrl.cli.output.progress import Progress, stopping, waiting
+from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters import current_context
@@ -38,7 +39,7 @@ def down(app: App, given: Given, words: Sequence[str]) -> int:
     app.machine = given["progress"] == "json"
     names = _names(app, given, words)
     clock = SystemClock()
-    progress = ours.progress(app, given, STEPS, clock)
+    progress = Progress.of(app, given, STEPS, clock)
     if not names:
         progress.say("there is no cluster of ours")
     return _end(app, names, progress, clock)
@@ -49,7 +50,7 @@ def _names(app: App, given: Given, words: Sequence[str]) -> list[str]:
         if words or any(flag.startswith("--name=") for flag in given.typed):
             raise UsageError("--all and a name exclude each other.", next_step="kubectl ctrl down --help")
         return sorted({*ours.names(app.book), *ours.locks(app.book)})
-    name = ours.named(given, words) or ours.only(app.book)
+    name = new_cluster.named(given, words) or ours.only(app.book)
     return [name] if name else []
 
 
@@ -74,7 +75,7 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
                 progress.say(ours.left(app.book, name))
 
     with logging_to(progress.say, form="text", verbosity=app.verbosity):
-        code = asyncio.run(cancellable(work(), stopping=ours.stopping(progress), forced=left))
+        code = asyncio.run(cancellable(work(), stopping=stopping(progress), forced=left))
     if code:
         left()
     return code
@@ -82,7 +83,7 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
 
 async def _refuse_anothers(app: App, name: str, clock: Clock) -> None:
     """Who wants a cluster gone that somebody else made is told that it stays."""
-    for provider in providers(ours.machine(app, clock)).values():
+    for provider in providers(ours.machine(app.user, clock)).values():
         owner = ""
         with suppress(CtrlError):  # what cannot be asked knows of none
             owner = await provider.foreign(name)
@@ -106,14 +107,14 @@ async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> b
     """Everything of the cluster of that name; False when the book has none. Whatever ended an earlier try is fine."""
     if not ours.is_there(app.book, name):
         return False
-    async with held(app.book, name, clock, ours.waiting(app.book, name, progress)):
+    async with held(app.book, name, clock, waiting(app.book, name, progress)):
         if not app.book.place(name).is_dir():
             return False  # whom we waited for took it away, or there was a lock alone
         entry = app.book.find(name)
-        ours.check_kubeconfig(app, entry)
+        ours.check_kubeconfig(app.user, entry)
         await _left(app, entry or app.book.unread(name), progress, clock)
         with progress.step("cluster", f"cluster {name}" + (f" ({entry.provider})" if entry else "")) as step:
-            await removed(app.book, providers(ours.machine(app, clock)), name, note=step.note)
+            await removed(app.book, providers(ours.machine(app.user, clock)), name, note=step.note)
             step.text += " removed"
         if entry is not None:
             _tell(app, entry, progress, clock)
@@ -132,7 +133,7 @@ async def _left(app: App, entry: Entry, progress: Progress, clock: Clock) -> Non
         progress.skip("use", "--use was not asked for")
         return
     with progress.step("use", "your kubeconfig") as step:
-        step.text = await current_context.undo(app, entry, app.book)
+        step.text = await current_context.undo(app.user, entry, app.book)
 
 
 def _tell(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:

@@ -10,7 +10,8 @@ from random import SystemRandom
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.interrupts import cancellable
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.output.progress import Progress
+from kubectl_ctrl.cli.output.progress import Progress, stopping, waiting
+from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs import run as running
 from kubectl_ctrl.cli.verbs.run.main import options_of, run_on
@@ -81,7 +82,7 @@ def run(app: App, given: Given) -> int:
     app.machine, app.quiet = given["progress"] == "json", given["quiet"]
     asked = _asked(app, given)
     clock = SystemClock()
-    progress = ours.progress(app, given, asked.steps, clock)
+    progress = Progress.of(app, given, asked.steps, clock)
     entry, code = bring(app, asked, progress, clock)
     if entry is None or asked.detach or not asked.sourced:
         return code
@@ -100,7 +101,7 @@ def _asked(app: App, given: Given) -> Asked:
     asked = Asked(
         name=given["name"],
         provider=given["provider"],
-        wish=ours.wish(given),
+        wish=new_cluster.wish(given),
         use=given["use"],
         images=given["load"],
         sourced=sources.resolve(given.arguments),
@@ -148,7 +149,7 @@ def bring(app: App, asked: Asked, progress: Progress, clock: Clock) -> tuple[Ent
 
     try:
         with logging_to(progress.say, form="text", verbosity=app.verbosity):
-            code = asyncio.run(cancellable(work.do(), stopping=ours.stopping(progress), forced=work.tell_what_is_left))
+            code = asyncio.run(cancellable(work.do(), stopping=stopping(progress), forced=work.tell_what_is_left))
     except CtrlError:
         if work.began and app.book.find(asked.name) is not None:
             work.tell_what_is_left()
@@ -179,14 +180,14 @@ class _Work:
     async def do(self) -> None:
         app, asked = self._app, self._asked
         if asked.use:
-            current_context.can_use(app)
-        async with held(app.book, asked.name, self._clock, ours.waiting(app.book, asked.name, self._progress)):
+            current_context.can_use(app.user)
+        async with held(app.book, asked.name, self._clock, waiting(app.book, asked.name, self._progress)):
             app.book.check(asked.name)
-            machine = ours.machine(app, self._clock)
+            machine = ours.machine(app.user, self._clock)
             with self._progress.step("provider", "provider", error_tells=True) as step:
                 provider, step.text = await chosen(asked.provider, asked.name, asked.wish, providers(machine), app.book)
             if asked.use:
-                await current_context.could_use(app, asked.name, f"{provider.name}-{asked.name}")
+                await current_context.could_use(app.user, asked.name, f"{provider.name}-{asked.name}")
             entry = await self._cluster(provider)
             entry = await self._adapt(entry, provider)
             if asked.sourced:
@@ -196,12 +197,12 @@ class _Work:
     async def _cluster(self, provider: Provider) -> Entry:
         app, asked = self._app, self._asked
         before = app.book.find(asked.name)
-        machine = ours.machine(app, self._clock)
+        machine = ours.machine(app.user, self._clock)
         with self._progress.step("cluster", f"cluster {asked.name} ({provider.name})") as step:
             ready = before is not None and before.phase is Phase.READY
             life = await provider.life(before) if before is not None and ready else Life.ABSENT
             if life is Life.ABSENT:
-                ours.check_kubeconfig(app, before)
+                ours.check_kubeconfig(app.user, before)
             self.began = True
             everything = providers(machine)
             entry = await raised(
@@ -222,7 +223,7 @@ class _Work:
         if trouble := lookup.cluster_deleted(app.user, before, self._clock.now()):
             self._progress.say(trouble)
         if before.used and not asked.use:
-            self._progress.say(await current_context.undo(app, entry, app.book))
+            self._progress.say(await current_context.undo(app.user, entry, app.book))
         return app.book.find(asked.name) or entry
 
     async def _adapt(self, entry: Entry, provider: Provider) -> Entry:
@@ -230,7 +231,7 @@ class _Work:
         app, asked = self._app, self._asked
         if asked.use:
             with self._progress.step("use", f"context {entry.context}") as step:
-                entry = await current_context.use(app, entry, app.book)
+                entry = await current_context.use(app.user, entry, app.book, app.narrate)
                 step.text = f"context {entry.context}, the current one in your kubeconfig"
         if asked.images:
             with self._progress.step("load", f"load {', '.join(asked.images)}") as step:

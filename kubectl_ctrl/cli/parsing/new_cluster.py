@@ -1,0 +1,56 @@
+"""The flags and arguments of the verbs that make, change and remove a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.errors import UsageError
+
+_MOST_NODES = 1000
+
+
+def wish(given: Given) -> Wish:
+    """What the flags say of a cluster to be made; what cannot be meant is said before anything is touched."""
+    from kubectl_ctrl.clusters.providers import AUTO, PROVIDERS  # who only asks for a path shall not wait for it
+
+    nodes, wait = given["nodes"], given["wait"]
+    if nodes is not None and not 0 <= nodes <= _MOST_NODES:
+        raise UsageError(
+            f"Invalid value for --nodes: it must be a whole number from 0 to {_MOST_NODES}.",
+            next_step="for instance: --nodes 3",
+        )
+    if not 0 < wait <= 1e9:
+        raise UsageError("Invalid value for --wait: it must be positive.", next_step="for instance: --wait 3m")
+    images = given.flags.get("load", ())
+    if "" in images:
+        raise UsageError("--load needs an image.", next_step="for instance: --load mine:dev")
+    given.one_of("provider", (AUTO, *PROVIDERS))
+    return Wish(
+        image=given["image"],
+        config=_there(given["config"], "--config", "file"),
+        wait=wait,
+        keep_on_failure=given["keep_on_failure"],
+        bin_dir=_there(given["bin_dir"], "--bin-dir", "folder"),
+        offline=given["offline"],
+        nodes=nodes,
+        load=bool(images),
+    )
+
+
+def _there(word: str, flag: str, what: str) -> Path | None:
+    if not word:
+        return None
+    path = Path(word).expanduser().absolute()
+    if not (path.is_dir() if what == "folder" else path.is_file()):
+        raise UsageError(f"There is no {what} {word!r}.", tried=str(path), next_step=f"name one with {flag}")
+    return path
+
+
+def named(given: Given, words: Sequence[str]) -> str:
+    """The name that a word says, or else --name, which the environment may; "" for neither."""
+    if len(words) > 1:
+        raise UsageError(f"One name at a time, not {' '.join(words)}.", next_step="repeat it for each of them")
+    return words[0] if words else str(given["name"])
