@@ -16,8 +16,6 @@ from pathlib import Path
 
 from kubectl_ctrl import exec as programs
 from kubectl_ctrl import files
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.flags import KUBECTL_FLAGS
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import CtrlError, NotRecorded, ProgramFailed, RecordingError, TimedOut
@@ -32,6 +30,7 @@ from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.runs.termination import Live
 from kubectl_ctrl.runs.termination import ended as _ended
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value
 
 _MODULE = "kubectl_ctrl.cli.background_main"
@@ -44,8 +43,6 @@ _BEGUN = re.compile(r"leader election .*; \w+ ends it")
 _WRONG = re.compile(r"\S+T\d\d:\d\d:\d\d\S* (warning|error): ")
 _LAST_WORDS = 20
 _UNSYNCED = "it waits for its caches"
-# What is to go on in the background must not be ended, or led elsewhere, by a variable that was meant for other calls.
-_UNHEARD = ("once", "timeout", "until", "until-idle", *(flag.long for flag in KUBECTL_FLAGS))
 
 
 class Background(Value, kw_only=True):
@@ -65,7 +62,9 @@ class Background(Value, kw_only=True):
         return f"{self.controller} runs in the background (process {self.pid})"
 
 
-def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced, *, everywhere: bool = False) -> Background:
+def started(
+    environ: Mapping[str, str], entry: Entry, resolved: Resolved, sourced: Sourced, *, everywhere: bool = False
+) -> Background:
     """Have it run there; one that was started before, and has not come so far that its lock shows it, is that one."""
     name = sourced.spec.name
     log = background_notes.log_of(entry, name)
@@ -76,7 +75,7 @@ def started(app: App, entry: Entry, resolved: Resolved, sourced: Sourced, *, eve
     said = 0
     if not pids:
         said = _prepared(log)
-        python, env = _python(app.user.environ)
+        python, env = _python(environ)
         pids = (programs.detached([*python, "-m", _MODULE, str(log), *words], env=env, output=log),)
     command = ("kubectl", "ctrl", "run", words[1], *where)
     return Background(entry=entry, controller=name, pid=pids[0], command=command, said=said)
@@ -109,8 +108,7 @@ def starting(entry: Entry, controller: str = "") -> tuple[int, ...]:
 
 def _python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     """This Python, which is to find this package and nothing of the current folder; and the environment for it."""
-    deaf = {f"KUBECTL_CTRL_{name.upper().replace('-', '_')}" for name in _UNHEARD}
-    env = {name: value for name, value in environ.items() if name not in deaf}
+    env = dict(environ)
     if sys.flags.isolated:
         return [sys.executable, "-I"], env
     root = Path(__file__).resolve().parents[2]
@@ -124,7 +122,7 @@ def _python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
 
 
 async def settled(
-    app: App, one: Background, clock: Clock, note: Callable[[str], None], patience: float = _PATIENCE
+    user: User, one: Background, clock: Clock, note: Callable[[str], None], patience: float = _PATIENCE
 ) -> None:
     """Return once it has its place on this machine and its caches are synced; raises when it died, or takes too long.
 
@@ -134,11 +132,11 @@ async def settled(
     since: float | None = None  # when it took its place
     told = ""
     while True:
-        runner = _runner(app, one)
+        runner = _runner(user, one)
         if runner is not None and since is None:
             since = clock.elapsed()
         early = since is None or clock.elapsed() - since <= _UNRECORDED
-        waits = "it starts" if runner is None else _waits(app, one, runner.run, clock.now(), early=early)
+        waits = "it starts" if runner is None else _waits(user, one, runner.run, clock.now(), early=early)
         if not waits:
             return
         code = _code(one)
@@ -151,17 +149,17 @@ async def settled(
         await clock.sleep(_PACE)
 
 
-def _runner(app: App, one: Background) -> Runner | None:
-    found = runners.runners(app.user.state, controller=one.controller)
+def _runner(user: User, one: Background) -> Runner | None:
+    found = runners.runners(user.state, controller=one.controller)
     return next((runner for runner in found if runner.pid == one.pid), None)
 
 
-def _waits(app: App, one: Background, run: str, now: float, *, early: bool) -> str:
+def _waits(user: User, one: Background, run: str, now: float, *, early: bool) -> str:
     """What is still to come before that run works, as it tells, "" for nothing; `early`: it may not have begun to."""
-    if app.user.environ.get("KUBECTL_CTRL_RECORD", "auto") != "auto":
+    if user.environ.get("KUBECTL_CTRL_RECORD", "auto") != "auto":
         return ""  # it records elsewhere, or not at all
     try:
-        with opened(recording_file(app.user), now) as recording:
+        with opened(recording_file(user), now) as recording:
             moments = recording.moments(run=run)
     except (NotRecorded, RecordingError):
         moments = ()
@@ -241,7 +239,7 @@ def _named(entry: Entry, *words: str) -> tuple[str, ...]:
 
 
 async def drained(
-    app: App,
+    user: User,
     entry: Entry,
     controllers: Collection[str],
     clock: Clock,
@@ -252,7 +250,7 @@ async def drained(
     """Return once those of these controllers are gone that were asked to end before, and finish what is under way."""
 
     def find() -> list[Live]:
-        found = processes(app, entry)
+        found = processes(user, entry)
         return [live for live in found if live.asked and not set(controllers).isdisjoint(live.controllers)]
 
     try:
@@ -262,20 +260,20 @@ async def drained(
         raise
 
 
-async def ended(app: App, entry: Entry, drain: float, clock: Clock, note: Callable[[str], None]) -> list[str]:
+async def ended(user: User, entry: Entry, drain: float, clock: Clock, note: Callable[[str], None]) -> list[str]:
     """Have every process of ours on that cluster end, wherever it was started; gives their controllers.
 
     Those that have not finished what is under way within `drain` seconds are killed.
     """
-    gone = await _ended(lambda: processes(app, entry), drain, clock, note, kill=True)
+    gone = await _ended(lambda: processes(user, entry), drain, clock, note, kill=True)
     return sorted({name for live in gone for name in live.controllers})
 
 
-def processes(app: App, entry: Entry) -> list[Live]:
+def processes(user: User, entry: Entry) -> list[Live]:
     """All processes of ours on that cluster."""
     found: dict[int, Live] = {}
     asked = {page.pid for _, page in background_notes.pages(entry) if page.asked is not None}
-    for runner in runners.runners(app.user.state):
+    for runner in runners.runners(user.state):
         if runner.cluster in runners.keys(entry) and holder.is_here(runner.holder):
             was_asked = runner.asked or runner.pid in asked
             found[runner.pid] = Live(pid=runner.pid, controllers=runner.controllers, asked=was_asked)

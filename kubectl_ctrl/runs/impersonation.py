@@ -6,7 +6,6 @@ calls are made so; which cluster it is, and who else runs, are the user's questi
 
 from __future__ import annotations
 
-from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.errors import Forbidden, NotFound, NotInstalled
 from kubectl_ctrl.install.kinds import SERVICEACCOUNTS
@@ -15,6 +14,7 @@ from kubectl_ctrl.kubeconfig.resolution import acting_as
 from kubectl_ctrl.model.resources import ObjectRef
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs.settings import RunPlan
+from kubectl_ctrl.target.connection import Connect
 
 
 def account_ref(name: str) -> ObjectRef:
@@ -28,7 +28,7 @@ def user_of(name: str) -> str:
     return f"system:serviceaccount:{ref.namespace}:{ref.name}"
 
 
-async def installed(app: App, plan: RunPlan, client: Client, name: str) -> Client:
+async def installed(connect: Connect, plan: RunPlan, client: Client, name: str) -> Client:
     """A client that acts as that controller's ServiceAccount; the caller closes it."""
     ref = account_ref(name)
     try:
@@ -40,7 +40,7 @@ async def installed(app: App, plan: RunPlan, client: Client, name: str) -> Clien
         ) from None
     except Forbidden:
         pass  # whether it is there is told by what it may do
-    own = await app.connected(acting_as(plan.resolved, user_of(name)), clock=plan.clock, rng=plan.rng)
+    own = await connect(acting_as(plan.resolved, user_of(name)))
     try:
         await own.raw("GET", "/version")
     except Forbidden as error:

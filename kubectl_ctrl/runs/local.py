@@ -6,13 +6,9 @@ from collections.abc import Container, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.grammar import Flag
-from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters import names
-from kubectl_ctrl.clusters.registry import Entry
-from kubectl_ctrl.errors import NotRecorded, RecordingError, UsageError
+from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
 from kubectl_ctrl.model.suggestions import Command, command
@@ -22,7 +18,8 @@ from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.runs.termination import Live
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.value import Value, replace
+from kubectl_ctrl.user import User
+from kubectl_ctrl.value import Value
 
 
 class Where(Value, kw_only=True):
@@ -93,29 +90,15 @@ class Attendance(Value, kw_only=True):
         return _flag(self.cluster, self.context)
 
 
-# What on a command line says which cluster is meant, as --name does.
-_POINTERS = ("--context", "--cluster", "--server")
-
-
-def where(app: App, given: Given) -> Where:
-    """The cluster of --name, else the one that kubectl's flags and the kubeconfig mean, as for every other verb."""
-    typed = {flag.partition("=")[0] for flag in given.typed}
-    pointers = [flag for flag in _POINTERS if flag in typed]
-    if pointers and "--name" in typed:
-        raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="leave one of them out")
-    if given["name"] and not pointers:
-        return replace(of_ours(names.entry_of(app.book, given["name"])), named=True)
-    return replace(_pointed(app, app.pointed(given)), named=bool(pointers))
-
-
-def _pointed(app: App, resolved: Resolved) -> Where:
+def at(user: User, resolved: Resolved) -> Where:
+    """The cluster that kubectl's flags and the kubeconfig mean; one of ours where its server and authority are."""
     place = (resolved.server, ca_fingerprint(resolved))
-    for entry in app.book.entries():
+    for entry in Book.of(user).entries():
         if (entry.server, entry.ca) == place:
             return of_ours(entry)
     name = guard.context_name(resolved)
-    here, there = _recorded(app, place)
-    others = there.union(*map(runners.keys, app.book.entries()))
+    here, there = _recorded(user, place)
+    others = there.union(*map(runners.keys, Book.of(user).entries()))
     return Where(text=f"context {name}", context=name, keys=here, others=others)
 
 
@@ -124,10 +107,10 @@ def of_ours(entry: Entry) -> Where:
     return Where(text=f"cluster {entry.name}", context=entry.context, keys=runners.keys(entry), entry=entry)
 
 
-def _recorded(app: App, place: tuple[str, str]) -> tuple[frozenset[str], frozenset[str]]:
+def _recorded(user: User, place: tuple[str, str]) -> tuple[frozenset[str], frozenset[str]]:
     """What the cluster with that server and CA goes by, as runs on it have recorded, and what all others go by."""
     try:
-        with opened(recording_file(app.user), SystemClock().now()) as recording:
+        with opened(recording_file(user), SystemClock().now()) as recording:
             clusters = recording.clusters()
     except (NotRecorded, RecordingError):
         return frozenset(), frozenset()
@@ -135,21 +118,12 @@ def _recorded(app: App, place: tuple[str, str]) -> tuple[frozenset[str], frozens
     return here, frozenset(one.key for one in clusters) - here
 
 
-# One of a cluster of ours, for every verb that has it.
-NAME = Flag(
-    "--name",
-    value="NAME",
-    default="",
-    help="The managed cluster to use; by default, the cluster of the current context.",
-)
-
-
-def attending(app: App) -> list[tuple[Attendance, Runner | None]]:
+def attending(user: User) -> list[tuple[Attendance, Runner | None]]:
     """All of this machine, by cluster and controller; with the run, where it has its place."""
-    entries = app.book.entries()
+    entries = Book.of(user).entries()
     by_key = {key: entry for entry in entries for key in runners.keys(entry)}
     found: list[tuple[Attendance, Runner | None]] = [
-        (_running(runner, by_key), runner) for runner in runners.runners(app.user.state)
+        (_running(runner, by_key), runner) for runner in runners.runners(user.state)
     ]
     known = {(one.cluster, one.controller) for one, _ in found}
     for entry in entries:
@@ -157,17 +131,17 @@ def attending(app: App) -> list[tuple[Attendance, Runner | None]]:
     return sorted(found, key=lambda pair: (pair[0].cluster or pair[0].context, pair[0].controller, pair[0].scope))
 
 
-def of(app: App, place: Where) -> list[Attendance]:
+def of(user: User, place: Where) -> list[Attendance]:
     """Those of one cluster."""
-    return parted(app, place)[0]
+    return parted(user, place)[0]
 
 
-def parted(app: App, place: Where) -> tuple[list[Attendance], list[Attendance]]:
+def parted(user: User, place: Where) -> tuple[list[Attendance], list[Attendance]]:
     """Those of one cluster, and all others."""
     name = place.entry.name if place.entry else None
     here: list[Attendance] = []
     elsewhere: list[Attendance] = []
-    for one, runner in attending(app):
+    for one, runner in attending(user):
         there = place.has(runner) if runner else one.cluster == name
         (here if there else elsewhere).append(one)
     return here, elsewhere
@@ -228,11 +202,11 @@ def _noted(entry: Entry, known: Container[tuple[str, str]]) -> Iterator[Attendan
 # Processes.
 
 
-def lives(app: App, place: Where) -> list[Live]:
+def lives(user: User, place: Where) -> list[Live]:
     """The processes of that cluster, of this machine and of now."""
     if place.entry is not None:
-        return background.processes(app, place.entry)
-    found = {runner.pid: runner for runner in runners.runners(app.user.state) if place.has(runner)}
+        return background.processes(user, place.entry)
+    found = {runner.pid: runner for runner in runners.runners(user.state) if place.has(runner)}
     return [
         Live(pid=runner.pid, controllers=runner.controllers, asked=runner.asked)
         for runner in found.values()

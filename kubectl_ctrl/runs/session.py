@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.interrupts import LAST_WORDS, Signals, interrupts, leave_within
-from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.verbs.run.output import Teller
 from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.clusters.registry import Book
 from kubectl_ctrl.errors import (
+    CtrlError,
     DeadlinePassed,
     ServerError,
     TimedOut,
@@ -27,8 +25,6 @@ from kubectl_ctrl.errors import (
 from kubectl_ctrl.loader.reload import Reloader
 from kubectl_ctrl.model.attempt import Background
 from kubectl_ctrl.model.resources import ObjectRef
-from kubectl_ctrl.model.secrecy import Secrecy
-from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.runs.holder import identity, is_dead
 from kubectl_ctrl.runs.impersonation import installed
 from kubectl_ctrl.runs.instances import lease_labels, lease_ref
@@ -44,10 +40,11 @@ from kubectl_ctrl.runtime.manager import Manager
 from kubectl_ctrl.runtime.observers import Observer
 from kubectl_ctrl.runtime.services import Services
 from kubectl_ctrl.runtime.stop import Stop
-from kubectl_ctrl.runtime.summary import Reason, Summary
+from kubectl_ctrl.runtime.summary import Summary
 from kubectl_ctrl.runtime.watchdog import Watchdog
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.connection import check_namespace, cluster_id
+from kubectl_ctrl.target.connection import Connect, check_namespace, cluster_id
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value, replace
 
 if TYPE_CHECKING:
@@ -63,43 +60,45 @@ _ASK_AGAIN = 2.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-async def session(app: App, plan: RunPlan) -> int:
-    """The whole run; its exit code, or the error that ended it."""
-    stop, secrecy = Stop(), Secrecy()
-    app.hide = secrecy.text
-    style = Style(zone=UTC if plan.utc else None, full_times=not app.terminal)
-    log = logging_to(app.narrate, form=plan.log, verbosity=app.verbosity, hide=secrecy.text, style=style)
-    with log, interrupts(stop.request) as signals:
-        place = prepared(plan)
-        plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, place.runs)))
-        teller = Teller(app, plan, secrecy)
-        signals.unheard = teller.unheard
-        signals.forced = lambda: teller.forced(blocked=signals.blocked)
-        _look_ahead(app, plan, place.clusters)
-        teller.begin(plan.options.run_id, place.text)
-        async with AsyncExitStack() as held:
-            began = plan.clock.elapsed()
-            ground = await _unless_stopped(stop, _begun(app, plan, held, place.clusters))
-            if ground is None:
-                return 0
-            if (timeout := plan.options.timeout) is not None:
-                left = max(timeout - (plan.clock.elapsed() - began), 0.0)
-                plan = replace(plan, options=replace(plan.options, timeout=left))
-            summary = await _run(app, plan, ground, teller, stop)
-        problem = teller.end(summary)
-        code = problem.exit_code if problem else _exit_code(summary, signals)
-        if summary.reason is Reason.CUT or any(one.entry.state == "running" for one in summary.left):
-            leave_within(LAST_WORDS, code)  # the end of the event loop would wait for what ignores its cancellation
-        if problem:
-            raise problem
-        return code
+class Voice(Protocol):
+    """Reports of a run, as they come."""
+
+    at_work: Callable[[], Sequence[tuple[str, bool]]]  # what it does, once it runs: see Member
+
+    def begin(self, run_id: str, recording: str) -> None: ...
+
+    def waiting(self, error: CtrlError) -> None:
+        """No cluster answers yet; it keeps trying."""
+
+    def observer(self, nobody_reads: Callable[[], None]) -> Observer: ...
+
+    def stopping(self, under_way: Sequence[str]) -> None: ...
 
 
-def _exit_code(summary: Summary, signals: Signals) -> int:
-    if summary.reason is Reason.CUT:
-        return signals.exit_code
-    ends = summary.reason in (Reason.ONCE, Reason.IDLE)
-    return 1 if ends and summary.failed else 0
+class Surroundings(Value, kw_only=True):
+    """What a run gets from whoever starts it."""
+
+    user: User
+    connect: Connect
+    voice: Voice
+    stop: Stop
+
+
+async def session(around: Surroundings, plan: RunPlan) -> Summary | None:
+    """The whole run; None where it was stopped before it could begin."""
+    place = prepared(plan)
+    plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, place.runs)))
+    _look_ahead(around.user, plan, place.clusters)
+    around.voice.begin(plan.options.run_id, place.text)
+    async with AsyncExitStack() as held:
+        began = plan.clock.elapsed()
+        ground = await _unless_stopped(around.stop, _begun(around, plan, held, place.clusters))
+        if ground is None:
+            return None
+        if (timeout := plan.options.timeout) is not None:
+            left = max(timeout - (plan.clock.elapsed() - began), 0.0)
+            plan = replace(plan, options=replace(plan.options, timeout=left))
+        return await _run(around, plan, ground)
 
 
 async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, T]) -> T | None:
@@ -123,22 +122,22 @@ class _Ground(Value, kw_only=True):
     leases: Mapping[str, ObjectRef]  # by controller, where it elects a leader
 
 
-async def _begun(app: App, plan: RunPlan, held: AsyncExitStack, known: Sequence[str]) -> _Ground:
+async def _begun(around: Surroundings, plan: RunPlan, held: AsyncExitStack, known: Sequence[str]) -> _Ground:
     """Connected, and in the place of the only runner; `held` gives both up again. `known` are keys of the cluster."""
-    client = await app.connected(plan.resolved, clock=plan.clock, rng=plan.rng)
+    client = await around.connect(plan.resolved)
     held.push_async_callback(client.close)
     try:
         async with plan.clock.timeout(plan.options.timeout):
-            cluster = await _cluster_id(app, client, plan, known)
+            cluster = await _cluster_id(around.voice, client, plan, known)
             if plan.namespace:
                 await check_namespace(client, plan.namespace)
             for runner in _runners(plan, cluster):
-                held.enter_context(only_runner(app.user.state, runner))
+                held.enter_context(only_runner(around.user.state, runner))
             clients = {}
             for name in plan.names if plan.as_installed else ():
-                clients[name] = await installed(app, plan, client, name)
+                clients[name] = await installed(around.connect, plan, client, name)
                 held.push_async_callback(clients[name].close)
-            here = {runner.holder for runner in runners(app.user.state)}
+            here = {runner.holder for runner in runners(around.user.state)}
             await held.enter_async_context(alone(client, plan, identity(plan.options.run_id), here))
             leases = {name: await lease_ref(client, name, plan.namespace) for name in plan.names if plan.elects}
     except TimeoutError:
@@ -146,12 +145,12 @@ async def _begun(app: App, plan: RunPlan, held: AsyncExitStack, known: Sequence[
     return _Ground(client=client, cluster=cluster, clients=clients, leases=leases)
 
 
-def _look_ahead(app: App, plan: RunPlan, known: Sequence[str]) -> None:
+def _look_ahead(user: User, plan: RunPlan, known: Sequence[str]) -> None:
     """Refused before anything is said or asked, where a run that has the place can be told by what we know already."""
-    made = app.book.find(plan.ours) if plan.ours else None
+    made = Book.of(user).find(plan.ours) if plan.ours else None
     for key in {*known, *(keys(made) if made else ())}:
         for mine in _runners(plan, key):
-            look_ahead(app.user.state, mine)
+            look_ahead(user.state, mine)
 
 
 def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
@@ -172,7 +171,7 @@ def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
     ]
 
 
-async def _cluster_id(app: App, client: Client, plan: RunPlan, known: Sequence[str]) -> str:
+async def _cluster_id(voice: Voice, client: Client, plan: RunPlan, known: Sequence[str]) -> str:
     """The same for every way to the same cluster where we may look; else what the kubeconfig says of it.
 
     This is the first call of a run. A server that does not answer is waited for, except with --once. One whose TLS is
@@ -186,15 +185,15 @@ async def _cluster_id(app: App, client: Client, plan: RunPlan, known: Sequence[s
             if plan.options.once or isinstance(error, Untrusted):
                 raise
             if not told:
-                said = app.briefly(error)
-                _log.warning("No cluster answers yet; it keeps trying: %s", said, extra={"action": "waiting"})
+                voice.waiting(error)
             told = True
         await plan.clock.sleep(_ASK_AGAIN * plan.rng.uniform(0.8, 1.2))
 
 
-async def _run(app: App, plan: RunPlan, ground: _Ground, teller: Teller, stop: Stop) -> Summary:
+async def _run(around: Surroundings, plan: RunPlan, ground: _Ground) -> Summary:
+    user, voice, stop = around.user, around.voice, around.stop
     metrics = _metrics(plan, ground.client)
-    observers: list[Observer] = [teller.observer(stop.request)]
+    observers: list[Observer] = [voice.observer(stop.request)]
     if metrics is not None:
         observers.append(metrics)
     async with AsyncExitStack() as beside:
@@ -208,23 +207,23 @@ async def _run(app: App, plan: RunPlan, ground: _Ground, teller: Teller, stop: S
             options=replace(plan.options, namespace=plan.namespace),
             services=_services(plan, ground),
         )
-        teller.at_work = lambda: [one for member in manager.members for one in member.at_work]
-        beside.enter_context(_watchdog(app, plan, manager))
+        voice.at_work = lambda: [one for member in manager.members for one in member.at_work]
+        beside.enter_context(_watchdog(plan, manager))
         for address, pages in _pages(plan, manager, metrics).items():
             at = await beside.enter_async_context(serving(address, pages, clock=plan.clock))
             _log.info("Serving %s on http://%s", " ".join(pages), at, extra={"action": "serving", "address": at})
         if plan.shelves:
             reloading = asyncio.create_task(Reloader(plan.shelves, manager, clock=plan.clock).run(), name="reloads")
             beside.callback(reloading.cancel)
-        announcing = asyncio.create_task(_announce_stop(app, manager, teller, stop))
+        announcing = asyncio.create_task(_announce_stop(user, manager, voice, stop))
         beside.callback(announcing.cancel)
         return await manager.run(stop)
 
 
-async def _announce_stop(app: App, manager: Manager, teller: Teller, stop: Stop) -> None:
+async def _announce_stop(user: User, manager: Manager, voice: Voice, stop: Stop) -> None:
     await stop.first()
-    note_asked(app.user.state, identity(manager.run_id))
-    teller.stopping(_under_way(manager))
+    note_asked(user.state, identity(manager.run_id))
+    voice.stopping(_under_way(manager))
 
 
 def _under_way(manager: Manager) -> list[str]:
@@ -259,9 +258,9 @@ def _pages(plan: RunPlan, manager: Manager, metrics: Metrics | None) -> dict[str
     return pages
 
 
-def _watchdog(app: App, plan: RunPlan, manager: Manager) -> Watchdog:
+def _watchdog(plan: RunPlan, manager: Manager) -> Watchdog:
     def end() -> None:
-        app.err.flush()
+        sys.stderr.flush()
         os._exit(1)
 
     return Watchdog(

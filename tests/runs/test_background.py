@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.verbs.up.main import heard
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Book, Entry
 from kubectl_ctrl.errors import CtrlError, ProgramFailed, TimedOut
@@ -53,17 +54,17 @@ def entry(app: App) -> Iterator[Entry]:
 
 def started(app: App, entry: Entry, word: str = "foo") -> Background:
     (sourced,) = resolve([word])
-    return background.started(app, entry, app.pointed_at(entry), sourced)
+    return background.started(app.user.environ, entry, app.pointed_at(entry), sourced)
 
 
 def settled(app: App, one: Background, patience: float = 60.0) -> list[str]:
     notes: list[str] = []
-    asyncio.run(background.settled(app, one, SystemClock(), notes.append, patience))
+    asyncio.run(background.settled(app.user, one, SystemClock(), notes.append, patience))
     return notes
 
 
 def ended(app: App, entry: Entry, drain: float = 30.0) -> list[str]:
-    return asyncio.run(background.ended(app, entry, drain, SystemClock(), lambda _: None))
+    return asyncio.run(background.ended(app.user, entry, drain, SystemClock(), lambda _: None))
 
 
 def until_listed(entry: Entry) -> None:
@@ -210,7 +211,7 @@ def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: Entry, w
 def test_variables_that_would_end_it_or_lead_it_elsewhere_are_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"KUBECTL_CTRL_SERVER": "https://prod", "KUBECTL_CTRL_UNTIL_IDLE": "true", "KUBECTL_CTRL_RECORD": "off"}
     monkeypatch.setattr(sys, "path", ["/elsewhere", *sys.path])
-    python, env = background._python({**given, "PATH": "/bin"})
+    python, env = background._python(heard({**given, "PATH": "/bin"}))
     assert (python, env) == ([sys.executable, "-P"], {"KUBECTL_CTRL_RECORD": "off", "PATH": "/bin"})
 
 

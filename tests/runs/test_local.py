@@ -391,7 +391,7 @@ def test_one_that_finishes_is_waited_for_before_another_begins(
     app, clock, notes = App.of_this_process(), SystemClock(), list[str]()
 
     def drained(*controllers: str) -> None:
-        asyncio.run(background.drained(app, ctrl, controllers, clock, notes.append, patience=0.3))
+        asyncio.run(background.drained(app.user, ctrl, controllers, clock, notes.append, patience=0.3))
 
     drained("foo")  # nobody asked it to end
     said(capsys, "stop", "foo", "--name=ctrl", "--timeout=300ms", code=124)
@@ -494,5 +494,5 @@ def test_processes_of_another_cluster_are_not_ended(book: Book, ctrl: Entry) -> 
     assert two is not None
     with only_runner(book.folder.parent, runner(ctrl, "foo")):
         app = App.of_this_process()
-        assert [live.pid for live in background.processes(app, ctrl)] == [os.getpid()]
-        assert background.processes(app, two) == []
+        assert [live.pid for live in background.processes(app.user, ctrl)] == [os.getpid()]
+        assert background.processes(app.user, two) == []

@@ -14,6 +14,7 @@ from kubectl_ctrl.cli.completion import candidates
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.history.hints import AttemptHint, Hints, Nothing, Place, RunHint, TypeHint
+from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
 from kubectl_ctrl.value import Value, replace
 
@@ -39,7 +40,7 @@ class _Scene(Value, kw_only=True):
 def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, str]]:
     """What may stand where `last` began, of this sort (a key of `SORTS`)."""
     file = given.flags.get("from")
-    with _opened(Path(file).expanduser() if file else app.user.state / "history.db") as hints:
+    with _opened(Path(file).expanduser() if file else recording_file(app.user)) as hints:
         runs = hints.runs()
         context = _context(app, given)
         scene = _Scene(

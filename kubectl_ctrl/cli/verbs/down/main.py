@@ -127,7 +127,7 @@ async def taken_down(app: App, name: str, progress: Progress, clock: Clock) -> b
 async def _left(app: App, entry: Entry, progress: Progress, clock: Clock) -> None:
     """What runs on it, and what points to it."""
     with progress.step("controllers", "controllers") as step:
-        ended = await background.ended(app, entry, _DRAIN, clock, step.note)
+        ended = await background.ended(app.user, entry, _DRAIN, clock, step.note)
         step.text = f"{counted(len(ended), 'controller')} ended" if ended else "no controller was running"
     if not entry.used:
         progress.skip("use", "--use was not asked for")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.one_cluster import where
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import pause
 from kubectl_ctrl.clusters.registry import Entry
@@ -31,7 +32,7 @@ def run(app: App, given: Given) -> int:
         raise UsageError("logs takes one controller at most.", next_step="kubectl ctrl logs --help")
     if given["tail"] < -1:
         raise UsageError("Invalid value for --tail: it must be at least -1.", next_step="for instance: --tail 20")
-    place = local.where(app, given)
+    place = where(app, given)
     entry = place.entry
     names = _names(app, given, place)
     if entry is None or not names:
@@ -73,14 +74,14 @@ def _nothing(app: App, place: Where, words: Sequence[str]) -> CtrlError:
 
 
 def _foreground(app: App, place: Where, word: str) -> str:
-    here = [one for one in local.of(app, place) if one.controller == word and one.lives and one.log is None]
+    here = [one for one in local.of(app.user, place) if one.controller == word and one.lives and one.log is None]
     return f"it runs in the foreground, as process {here[0].pid}, and speaks there" if here else ""
 
 
 def _instead(word: str, there: Sequence[str], app: App) -> str:
     if there:
         return nearest(word, there) or f"there is: {', '.join(there)}"
-    if local.attending(app):
+    if local.attending(app.user):
         return "kubectl ctrl status -A shows what runs where"
     return f"{ctrl('up', word if word in BUNDLED else 'CONTROLLER', '--detach')} starts one"
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.interrupts import LAST_WORDS, Signals, interrupts, leave_within
+from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.run.memory import relax
+from kubectl_ctrl.cli.verbs.run.output import Teller
 from kubectl_ctrl.cli.verbs.table import find
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -21,11 +25,15 @@ from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader import sources
 from kubectl_ctrl.loader.reload import Shelf, shelves
 from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.selectors import Selector
-from kubectl_ctrl.runs.session import session
+from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.runs.session import Surroundings, session
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.endpoints import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
+from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.summary import Reason, Summary
 from kubectl_ctrl.runtime.until import parse_until
 from kubectl_ctrl.target import guard
 from kubectl_ctrl.value import Value, replace
@@ -91,7 +99,37 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
         shelves=_shelves(given, sourced),
     )
     relax()
-    return asyncio.run(session(app, plan))
+    return asyncio.run(_session(app, plan))
+
+
+async def _session(app: App, plan: RunPlan) -> int:
+    """The whole run with what it prints and how signals end it; its exit code, or the error that ended it."""
+    stop, secrecy = Stop(), Secrecy()
+    app.hide = secrecy.text
+    style = Style(zone=UTC if plan.utc else None, full_times=not app.terminal)
+    log = logging_to(app.narrate, form=plan.log, verbosity=app.verbosity, hide=secrecy.text, style=style)
+    with log, interrupts(stop.request) as signals:
+        teller = Teller(app, plan, secrecy)
+        signals.unheard = teller.unheard
+        signals.forced = lambda: teller.forced(blocked=signals.blocked)
+        connect = partial(app.connected, clock=plan.clock, rng=plan.rng)
+        summary = await session(Surroundings(user=app.user, connect=connect, voice=teller, stop=stop), plan)
+        if summary is None:
+            return 0
+        problem = teller.end(summary)
+        code = problem.exit_code if problem else _exit_code(summary, signals)
+        if summary.reason is Reason.CUT or any(one.entry.state == "running" for one in summary.left):
+            leave_within(LAST_WORDS, code)  # the end of the event loop would wait for what ignores its cancellation
+        if problem:
+            raise problem
+        return code
+
+
+def _exit_code(summary: Summary, signals: Signals) -> int:
+    if summary.reason is Reason.CUT:
+        return signals.exit_code
+    ends = summary.reason in (Reason.ONCE, Reason.IDLE)
+    return 1 if ends and summary.failed else 0
 
 
 def _shelves(given: Given, sourced: tuple[Sourced, ...]) -> tuple[Shelf, ...]:

@@ -86,6 +86,11 @@ class Teller:
         self._app.narrate(recording)
         self._app.narrate(f"leader election {election}; {self._app.end} ends it")
 
+    def waiting(self, error: CtrlError) -> None:
+        _log.warning(
+            "No cluster answers yet; it keeps trying: %s", self._app.briefly(error), extra={"action": "waiting"}
+        )
+
     def observer(self, nobody_reads: Callable[[], None]) -> Callable[[Observed], None]:
         """Shows one line per attempt, and from -v 4 on one per call; `nobody_reads` is called once stdout is closed."""
 

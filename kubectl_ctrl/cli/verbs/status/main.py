@@ -8,6 +8,7 @@ from typing import Any
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
 from kubectl_ctrl.cli.output.answers import style_of
+from kubectl_ctrl.cli.parsing.one_cluster import where
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock, rfc3339
 from kubectl_ctrl.errors import ConfigError, UsageError
@@ -44,16 +45,16 @@ def run(app: App, given: Given) -> int:
 
 def _found(app: App, given: Given) -> tuple[list[Attendance], list[Attendance], Where | None]:
     """What is to be listed, what is on other clusters, and on which it is looked for; None for all of them."""
-    every = [one for one, _ in local.attending(app)]
+    every = [one for one, _ in local.attending(app.user)]
     if given["all_clusters"]:
         return every, [], None
     try:
-        place = local.where(app, given)
+        place = where(app, given)
     except ConfigError:
         if not means_nothing(app.user, given.cluster_flags) and not gone_cluster(app.user, given.cluster_flags):
             raise
         return every, [], None
-    return *local.parted(app, place), place
+    return *local.parted(app.user, place), place
 
 
 def _others(elsewhere: Sequence[Attendance], here: Where | None) -> str:

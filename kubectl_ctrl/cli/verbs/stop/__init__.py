@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubectl_ctrl.cli.parsing.grammar import DURATION, Flag
+from kubectl_ctrl.cli.parsing.one_cluster import NAME
 from kubectl_ctrl.cli.parsing.verb import Verb, later
-from kubectl_ctrl.runs.local import NAME
 
 VERB = Verb(
     name="stop",

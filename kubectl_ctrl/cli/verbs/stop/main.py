@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.one_cluster import where
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -26,8 +27,8 @@ def run(app: App, given: Given) -> int:
     """The body of the verb."""
     if not 0 < given["timeout"] <= 1e9:
         raise UsageError("Invalid value for --timeout: it must be positive.", next_step="for instance: --timeout 30s")
-    place = local.where(app, given)
-    here, elsewhere = local.parted(app, place)
+    place = where(app, given)
+    here, elsewhere = local.parted(app.user, place)
     if not given.arguments:
         raise UsageError("stop needs a controller.", next_step=_what_runs(here, place))
     names = list(dict.fromkeys(_name(word, [*here, *elsewhere]) for word in given.arguments))
@@ -95,7 +96,7 @@ def _ever(app: App) -> set[str]:
 
 
 def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
-    before = [live for live in local.lives(app, place) if not set(names).isdisjoint(live.controllers)]
+    before = [live for live in local.lives(app.user, place) if not set(names).isdisjoint(live.controllers)]
     for live in before:
         if others := [name for name in live.controllers if name not in names]:
             whole = replace(given, arguments=(*sorted(names), *others))
@@ -107,7 +108,7 @@ def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
     clock = SystemClock()
 
     def find() -> list[Live]:
-        now = local.lives(app, place)
+        now = local.lives(app.user, place)
         return [replace(live, asked=live.pid in already) for live in now if not set(names).isdisjoint(live.controllers)]
 
     def note(text: str) -> None:
@@ -132,7 +133,7 @@ def _mark(app: App, place: Where, names: Sequence[str], now: float) -> None:
 
 def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
     """What became of each; one that ended before is not expected to run any more."""
-    _, elsewhere = local.parted(app, place)
+    _, elsewhere = local.parted(app.user, place)
     for name in names:
         noted = (
             place.entry is not None and background_notes.read(background_notes.log_of(place.entry, name)) is not None

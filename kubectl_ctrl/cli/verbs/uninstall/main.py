@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.cli.verbs.uninstall.cleanup import Here, clean, running
 from kubectl_ctrl.client.options import DeleteOptions
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
@@ -30,7 +31,6 @@ from kubectl_ctrl.loader import sources
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, name_of, uid_of
-from kubectl_ctrl.runs.cleanup import Here, clean, running
 from kubectl_ctrl.runs.instances import Kind, Place, asked_to_stop, deployments_of, leases, look
 from kubectl_ctrl.target.connection import cluster_id
 from kubectl_ctrl.target.effect import Effect

@@ -12,6 +12,8 @@ from kubectl_ctrl.cli.interrupts import cancellable
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.output.progress import Progress, stopping, waiting
 from kubectl_ctrl.cli.parsing import new_cluster
+from kubectl_ctrl.cli.parsing.flags import KUBECTL_FLAGS
+from kubectl_ctrl.cli.parsing.grammar import variable
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs import run as running
 from kubectl_ctrl.cli.verbs.run.main import options_of, run_on
@@ -254,7 +256,7 @@ class _Work:
         finally:
             await client.close()
         names = [one.spec.name for one in asked.sourced]
-        await background.drained(app, entry, names, self._clock, self._progress.say)
+        await background.drained(app.user, entry, names, self._clock, self._progress.say)
         if asked.detach:
             await self._detach(entry, resolved)
 
@@ -264,9 +266,11 @@ class _Work:
         with self._progress.step("controllers", "in the background") as step:
             for each in asked.sourced:
                 if each.spec.name not in there:
-                    self._begun.append(background.started(app, entry, resolved, each, everywhere=asked.everywhere))
+                    self._begun.append(
+                        background.started(heard(app.user.environ), entry, resolved, each, everywhere=asked.everywhere)
+                    )
             for one in self._begun:
-                await background.settled(app, one, self._clock, step.note)
+                await background.settled(app.user, one, self._clock, step.note)
             said = [_runs(name, there[name]) for name in _names(asked).split(", ") if name in there]
             step.text = "; ".join([*(str(one) for one in self._begun), *said])
 
@@ -276,6 +280,14 @@ class _Work:
             if holder.runs(one.pid):
                 self._progress.say(f"{one}; to end it: {ctrl('stop', one.controller, '--name', self._asked.name)}")
         self._progress.say(ours.left(self._app.book, self._asked.name))
+
+
+def heard(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without the variables that would end what goes on in the background, or have it elsewhere."""
+    unheard = {
+        variable(name) for name in ("once", "timeout", "until", "until-idle", *(one.long for one in KUBECTL_FLAGS))
+    }
+    return {name: value for name, value in environ.items() if name not in unheard}
 
 
 def pinned(app: App, entry: Entry, namespace: str = "") -> Resolved:

@@ -1,0 +1,38 @@
+"""--name of the verbs about controllers that run here: one cluster of ours, instead of the current context's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubectl_ctrl.cli.parsing.grammar import Flag
+from kubectl_ctrl.errors import UsageError
+from kubectl_ctrl.value import replace
+
+if TYPE_CHECKING:
+    from kubectl_ctrl.cli.app import App
+    from kubectl_ctrl.cli.parsing.verb import Given
+    from kubectl_ctrl.runs.local import Where
+
+NAME = Flag(
+    "--name",
+    value="NAME",
+    default="",
+    help="The managed cluster to use; by default, the cluster of the current context.",
+)
+
+# What on a command line says which cluster is meant, as --name does.
+_POINTERS = ("--context", "--cluster", "--server")
+
+
+def where(app: App, given: Given) -> Where:
+    """The cluster of --name, else the one that kubectl's flags and the kubeconfig mean, as for every other verb."""
+    from kubectl_ctrl.clusters import names
+    from kubectl_ctrl.runs import local
+
+    typed = {flag.partition("=")[0] for flag in given.typed}
+    pointers = [flag for flag in _POINTERS if flag in typed]
+    if pointers and "--name" in typed:
+        raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="leave one of them out")
+    if given["name"] and not pointers:
+        return replace(local.of_ours(names.entry_of(app.book, given["name"])), named=True)
+    return replace(local.at(app.user, app.pointed(given)), named=bool(pointers))
