@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from e2e.ctrl import Ctrl
@@ -14,13 +15,38 @@ from e2e.kube import CHECKOUT, Ran, run, wait_until
 from e2e.user import User
 
 README = (CHECKOUT / "README.md").read_text()
+_READS = tuple(f"kubectl {verb} " for verb in ("get", "events", "ctrl trace", "ctrl explain", "ctrl plan", "ctrl rbac"))
 
 
 def commands(heading: str) -> list[str]:
     """The lines of a section's shell blocks, without remarks."""
     section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    return [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [command for command, _ in steps(section)]
+
+
+def steps(page: str) -> list[tuple[str, str]]:
+    """The lines of a page's shell blocks without remarks, each with the text block that follows it, or ""."""
+    found: list[tuple[str, str]] = []
+    for language, block in re.findall(r"^```(sh|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
+        if language == "sh":
+            found += [(line.split("  #")[0].strip(), "") for line in block.splitlines()]
+        else:
+            found[-1] = (found[-1][0], block)
+    return found
+
+
+def absent(block: str, shown: str) -> str:
+    """The first line of a text block that is not in the output after the lines before it; "" when all are.
+
+    `...` stands for any text, and blanks for any blanks. A line of a block may be a part of a line of the output.
+    """
+    at = 0
+    for line in block.splitlines():
+        parts = [r"\s+".join(map(re.escape, part.split())) for part in line.split("...")]
+        if not (found := re.compile(r"[^\n]*?".join(parts)).search(shown, at)):
+            return line
+        at = found.end()
+    return ""
 
 
 class Reader:
@@ -44,14 +70,26 @@ class Reader:
 
     def shown(self, command: str, pattern: str) -> str:
         """What it shows, once that has the pattern; it is typed again only where it reads."""
-        again = command.startswith(("kubectl get", "kubectl ctrl trace", "kubectl ctrl explain"))
+        return self._once(command, lambda text: "" if re.search(pattern, text) else pattern)
 
+    def follow(self, page: str) -> None:
+        """Type a page's commands; each shows what the page says. `uninstall` comes after Ctrl-C."""
+        for command, block in steps(page):
+            if command.startswith("kubectl ctrl run "):
+                self.begin(command)
+                continue
+            if command.startswith("kubectl ctrl uninstall "):
+                self.end()
+            self._once(command, partial(absent, block))
+
+    def _once(self, command: str, missing: Callable[[str], str]) -> str:
         def look() -> str:
             ran = self.typed(command).checked()
-            assert re.search(pattern, ran.out + ran.err), f"{command}\n{ran.out}{ran.err}"
+            lacks = missing(ran.out + ran.err)
+            assert not lacks, f"{command}\nshows no {lacks!r}:\n{ran.out}{ran.err}"
             return ran.out + ran.err
 
-        return wait_until(look, what=command) if again else look()
+        return wait_until(look, what=command) if command.startswith(_READS) else look()
 
     def start(self, command: str) -> None:
         """`kubectl ctrl run ...`, until it has reconciled something."""
@@ -109,9 +147,9 @@ def tourist(folder: Path, env: Mapping[str, str], kubeconfig: str) -> Iterator[R
 
 def take(reader: Reader, user: User, provider: str) -> None:
     """Type the first block, look at what it shows, and at what is left of the user's cluster after `down`."""
-    steps = commands("First tour")
-    assert len(steps) > len(TOUR)
-    for step, pattern in zip(steps, TOUR, strict=False):
+    typed = commands("First tour")
+    assert len(typed) > len(TOUR)
+    for step, pattern in zip(typed, TOUR, strict=False):
         told = reader.shown(step, pattern.replace("{provider}", provider))
         if step == "kubectl ctrl down":
             assert (user.processes(), user.files()) == ([], []), told
