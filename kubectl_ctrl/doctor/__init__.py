@@ -1,5 +1,5 @@
-"""`doctor`: its checks of the machine, the cluster and the recordings, and the fixes.
+"""`doctor`: its checks of the machine, the cluster and the recordings.
 
-Belongs here: one small function per check or fix, each returning lines as values.
-Does not belong here: printing, and repairs that another room does for itself.
+Belongs here: one small function per check, each returning lines as values; leftovers, each with what removes it.
+Does not belong here: printing, consent, and repairs that another room does for itself.
 """

@@ -9,21 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
-from random import Random
 from typing import Any
 
 import orjson
 
-from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import Fitness, Provider, Wish
+from kubectl_ctrl.clusters.registry import Book
 from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Told
 from kubectl_ctrl.errors import ApiError, CallSite, CredentialsError, CtrlError, DeadlinePassed
 from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.story.query import Target
 from kubectl_ctrl.target import connection
+from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value
 
 PATIENCE = 4.0
@@ -62,18 +61,18 @@ class Reach:
 
 
 @asynccontextmanager
-async def reaching(app: App, given: Given, clock: Clock) -> AsyncIterator[Reach]:
+async def reaching(user: User, target: Target, clock: Clock) -> AsyncIterator[Reach]:
     """For the block: the cluster that flags and kubeconfig mean, or in time what keeps us from it."""
     clients: list[Client] = []
 
     async def ask() -> Reached:
-        resolved = app.pointed(given)
+        resolved = target.resolved()
         try:
             async with clock.timeout(PATIENCE):
-                clients.append(await app.connected(resolved, clock=clock, rng=Random()))  # noqa: S311
+                clients.append(await target.connected(resolved, clock))
                 return await met(clients[0], resolved)
         except TimeoutError:
-            raise _too_slow(app, resolved, connected=bool(clients)) from None
+            raise _too_slow(user, resolved, connected=bool(clients)) from None
 
     asked = asyncio.create_task(ask(), name="reach")
     try:
@@ -112,11 +111,11 @@ async def asked(client: Client, path: str, review: Mapping[str, Any]) -> Any:
     return orjson.loads(answer.body)
 
 
-def _too_slow(app: App, resolved: Resolved, *, connected: bool) -> CtrlError:
+def _too_slow(user: User, resolved: Resolved, *, connected: bool) -> CtrlError:
     late = f"did not answer within {PATIENCE:g} s"
     if connected:
         site = CallSite("get", resolved.server)
-        helps = connection.started_by(app.user, resolved) or "kubectl cluster-info"
+        helps = connection.started_by(user, resolved) or "kubectl cluster-info"
         return DeadlinePassed(f"{resolved.server} {late}.", site=site, next_step=helps)
     asked = connection.credentials_from(resolved)
     return CredentialsError(
@@ -127,12 +126,18 @@ def _too_slow(app: App, resolved: Resolved, *, connected: bool) -> CtrlError:
 class Bench(Value, kw_only=True):
     """What a check may look at."""
 
-    app: App
-    given: Given
+    user: User
+    target: Unshown[Target]
     clock: Clock
+    narrate: Unshown[Callable[[str], None]]
+    take_down: Unshown[Callable[[str], Awaitable[object]]]  # delete the managed cluster of that name
     providers: Unshown[Mapping[str, Provider]]
     fits: Unshown[Mapping[str, asyncio.Task[Fitness]]]
     reach: Reach
+
+    @property
+    def book(self) -> Book:
+        return Book.of(self.user)
 
     async def fitness(self) -> dict[str, Fitness]:
         """What each provider can do here, asked once for all checks."""
@@ -141,13 +146,30 @@ class Bench(Value, kw_only=True):
 
 
 @asynccontextmanager
-async def benched(app: App, given: Given, clock: Clock, providers: Mapping[str, Provider]) -> AsyncIterator[Bench]:
+async def benched(
+    target: Target,
+    wish: Wish,
+    clock: Clock,
+    providers: Mapping[str, Provider],
+    *,
+    user: User,
+    narrate: Callable[[str], None],
+    take_down: Callable[[str], Awaitable[object]],
+) -> AsyncIterator[Bench]:
     """For the block: what checks may look at, some of it asked already."""
-    async with reaching(app, given, clock) as reach:
-        wish = Wish(bin_dir=Path(given["bin_dir"]) if given["bin_dir"] else None, offline=given["offline"])
+    async with reaching(user, target, clock) as reach:
         fits = {name: asyncio.create_task(_fitness(one, wish, clock), name=name) for name, one in providers.items()}
         try:
-            yield Bench(app=app, given=given, clock=clock, providers=providers, fits=fits, reach=reach)
+            yield Bench(
+                user=user,
+                target=target,
+                clock=clock,
+                narrate=narrate,
+                take_down=take_down,
+                providers=providers,
+                fits=fits,
+                reach=reach,
+            )
         finally:
             for task in fits.values():
                 task.cancel()

@@ -20,7 +20,7 @@ async def context(bench: Bench) -> Sequence[Line]:
     try:
         there = await bench.reach.reached()
     except CtrlError as error:
-        if isinstance(error, ConfigError) and means_nothing(bench.app.user, bench.given.cluster_flags):
+        if isinstance(error, ConfigError) and means_nothing(bench.user, bench.target.flags):
             return (await _nothing(bench),)
         return (_unreached(bench, error),)
     who = f", and knows us as {there.user}" if there.user else ""
@@ -31,14 +31,14 @@ def _unreached(bench: Bench, error: CtrlError) -> Line:
     """Whatever keeps us from the cluster has the exit code of a cluster that is not reached."""
     what = error.message.rstrip(".") + (f" ({error.tried})" if error.tried else "")
     with suppress(CtrlError):  # where it is not even known which one is meant, that is what the error says
-        what = f"{_named(bench.app.pointed(bench.given))}: {what}"
+        what = f"{_named(bench.target.resolved())}: {what}"
     advice, command = split(error.next_step)
     return fail("context", what, code=3, advice=advice, command=command or ("" if advice else "kubectl config view"))
 
 
 async def _nothing(bench: Bench) -> Line:
     text = "no cluster is meant: there is no current-context"
-    if made := [entry.name for entry in bench.app.book.entries() if entry.phase is Phase.READY]:
+    if made := [entry.name for entry in bench.book.entries() if entry.phase is Phase.READY]:
         command = f'eval "$({ctrl("cluster", "env", made[0])})"'
         return info("context", f"{text}, and there are several of ours: {', '.join(made)}", command=command)
     if any(one.usable for one in (await bench.fitness()).values()):
@@ -54,13 +54,13 @@ async def permission(bench: Bench) -> Sequence[Line]:
 
 def _freedom(bench: Bench, there: Reached) -> str:
     resolved, name = there.resolved, guard.context_name(there.resolved)
-    if guard.is_ours(resolved, bench.app.book):
+    if guard.is_ours(resolved, bench.book):
         return "it may be changed: we made it"
     if guard.is_local(resolved):
         return "it may be changed: its name and its server are a local cluster's"
-    standing = guard.standing_list(bench.app.user.config_file)
+    standing = guard.standing_list(bench.user.config_file)
     if guard.Allowed(name, resolved.server) in standing:
-        return f"it may be changed: {bench.app.user.config_file} allows it"
+        return f"it may be changed: {bench.user.config_file} allows it"
     return f"verbs leave it alone unless they are told {command('--allow-context', guard.to_allow(resolved))}"
 
 

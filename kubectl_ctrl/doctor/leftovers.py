@@ -10,9 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from kubectl_ctrl import locks
-from kubectl_ctrl.cli import background_main
-from kubectl_ctrl.cli.output.progress import Progress
-from kubectl_ctrl.cli.verbs.down import main
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
 from kubectl_ctrl.clusters import current_context, names
 from kubectl_ctrl.clusters.provider import Life
@@ -86,7 +83,7 @@ async def cluster(bench: Bench) -> Sequence[Line]:
 
 
 async def left_here(bench: Bench) -> list[Leftover]:
-    book = bench.app.book
+    book = bench.book
     known = await asyncio.gather(*(_entry(bench, entry) for entry in book.entries()))
     return [
         *(one for one in known if one is not None),
@@ -99,7 +96,7 @@ async def left_here(bench: Bench) -> list[Leftover]:
 
 async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
     """A cluster that is not all there, and that no process is changing right now."""
-    if _changing(bench.app.book, entry.name):
+    if _changing(bench.book, entry.name):
         return None
     head = f"cluster {entry.name} ({entry.provider})"
     if entry.phase is Phase.CREATING:
@@ -133,7 +130,7 @@ async def _life(bench: Bench, entry: Entry) -> Life:
 
 
 def _cluster(bench: Bench, name: str, text: str) -> Leftover:
-    book = bench.app.book
+    book = bench.book
 
     def page() -> Entry | None:
         return next((entry for entry in book.entries() if entry.name == name), None)
@@ -143,8 +140,7 @@ def _cluster(bench: Bench, name: str, text: str) -> Leftover:
     async def taken_down() -> str:
         if _changing(book, name) or page() != seen:
             return "it is left alone, as another process has seen to it"
-        progress = Progress(bench.app, "none", main.STEPS, bench.clock)
-        await main.taken_down(bench.app, name, progress, bench.clock)
+        await bench.take_down(name)
         return f"cluster {name} is taken away"
 
     command = str(names.down(name))
@@ -153,12 +149,12 @@ def _cluster(bench: Bench, name: str, text: str) -> Leftover:
 
 def _pages(bench: Bench) -> Iterable[Leftover]:
     """Folders of clusters whose page cannot be read, unless one is being written right now."""
-    for path in bench.app.book.damaged():
-        if _changing(bench.app.book, path.name):
+    for path in bench.book.damaged():
+        if _changing(bench.book, path.name):
             continue
         text = f"{path} says of no cluster that it is its folder"
         try:
-            bench.app.book.check(path.name)
+            bench.book.check(path.name)
         except UsageError:
             yield Leftover(check="clusters", text=text, command=str(command("rm", "-r", path)))
         except ClusterError as error:
@@ -193,7 +189,7 @@ def _processes(bench: Bench) -> Iterable[Leftover]:
             def found() -> list[Live]:
                 return [one for one in _astray(bench) if one.pid == pid]
 
-            await termination.ended(found, _DRAIN, bench.clock, bench.app.narrate, kill=True)
+            await termination.ended(found, _DRAIN, bench.clock, bench.narrate, kill=True)
             return "it has ended"
 
         text = f"{live} runs on for a cluster of ours that is gone"
@@ -202,11 +198,11 @@ def _processes(bench: Bench) -> Iterable[Leftover]:
 
 def _astray(bench: Bench) -> list[Live]:
     """Those whose run tells a cluster that was deleted, and those that write a log for one that is not in the book."""
-    book, runners = bench.app.book, runlock.runners(bench.app.user.state)
+    book, runners = bench.book, runlock.runners(bench.user.state)
     gone = _deleted(bench) if runners else frozenset()
     named = {one.pid: one.controllers for one in runners}
     lost = {one.pid for one in runners if one.cluster in gone and holder.is_here(one.holder)}
-    lost |= set(of_module(background_main.__name__, book.folder, below=True))
+    lost |= set(of_module(background.MODULE, book.folder, below=True))
     there = (book.find(name) or book.unread(name) for name in names.names(book))
     known = {pid for entry in there for pid in background.starting(entry)}
     return [Live(pid=pid, controllers=named.get(pid, ("a controller",))) for pid in sorted(lost - known)]
@@ -215,14 +211,14 @@ def _astray(bench: Bench) -> list[Live]:
 def _deleted(bench: Bench) -> frozenset[str]:
     """The clusters of ours that were deleted, as recordings know them."""
     try:
-        with opened(recording_file(bench.app.user), bench.clock.now()) as recording:
+        with opened(recording_file(bench.user), bench.clock.now()) as recording:
             return frozenset(one.key for one in recording.clusters() if one.ended is not None)
     except CtrlError:
         return frozenset()
 
 
 def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
-    for lock in current_context.stale_locks(bench.app.user):
+    for lock in current_context.stale_locks(bench.user):
 
         async def removed(lock: current_context.StaleLock = lock) -> str:
             if remove_left(lock.path, lock.seen):
@@ -253,7 +249,7 @@ async def left_there(bench: Bench, there: Reached) -> Found:
 
 
 async def _takeovers(bench: Bench, there: Reached) -> Found:
-    running = {runner.holder for runner in runlock.runners(bench.app.user.state)}
+    running = {runner.holder for runner in runlock.runners(bench.user.state)}
     hidden: tuple[str, ...] = ()
     try:
         listed = (await there.client.list(DEPLOYMENTS, ListQuery(labels=_OURS))).items
@@ -333,7 +329,7 @@ async def _webhooks(bench: Bench, there: Reached) -> Found:
             continue
         for one in found:
             controller = labels_of(one).get(NAME, "")
-            seen = await look(there.client, state_dir=bench.app.user.state, cluster=there.cluster, name=controller)
+            seen = await look(there.client, state_dir=bench.user.state, cluster=there.cluster, name=controller)
             if not seen.places and not seen.unseen:
                 left.append(_webhook(there, resource, one, controller))
     return Found(left=tuple(left), hidden=tuple(hidden))

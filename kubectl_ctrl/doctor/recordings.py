@@ -23,7 +23,7 @@ _MOST_OF_IT = 0.75
 
 
 async def recording(bench: Bench) -> Sequence[Line]:
-    path = recording_file(bench.app.user)
+    path = recording_file(bench.user)
     end = bench.clock.elapsed() + PATIENCE * _MOST_OF_IT
     try:
         found = await asyncio.to_thread(health, path, lambda: bench.clock.elapsed() < end)
@@ -53,7 +53,7 @@ async def left(bench: Bench) -> list[Leftover]:
     """What is wrong with it; what cannot be read may be worth saving, so that is left to a person."""
     broken = [one for one in await recording(bench) if one.mark is Mark.FAIL]
     by_hand = [Leftover(check=one.check, text=one.text, advice=one.advice, command=one.command) for one in broken]
-    return by_hand or too_open(recording_file(bench.app.user))
+    return by_hand or too_open(recording_file(bench.user))
 
 
 def too_open(path: Path) -> list[Leftover]:

@@ -64,7 +64,7 @@ async def plugin(bench: Bench) -> Sequence[Line]:
 
 async def configuration(bench: Bench) -> Sequence[Line]:
     """Whether our own file can be read, which verbs that change a cluster need; most people have none."""
-    file = bench.app.user.config_file
+    file = bench.user.config_file
     allowed = guard.standing_list(file)  # raises where they would fail
     return (info("config", f"{file} allows {counted(len(allowed), 'context')}"),) if file.exists() else ()
 
@@ -82,12 +82,12 @@ class Kubectl(Value, kw_only=True):
 
 async def kubectl_of(bench: Bench) -> Kubectl | None:
     """The one that called us, else the first in PATH."""
-    path = bench.app.user.environ.get("KUBECTL_PATH") or _found("kubectl", bench)
+    path = bench.user.environ.get("KUBECTL_PATH") or _found("kubectl", bench)
     if not path:
         return None
     try:
         said = await programs.run(
-            [path, "version", "--client", "--output=json"], timeout=PATIENCE / 2, env=bench.app.user.environ
+            [path, "version", "--client", "--output=json"], timeout=PATIENCE / 2, env=bench.user.environ
         )
         version = str(json.loads(said.stdout)["clientVersion"]["gitVersion"])
     except CtrlError as error:
@@ -181,7 +181,7 @@ def _missing(program: str, why: str, told: str) -> Line | None:
 
 
 def _found(program: str, bench: Bench) -> str | None:
-    return shutil.which(program, path=search_path(bench.app.user.environ))
+    return shutil.which(program, path=search_path(bench.user.environ))
 
 
 def search_path(environ: Mapping[str, str]) -> str:

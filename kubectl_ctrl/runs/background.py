@@ -33,7 +33,7 @@ from kubectl_ctrl.runs.termination import ended as _ended
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value
 
-_MODULE = "kubectl_ctrl.cli.background_main"
+MODULE = "kubectl_ctrl.cli.background_main"
 _PACE = 0.1
 _PATIENCE = 60.0
 # What a run has not recorded so long after it took its place, it does not record.
@@ -76,7 +76,7 @@ def started(
     if not pids:
         said = _prepared(log)
         python, env = _python(environ)
-        pids = (programs.detached([*python, "-m", _MODULE, str(log), *words], env=env, output=log),)
+        pids = (programs.detached([*python, "-m", MODULE, str(log), *words], env=env, output=log),)
     command = ("kubectl", "ctrl", "run", words[1], *where)
     return Background(entry=entry, controller=name, pid=pids[0], command=command, said=said)
 
@@ -102,8 +102,8 @@ def starting(entry: Entry, controller: str = "") -> tuple[int, ...]:
     if not entry.controllers.is_dir():
         return ()
     if controller:
-        return of_module(_MODULE, background_notes.log_of(entry, controller))
-    return of_module(_MODULE, entry.controllers, below=True)
+        return of_module(MODULE, background_notes.log_of(entry, controller))
+    return of_module(MODULE, entry.controllers, below=True)
 
 
 def _python(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

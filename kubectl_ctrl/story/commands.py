@@ -37,7 +37,7 @@ class Places:
         self._source = tuple(flag for flag in query.typed if flag.partition("=")[0] in _SOURCES)
         self._current, self._namespace = "", ""
         try:
-            plain = load(ConfigFlags(kubeconfig=query.kubeconfig), query.user.environ, query.user.home)
+            plain = load(ConfigFlags(kubeconfig=query.target.flags.kubeconfig), query.user.environ, query.user.home)
             if (plain.server, ca_fingerprint(plain)) in cluster.servers:
                 self._current, self._namespace = plain.context or "", plain.namespace or "default"
         except ConfigError:
@@ -60,7 +60,7 @@ class Places:
 
 def _pin_of(query: Query, kept: list[str], context: str) -> Pin:
     """What means that context; it may be one of ours, which kubectl does not know by that name."""
-    flags = ConfigFlags(kubeconfig=query.kubeconfig, context=context)
+    flags = ConfigFlags(kubeconfig=query.target.flags.kubeconfig, context=context)
     try:
         apart = pin_apart(
             flags, load(flags, query.user.environ, query.user.home, apart=lambda: contexts_of_ours(Book.of(query.user)))

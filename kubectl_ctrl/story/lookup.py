@@ -21,6 +21,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.story.query import Query
+from kubectl_ctrl.target.choice import gone_cluster
 from kubectl_ctrl.text import nearest
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value
@@ -114,7 +115,9 @@ def _meant(query: Query, words: Sequence[str], recording: Recording) -> Meant:
         if context.server and (context.server, context.ca) in cluster.servers:
             return meaning(cluster)
     # A context that is gone and was named still says which is meant.
-    if query.context and (named := [one for one in clusters if query.context in one.contexts]):
+    if query.target.flags.context and (
+        named := [one for one in clusters if query.target.flags.context in one.contexts]
+    ):
         cluster, namespace = last(named)
         return meaning(cluster, _as_recorded(cluster, context), namespace)
     if context.gone and (lived := [one for one in clusters if one.name == context.gone]):
@@ -124,7 +127,7 @@ def _meant(query: Query, words: Sequence[str], recording: Recording) -> Meant:
     if len({name_of(one) for one, _ in found}) == 1:
         cluster, namespace = last([one for one, _ in found])
         only = _only(cluster, len(found))
-        note = f"{only}. {context.why}" if query.context and not context.server else only
+        note = f"{only}. {context.why}" if query.target.flags.context and not context.server else only
         return meaning(cluster, note, namespace)
     raise _unclear([one for one, _ in found] or list(clusters), context)
 
@@ -155,7 +158,12 @@ def _context(query: Query) -> _Context:
         resolved = query.target.resolved()
         ca = ca_fingerprint(resolved)
     except ConfigError as error:
-        return _Context(name=query.context, namespace="", why=error.message, gone=query.target.gone())
+        return _Context(
+            name=query.target.flags.context,
+            namespace="",
+            why=error.message,
+            gone=gone_cluster(query.user, query.target.flags),
+        )
     name = resolved.context or ("in-cluster" if resolved.in_cluster else resolved.server)
     why = f"of the cluster of context {name!r} nothing is recorded"
     return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)

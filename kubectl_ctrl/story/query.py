@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.history.location import recording_file
-from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 class Target(Protocol):
     """The cluster that kubectl's flags and the kubeconfig address."""
 
+    @property
+    def flags(self) -> ConfigFlags: ...
+
     def resolved(self) -> Resolved:
         """The cluster, without a request to it; ConfigError where there is none."""
-
-    def gone(self) -> str:
-        """The managed cluster that was deleted while the shell still points to it; "" where it points elsewhere."""
 
     def readable(self) -> Resolved:
         """The cluster, after the guard has let a read pass."""
@@ -42,8 +42,6 @@ class Query(Value, kw_only=True):
     target: Unshown[Target]
     named_file: str = ""  # --from
     recorded_cluster: str = ""
-    context: str = ""
-    kubeconfig: str = ""
     namespace: str = ""
     everywhere: bool = False  # -A
     offline: bool = False

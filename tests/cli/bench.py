@@ -6,14 +6,18 @@ import asyncio
 import io
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.query import Target
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.doctor import VERB
+from kubectl_ctrl.cli.verbs.doctor.fixes import Mended, mended
+from kubectl_ctrl.cli.verbs.doctor.main import take_down
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import Fitness, Life, Made, Note, Wish
 from kubectl_ctrl.clusters.registry import Entry
@@ -172,13 +176,18 @@ class Layout:
         task = asyncio.create_task(reached())
         await asyncio.gather(task, return_exceptions=True)
         return Bench(
-            app=self.app,
-            given=self.given,
+            user=self.app.user,
+            target=Target(self.app, self.given),
             clock=self.clock,
+            narrate=self.app.narrate,
+            take_down=partial(take_down, self.app, self.clock),
             providers=self.providers,
             fits=fits,
             reach=Reach(task),
         )
+
+    async def mended(self) -> Mended:
+        return await mended(self.app, self.given, await self.bench())
 
 
 def laid_out(play: Callable[[Layout], Coroutine[Any, Any, None]], folder: Path, *words: str, **environ: str) -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import CtrlError
-from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved
 from kubectl_ctrl.story.query import Query
-from kubectl_ctrl.target.choice import gone_cluster
 from kubectl_ctrl.target.effect import Effect
 
 if TYPE_CHECKING:
@@ -22,11 +21,9 @@ def query_of(app: App, given: Given) -> Query:
     """The query of a verb with the flags LOOKING_BACK."""
     return Query(
         user=app.user,
-        target=_Target(app, given),
+        target=Target(app, given),
         named_file=given["from"],
         recorded_cluster=given["recorded_cluster"],
-        context=given["context"],
-        kubeconfig=given["kubeconfig"],
         namespace=given["namespace"],
         everywhere=bool(given.flags.get("all_namespaces")),
         offline=bool(given.flags.get("offline")),
@@ -35,18 +32,19 @@ def query_of(app: App, given: Given) -> Query:
     )
 
 
-class _Target:
+class Target:
     """The cluster of this command line; who asks for it also has suggested commands address it."""
 
     def __init__(self, app: App, given: Given) -> None:
         self._app = app
         self._given = given
 
+    @property
+    def flags(self) -> ConfigFlags:
+        return self._given.cluster_flags
+
     def resolved(self) -> Resolved:
         return self._app.pointed(self._given)
-
-    def gone(self) -> str:
-        return gone_cluster(self._app.user, self._given.cluster_flags)
 
     def readable(self) -> Resolved:
         return self._app.meant(self._given, Effect.READ)

@@ -23,7 +23,6 @@ from kubectl_ctrl.clusters.registry import Book
 from kubectl_ctrl.doctor import leftovers, recordings
 from kubectl_ctrl.doctor.checks import Bench, Check, looked
 from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Outcome
-from kubectl_ctrl.doctor.fixes import mended
 from kubectl_ctrl.errors import NotInstalled
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.model.cause import CauseKind
@@ -274,7 +273,7 @@ def test_modes_that_let_others_in_are_mended(tmp_path: Path) -> None:
         path.chmod(0o644)
         line = (await recordings.recording(await at.bench()))[-1]
         assert (line.mark, line.command) == (Mark.WARN, f"chmod go= {path}")
-        (repair,) = (await mended(await at.bench())).diagnosis.repairs
+        (repair,) = (await at.mended()).diagnosis.repairs
         assert repair.text.endswith("is for its owner alone")
         assert path.stat().st_mode & 0o777 == 0o600
 
@@ -288,7 +287,7 @@ def test_a_recording_that_is_none_is_a_failure(tmp_path: Path) -> None:
         (line,) = await recordings.recording(await at.bench())
         assert (line.mark, line.code) == (Mark.FAIL, 1)
         assert "record export --all" in line.advice
-        (repair,) = (await mended(await at.bench())).diagnosis.repairs
+        (repair,) = (await at.mended()).diagnosis.repairs
         assert (repair.outcome, repair.text, repair.advice) == (Outcome.BY_HAND, line.text, line.advice)
 
     real(play, tmp_path)
@@ -328,7 +327,7 @@ def test_a_controller_in_the_background_of_a_cluster_that_is_gone_is_ended(tmp_p
             assert line.text == f"a controller (process {process.pid}) runs on for a cluster of ours that is gone"
             assert line.command == f"kill {process.pid}"
             waiting = asyncio.get_running_loop().run_in_executor(None, process.wait)
-            (repair,) = (await mended(await at.bench())).diagnosis.repairs
+            (repair,) = (await at.mended()).diagnosis.repairs
             assert repair.text.endswith("it has ended")
             assert await waiting == -15
 
@@ -348,7 +347,7 @@ def test_a_controller_of_a_cluster_whose_page_cannot_be_read_runs_on(tmp_path: P
         async def play(at: Layout) -> None:
             (line,) = await leftovers.machine(await at.bench())
             assert line.text.startswith("The page of cluster 'one' cannot be read")
-            await mended(await at.bench())
+            await at.mended()
 
         try:
             real(play, tmp_path)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from kubectl_ctrl.cli.verbs.doctor.fixes import mended
 from kubectl_ctrl.clusters.provider import Life
 from kubectl_ctrl.clusters.registry import Book, Entry, Phase, locked_file
 from kubectl_ctrl.doctor import leftovers
 from kubectl_ctrl.doctor.diagnosis import Line, Outcome
-from kubectl_ctrl.doctor.fixes import mended
 from kubectl_ctrl.errors import PrerequisiteMissing, Refused
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES
 from kubectl_ctrl.runs.holder import identity
@@ -119,7 +119,7 @@ def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, book: Book) -> No
         toy.silent = True
         (first, _) = await at.see(leftovers.machine)
         assert first.text.endswith("What toy works with did not answer within 3 s")
-        assert [one.outcome for one in (await mended(await at.bench())).diagnosis.repairs] == [Outcome.BY_HAND] * 2
+        assert [one.outcome for one in (await at.mended()).diagnosis.repairs] == [Outcome.BY_HAND] * 2
 
     laid_out(play, tmp_path, "--fix", "--yes")
 
@@ -172,7 +172,7 @@ def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, book: Book, na
         with locked_file(path):
             assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
         path.write_text("4121")
-        assert [one.outcome for one in (await mended(await at.bench())).diagnosis.repairs] == [Outcome.DONE]
+        assert [one.outcome for one in (await at.mended()).diagnosis.repairs] == [Outcome.DONE]
         assert not path.exists()
 
     laid_out(play, tmp_path)
@@ -187,7 +187,7 @@ def test_a_lock_that_keeps_the_kubeconfig_from_everybody_goes_with_yes(tmp_path:
     async def play(at: Layout) -> None:
         (line,) = await at.see(leftovers.machine)
         assert line.command == f"rm {lock}"
-        done = await mended(await at.bench())
+        done = await at.mended()
         assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
         assert done.refused is not None
         assert done.refused.next_step == "kubectl ctrl doctor --fix --yes"
@@ -196,7 +196,7 @@ def test_a_lock_that_keeps_the_kubeconfig_from_everybody_goes_with_yes(tmp_path:
     laid_out(play, tmp_path, "--fix")
 
     async def confirmed(at: Layout) -> None:
-        done = await mended(await at.bench())
+        done = await at.mended()
         assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
         assert not lock.exists()
 
@@ -260,11 +260,11 @@ def test_a_takeover_whose_run_is_dead_is_given_back(tmp_path: Path, scar: Any) -
         (line,) = await at.see(leftovers.cluster)
         assert line.text.endswith("and not restored")
         assert line.command.startswith("kubectl --context kind-ctrl --namespace default patch deployment")
-        (repair,) = (await mended(await at.bench())).diagnosis.repairs
+        (repair,) = (await at.mended()).diagnosis.repairs
         assert repair.outcome is Outcome.DONE
         assert repair.text.endswith(f"deployments.apps default/{FOO} is back at 3")
         assert replicas(at) == (3, False)
-        assert (await mended(await at.bench())).diagnosis.repairs == ()
+        assert (await at.mended()).diagnosis.repairs == ()
 
     laid_out(play, tmp_path)
 
@@ -274,7 +274,7 @@ def test_a_takeover_whose_run_may_go_on_is_left_to_a_person(tmp_path: Path, scar
         scar(at.stage, ELSEWHERE)
         (line,) = await at.see(leftovers.cluster)
         assert "if it is gone for sure" in line.advice
-        (repair,) = (await mended(await at.bench())).diagnosis.repairs
+        (repair,) = (await at.mended()).diagnosis.repairs
         assert (repair.outcome, repair.command) == (Outcome.BY_HAND, line.command)
         assert replicas(at) == (0, True)
 
@@ -315,7 +315,7 @@ def test_leases_of_holders_that_are_gone_are_deleted(tmp_path: Path) -> None:
         assert dead.text.endswith("on this machine, which is gone")
         assert silent.text.endswith(f"held by {ELSEWHERE}, which should have renewed it 1h6m ago")
         assert silent.command == "kubectl --context kind-ctrl delete lease silent --namespace default"
-        done = await mended(await at.bench())
+        done = await at.mended()
         assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE] * 2
         assert sorted(one["metadata"]["name"] for one in at.stage.server.objects(LEASES)) == ["alive", "free", "late"]
 
@@ -352,7 +352,7 @@ def test_a_webhook_that_nobody_answers_is_listed(tmp_path: Path, state: Path) ->
         assert line.text == "ValidatingWebhookConfiguration hook is there, and nobody runs foo"
         named = "validatingwebhookconfigurations.admissionregistration.k8s.io hook"
         assert line.command == f"kubectl --context kind-ctrl delete {named}"
-        done = await mended(await at.bench())
+        done = await at.mended()
         assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
         with only_runner(state, replace(ME, cluster="c")):
             assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
@@ -371,7 +371,7 @@ def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Path, bo
     async def play(at: Layout) -> None:
         lock.touch()
         leases(at, dead=(gone(), 3))
-        done = await mended(await at.bench())
+        done = await at.mended()
         assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE, Outcome.REFUSED]
         assert done.refused is not None
         assert done.refused.next_step == "kubectl ctrl doctor --fix --allow-context=prod-eu"
@@ -382,7 +382,7 @@ def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Path, bo
 
     async def named(at: Layout) -> None:
         leases(at, dead=(gone(), 3))
-        done = await mended(await at.bench())
+        done = await at.mended()
         assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
 
     laid_out(named, tmp_path, "--fix", "--allow-context=prod-eu")
@@ -396,7 +396,7 @@ def test_the_guard_looks_at_the_cluster_that_was_asked_and_not_at_what_is_meant_
         leases(at, dead=(gone(), 3))
         bench = await at.bench()
         file.write_text(kubeconfig("https://127.0.0.1:6443"))
-        done = await mended(bench)
+        done = await mended(at.app, at.given, bench)
         assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.REFUSED]
         assert at.stage.server.get(LEASES, "dead") is not None
 
@@ -407,7 +407,7 @@ def test_what_fails_holds_up_nothing_else(tmp_path: Path) -> None:
     async def play(at: Layout) -> None:
         leases(at, one=(gone(), 3), other=(gone(), 3))
         at.stage.server.faults.fail(Match(verb="delete", plural="leases", name="one"), 403)
-        done = await mended(await at.bench())
+        done = await at.mended()
         assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.FAILED, Outcome.DONE]
         assert done.code == 7
 
@@ -420,7 +420,7 @@ def test_without_a_cluster_the_machine_is_mended_all_the_same(tmp_path: Path, bo
 
     async def play(at: Layout) -> None:
         at.reachable = Refused("Nobody answers.")
-        done = await mended(await at.bench())
+        done = await at.mended()
         assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE]
         assert "What is left on a cluster is not known: Nobody answers." in at.app.err.getvalue()  # type: ignore[attr-defined]
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document
+from kubectl_ctrl.cli.output.progress import Progress
 from kubectl_ctrl.cli.parsing.grammar import truth
+from kubectl_ctrl.cli.parsing.query import Target
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.cli.verbs.doctor.downloads import RECIPES, fetched
+from kubectl_ctrl.cli.verbs.doctor.fixes import Mended, mended
+from kubectl_ctrl.cli.verbs.down import main as down
+from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters import names
+from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.clusters.providers import providers
 from kubectl_ctrl.doctor import context, controllers, leftovers, recordings, tools
-from kubectl_ctrl.doctor.checks import Check, benched, looked
+from kubectl_ctrl.doctor.checks import Bench, Check, benched, looked
 from kubectl_ctrl.doctor.diagnosis import Diagnosis, Group, Line
-from kubectl_ctrl.doctor.downloads import RECIPES, fetched
-from kubectl_ctrl.doctor.fixes import Mended, mended
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.render.diagnosis import diagnosis_json, diagnosis_lines
 from kubectl_ctrl.render.style import Style
@@ -81,9 +88,27 @@ def _recipe(given: Given) -> str:
 
 async def _examined(app: App, given: Given) -> Diagnosis:
     clock = SystemClock()
-    async with benched(app, given, clock, providers(names.machine(app.user, clock))) as bench:
+    async with _benched(app, given, clock) as bench:
         told = await looked(CHECKS, bench)
     return Diagnosis(at=clock.now(), told=tuple(replace(one, lines=_pinned(app, one.lines)) for one in told))
+
+
+def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManager[Bench]:
+    wish = Wish(bin_dir=Path(given["bin_dir"]) if given["bin_dir"] else None, offline=given["offline"])
+    return benched(
+        Target(app, given),
+        wish,
+        clock,
+        providers(names.machine(app.user, clock)),
+        user=app.user,
+        narrate=app.narrate,
+        take_down=partial(take_down, app, clock),
+    )
+
+
+async def take_down(app: App, clock: Clock, name: str) -> None:
+    """Delete a managed cluster as `down` does, without a word on its steps."""
+    await down.taken_down(app, name, Progress(app, "none", down.STEPS, clock), clock)
 
 
 def _pinned(app: App, lines: Sequence[Line]) -> tuple[Line, ...]:
@@ -93,8 +118,8 @@ def _pinned(app: App, lines: Sequence[Line]) -> tuple[Line, ...]:
 
 async def _mended(app: App, given: Given) -> Mended:
     clock = SystemClock()
-    async with benched(app, given, clock, providers(names.machine(app.user, clock))) as bench:
-        return await mended(bench)
+    async with _benched(app, given, clock) as bench:
+        return await mended(app, given, bench)
 
 
 def _answer(app: App, found: Diagnosis, form: str) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.doctor import recordings
 from kubectl_ctrl.doctor.checks import PATIENCE, Bench, split
 from kubectl_ctrl.doctor.diagnosis import Diagnosis, Outcome, Repair, worst
@@ -26,10 +28,10 @@ class Mended(Value, kw_only=True):
     code: int = 0
 
 
-async def mended(bench: Bench) -> Mended:
+async def mended(app: App, given: Given, bench: Bench) -> Mended:
     """See to all that is left; what could not be looked at is told beside it."""
-    found = [*await left_here(bench), *await _on_cluster(bench), *await recordings.left(bench)]
-    stopped = await _guarded(bench) if any(one.remote and one.mend for one in found) else None
+    found = [*await left_here(bench), *await _on_cluster(app, bench), *await recordings.left(bench)]
+    stopped = await _guarded(app, given, bench) if any(one.remote and one.mend for one in found) else None
     repairs: list[Repair] = []
     codes: list[int] = []
     for one in found:
@@ -37,32 +39,31 @@ async def mended(bench: Bench) -> Mended:
             advice, command = split(stopped.next_step)
             repairs.append(Repair(outcome=Outcome.REFUSED, text=one.text, advice=advice, command=command))
         else:
-            repair, code = await _seen_to(bench, one)
+            repair, code = await _seen_to(one, yes=given["yes"])
             repairs.append(repair)
             codes.append(code)
     diagnosis = Diagnosis(at=bench.clock.now(), repairs=tuple(repairs))
-    return Mended(diagnosis=diagnosis, refused=stopped or _unconfirmed(bench, repairs), code=worst(codes))
+    return Mended(diagnosis=diagnosis, refused=stopped or _unconfirmed(given, repairs), code=worst(codes))
 
 
-async def _on_cluster(bench: Bench) -> Sequence[Leftover]:
+async def _on_cluster(app: App, bench: Bench) -> Sequence[Leftover]:
     try:
         there = await bench.reach.reached()
         async with bench.clock.timeout(PATIENCE):
             found = await left_there(bench, there)
         for what in found.hidden:
-            bench.app.narrate(f"{what} may not be looked at with these credentials.")
+            app.narrate(f"{what} may not be looked at with these credentials.")
         return found.left
     except CtrlError as error:
         why = error.message
     except TimeoutError:
         why = f"it did not answer within {PATIENCE:g} s."
-    bench.app.narrate(bench.app.hide(f"What is left on a cluster is not known: {why}"))
+    app.narrate(app.hide(f"What is left on a cluster is not known: {why}"))
     return ()
 
 
-async def _guarded(bench: Bench) -> Refused | None:
+async def _guarded(app: App, given: Given, bench: Bench) -> Refused | None:
     """What the guard says to changes of the cluster that was asked; None where they are free."""
-    app, given = bench.app, bench.given
     resolved = (await bench.reach.reached()).resolved
     try:
         guard.check(
@@ -79,11 +80,11 @@ async def _guarded(bench: Bench) -> Refused | None:
     return None
 
 
-async def _seen_to(bench: Bench, one: Leftover) -> tuple[Repair, int]:
+async def _seen_to(one: Leftover, *, yes: bool) -> tuple[Repair, int]:
     """Do it, if it may be done; the exit code of what failed."""
     if one.mend is None:
         return Repair(outcome=Outcome.BY_HAND, text=one.text, advice=one.advice, command=one.command), 0
-    if one.destroys and not bench.given["yes"]:
+    if one.destroys and not yes:
         return Repair(outcome=Outcome.LISTED, text=one.text), 0
     try:
         done = await one.mend()
@@ -94,10 +95,10 @@ async def _seen_to(bench: Bench, one: Leftover) -> tuple[Repair, int]:
     return Repair(outcome=Outcome.DONE, text=f"{one.text}: {done}"), 0
 
 
-def _unconfirmed(bench: Bench, repairs: Sequence[Repair]) -> Refused | None:
+def _unconfirmed(given: Given, repairs: Sequence[Repair]) -> Refused | None:
     waiting = sum(repair.outcome is Outcome.LISTED for repair in repairs)
     if not waiting:
         return None
     return Refused(
-        f"{waiting} of them would be destroyed, as listed.", next_step=bench.given.again("doctor", "--fix", "--yes")
+        f"{waiting} of them would be destroyed, as listed.", next_step=given.again("doctor", "--fix", "--yes")
     )
