@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_ctrl.controllers import BUNDLED
 from tests.house.checkout import REPOSITORY
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -34,3 +35,8 @@ def test_every_link_to_a_file_leads_to_one(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
     local = [link for link in links if not link.startswith("https://")]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_every_bundled_controller_has_a_tutorial() -> None:
+    pages = {page.stem for page in (REPOSITORY / "docs/tutorials").glob("*.md")}
+    assert pages == {*BUNDLED, "your-own"}
