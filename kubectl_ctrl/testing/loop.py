@@ -2,7 +2,8 @@
 
 A test of an hour of back-off takes milliseconds, and the same program runs the same way every time: callbacks in the
 order they were scheduled, timers by their time and then in the order they were set. Nothing waits for the outside:
-sockets and subprocesses are not offered, and executor functions run inline on the loop's thread, one per turn.
+sockets and subprocesses are not offered, and executor functions run in threads of which the loop waits for one at a
+time: until it ends, or hands the loop a coroutine and waits for that (`asyncio.run_coroutine_threadsafe`).
 
 A test that would hang is told so instead: `Deadlock` when nothing is ready and no timer is set, `TimeRanOut` when
 timers keep going past the limit, `Spinning` when callbacks keep going while time stands still. Each names the tasks
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
@@ -92,6 +94,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._settling: list[asyncio.Future[None]] = []
         self._set = 0  # timers ever set: the tie-break of equal times
         self._turns = 0  # since time last moved
+        self._hands = threading.Condition()  # guards the three below
+        self._busy = 0  # threads that run while the loop waits
+        self._posted: list[asyncio.Handle] = []  # by threads, in order
+        self._posting = False  # what runs now was handed over by a thread, which waits for the task that it makes
         self.unhandled: list[str] = []  # errors that nobody looked at, as the loop was told of them
         self.set_exception_handler(_note_unhandled)
 
@@ -100,6 +106,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     if TYPE_CHECKING:  # of the base class, which keeps them to itself and its subclasses
         _ready: deque[asyncio.Handle]
+        _thread_id: int | None
 
         def _check_closed(self) -> None: ...
 
@@ -119,6 +126,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def due(self, *, idle: bool) -> list[asyncio.TimerHandle]:
         """The timers whose time has come; when the loop is idle, time is first moved to the next one."""
+        idle = not self._wait_for_threads() and idle
         self._drop_cancelled()
         self._turns += 1
         if idle and self._settling and not (self._timers and self._timers[0][0] <= self._now):
@@ -171,25 +179,84 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Only a real selector needs waking."""
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
-        """Run the function inline in a turn of its own; one that blocks blocks the whole program."""
+        """Run the function in a thread, in a turn of its own; one that blocks blocks the whole program."""
         self._check_closed()
         future: asyncio.Future[T] = self.create_future()
-        self.call_soon(_run_inline, future, func, args)
+        self.call_soon(self._start_thread, future, func, args)
         return future
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        if threading.get_ident() == self._thread_id or not self._busy:
+            return super().call_soon_threadsafe(callback, *args, context=context)
+        self._check_closed()
+        handle = asyncio.Handle(self._run_posted, (callback, args), self, context)
+        self._hand_over(handle)
+        return handle
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = super().create_task(coro, **options)
+        if self._posting:
+            self._posting = False
+            task.add_done_callback(self._resume_thread)
+        return task
+
+    def _start_thread(self, future: asyncio.Future[T], func: Callable[[*Ts], T], args: tuple[*Ts]) -> None:
+        if future.cancelled():
+            return
+        self._resume_thread()
+
+        def work() -> None:
+            settled = _outcome(future, func, args)
+            self._hand_over(asyncio.Handle(settled, (), self))
+
+        threading.Thread(target=work, name="executor of a VirtualLoop", daemon=True).start()
+        self._wait_for_threads()
+
+    def _hand_over(self, handle: asyncio.Handle) -> None:
+        """In a thread: it ends, or waits for what the loop makes of the handle."""
+        with self._hands:
+            self._posted.append(handle)
+            self._busy -= 1
+            self._hands.notify_all()
+
+    def _run_posted(self, callback: Callable[[*Ts], object], args: tuple[*Ts]) -> None:
+        """A thread that left no task is waiting for nothing, so it goes on."""
+        self._posting = True
+        callback(*args)
+        if self._posting:
+            self._posting = False
+            self._resume_thread()
+
+    def _resume_thread(self, *_: object) -> None:
+        with self._hands:
+            self._busy += 1
+
+    def _wait_for_threads(self) -> bool:
+        """Until none is busy; whether that made anything ready."""
+        with self._hands:
+            self._hands.wait_for(lambda: not self._busy)
+            handed, self._posted = self._posted, []
+        self._ready.extend(handed)
+        return bool(handed)
 
     def __repr__(self) -> str:
         return f"VirtualLoop(now={self._now:.3f}, timers={len(self._timers)})"
 
 
-def _run_inline(future: asyncio.Future[T], func: Callable[[*Ts], T], args: tuple[*Ts]) -> None:
-    if future.cancelled():
-        return
+def _outcome(future: asyncio.Future[T], func: Callable[[*Ts], T], args: tuple[*Ts]) -> Callable[[], None]:
+    """Runs the function; the answer settles the future on the loop's thread, unless nobody waits any more."""
+    error: BaseException
     try:
-        future.set_result(func(*args))
-    except StopIteration as error:  # a future refuses it
-        future.set_exception(RuntimeError(f"The executor function raised {error!r}."))
-    except Exception as error:  # noqa: BLE001  # whatever it is, it belongs to the caller
-        future.set_exception(error)
+        result = func(*args)
+    except StopIteration as stop:  # a future refuses it
+        error = RuntimeError(f"The executor function raised {stop!r}.")
+    except BaseException as raised:  # noqa: BLE001  # whatever it is, it belongs to the caller
+        error = raised
+    else:
+        return lambda: None if future.cancelled() else future.set_result(result)
+    return lambda: None if future.cancelled() else future.set_exception(error)
 
 
 def _note_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

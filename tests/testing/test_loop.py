@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -168,16 +169,70 @@ def test_an_error_in_a_callback_is_not_lost() -> None:
         run_virtual(main)
 
 
-def test_executor_functions_run_inline_in_order() -> None:
+def test_executor_functions_run_in_threads_and_in_order() -> None:
     async def main() -> list[Any]:
         log: list[Any] = []
-        first = asyncio.create_task(asyncio.to_thread(log.append, threading.get_ident()))
+        first = asyncio.create_task(asyncio.to_thread(lambda: log.append(threading.get_ident())))
         second = asyncio.create_task(asyncio.to_thread(log.append, "second"))
         await second
         await first
         return log
 
-    assert run_virtual(main) == [threading.get_ident(), "second"]
+    first, second = run_virtual(main)
+    assert second == "second"
+    assert first != threading.get_ident()
+
+
+def test_a_thread_waits_for_coroutines_in_virtual_time() -> None:
+    async def later(log: list[str], name: str, seconds: float) -> str:
+        loop = asyncio.get_running_loop()
+        await at(loop.time() + seconds)
+        log.append(f"{name} at {loop.time():g}")
+        return name
+
+    def work(loop: asyncio.AbstractEventLoop, log: list[str], name: str, seconds: float) -> None:
+        for _ in range(2):
+            log.append(asyncio.run_coroutine_threadsafe(later(log, name, seconds), loop).result())
+
+    async def main() -> list[str]:
+        log: list[str] = []
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.to_thread(work, loop, log, "slow", 3600))
+            group.create_task(asyncio.to_thread(work, loop, log, "fast", 1000))
+        return log
+
+    runs = [run_virtual(main, start=0) for _ in range(5)]
+    assert runs[0] == [
+        "fast at 1000", "fast", "fast at 2000", "fast", "slow at 3600", "slow", "slow at 7200", "slow",
+    ]  # fmt: skip
+    assert all(run == runs[0] for run in runs)
+
+
+def test_a_thread_that_waits_for_a_cancelled_coroutine_ends() -> None:
+    ended: list[str] = []
+
+    async def main() -> None:
+        tasks: list[asyncio.Task[Any] | None] = []
+
+        async def never() -> None:
+            tasks.append(asyncio.current_task())
+            await asyncio.Event().wait()
+
+        def work(loop: asyncio.AbstractEventLoop) -> None:
+            with pytest.raises(concurrent.futures.CancelledError):
+                asyncio.run_coroutine_threadsafe(never(), loop).result()
+            ended.append("cancelled")
+
+        thread = asyncio.create_task(asyncio.to_thread(work, asyncio.get_running_loop()))
+        await settle()
+        thread.cancel()
+        await settle()
+        assert tasks[0] is not None
+        tasks[0].cancel()
+
+    run_virtual(main)
+    assert ended == ["cancelled"]
 
 
 def fails_with_stop() -> None:
