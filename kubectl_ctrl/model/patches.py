@@ -26,6 +26,17 @@ def apply_merge(obj: Any, patch: Any) -> Any:
     return result
 
 
+def merge_patch(old: Any, new: Any) -> Any:
+    """The merge patch that makes `new` of `old`; None in either counts as left out."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    patch: Obj = {key: None for key in old if new.get(key) is None}
+    for key, value in new.items():
+        if value is not None and not same(old.get(key), value):
+            patch[key] = merge_patch(old.get(key), value)
+    return patch
+
+
 def json_pointer(path: Sequence[str | int]) -> str:
     """`("metadata", "labels", "a/b")` as `/metadata/labels/a~1b`."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)

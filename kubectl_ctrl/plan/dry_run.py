@@ -14,10 +14,13 @@ from typing import NoReturn, TypeVar
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.dryrun import DryRunOnly
+from kubectl_ctrl.client.lists import Listed
 from kubectl_ctrl.client.options import (
+    LIST_ALL,
     PLAIN_DELETE,
     PLAIN_WRITE,
     DeleteOptions,
+    ListQuery,
     PatchKind,
     WriteOptions,
 )
@@ -27,6 +30,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import AlreadyExists, BadRequest, CallSite, Conflict, CtrlError, Invalid, NotFound, Replaced
 from kubectl_ctrl.model.managed_fields import own_entry
 from kubectl_ctrl.model.objects import Obj, name_of, namespace_of, uid_of, version_of
+from kubectl_ctrl.model.patches import apply_merge, merge_patch
 from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.plan.predictions import merged
 from kubectl_ctrl.plan.world import PLANNED, Layer, Planned, World, as_new, spoken
@@ -97,7 +101,39 @@ class PlanClient(Client):
         return self.world.wrote(ref, live, layer, _verb(kind))
 
     async def replace(self, ref: ObjectRef, obj: Obj, options: WriteOptions = PLAIN_WRITE) -> Obj:
-        return await self._tried(super().replace(ref, obj, replace(options, dry_run=True)))
+        """Tried on the live object with the same changes; for the plan's world they are a merge patch."""
+        whole = ref.sub("")
+        state = await self.get(whole)
+        body = _replacement(state, obj, ref.subresource)
+        planned = self.world.find(whole)
+        if planned is not None and planned.live is None:
+            pinned = {**body, "metadata": {**(body.get("metadata") or {}), "resourceVersion": version_of(obj)}}
+            return await self._rewritten(ref, planned, pinned, PatchKind.MERGE, options)
+        live = await super().get(whole)
+        state = self.world.visible(whole, live)
+        if state is not live:
+            _check(ref, "update", state, uid_of(obj), version_of(obj))
+        version = version_of(live) if version_of(obj) == version_of(state) else version_of(obj)
+        sent = apply_merge(live, body)
+        sent = {**sent, "metadata": {**sent["metadata"], "resourceVersion": version}}
+        answer = await self._tried(super().replace(ref, sent, replace(options, dry_run=True)))
+        if ref.subresource not in ("", "status"):
+            return answer
+        layer = Layer(
+            kind=PatchKind.MERGE,
+            manager=options.manager,
+            subresource=ref.subresource,
+            body=body,
+            live=live,
+            answer=answer,
+        )
+        if options.dry_run:
+            return self.world.tried(ref, live, layer)
+        return self.world.wrote(ref, live, layer, "update")
+
+    async def list(self, resource: Resource, query: ListQuery = LIST_ALL) -> Listed:
+        listed = await super().list(resource, query)
+        return replace(listed, items=self.world.listed(resource, query, listed.items))
 
     async def delete(self, ref: ObjectRef, options: DeleteOptions = PLAIN_DELETE) -> Obj:
         planned = self.world.find(ref)
@@ -269,6 +305,14 @@ def _hands_over(body: list[Obj]) -> bool:
     return any(path.startswith(_NOTES) for path in paths) and all(
         path == _VERSION or path.startswith(_NOTES) for path in paths
     )
+
+
+def _replacement(state: Obj, obj: Obj, subresource: str) -> Obj:
+    """The merge patch that makes of the state what a PUT of `obj` would."""
+    if subresource == "status":
+        return {"status": merge_patch(state.get("status") or {}, obj.get("status") or {})}
+    patch: Obj = merge_patch(as_new(state), as_new(obj))
+    return patch
 
 
 def _pinned(body: Body) -> str:

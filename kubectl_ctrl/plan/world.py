@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
-from kubectl_ctrl.client.options import PatchKind
+from kubectl_ctrl.client.options import ListQuery, PatchKind
 from kubectl_ctrl.client.order import Body
 from kubectl_ctrl.errors import CtrlError
-from kubectl_ctrl.model.objects import Key, Obj, key_of, uid_of, version_of
+from kubectl_ctrl.model.objects import Key, Obj, key_of, labels_of, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.patches import apply_json, apply_merge
 from kubectl_ctrl.model.resources import ObjectRef, Resource
+from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.plan.predictions import laid, merged
 from kubectl_ctrl.plan.steps import Step, alike
 from kubectl_ctrl.value import Unshown, Value, replace
@@ -28,6 +29,10 @@ PLANNED = "planned-"
 
 # What only a server says, and no creation may.
 _SERVERS_OWN = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"})
+
+
+# Their lists are merged by the keys of the items.
+_BY_KEY = frozenset({PatchKind.APPLY, PatchKind.STRATEGIC})
 
 
 class Layer(Value, kw_only=True):
@@ -82,6 +87,20 @@ class World:
         state = _versioned(folded(live, planned.layers), version_of(planned.state))
         self._objects[ref.resource, ref.key] = replace(planned, live=live, state=state)
         return state
+
+    def listed(self, resource: Resource, query: ListQuery, live: list[Obj]) -> list[Obj]:
+        """The objects that a list shows where the server answers `live`; selectors of fields are its own to judge."""
+        shown = {key_of(obj): self.visible(resource.ref(name_of(obj), namespace_of(obj)), obj) for obj in live}
+        selector = Selector.parse(query.labels)
+        for (of, key), planned in self._objects.items():
+            if of != resource or query.namespace not in ("", key.namespace):
+                continue
+            state = planned.state
+            if state is None or not selector.matches(labels_of(state)):
+                shown.pop(key, None)
+            elif key in shown or not query.fields:
+                shown[key] = state
+        return list(shown.values())
 
     def tried(self, ref: ObjectRef, live: Obj, layer: Layer) -> Obj:
         """What a write would make of an object that is there; nothing is noted."""
@@ -200,7 +219,7 @@ def spoken(before: Obj, body: Body, kind: PatchKind | None, subresource: str) ->
     if "metadata" in said:
         pinned = ("uid", "resourceVersion")
         said["metadata"] = {key: value for key, value in said["metadata"].items() if key not in pinned}
-    changed: Obj = merged(before, said) if kind is PatchKind.APPLY else apply_merge(before, said)
+    changed: Obj = merged(before, said) if kind in _BY_KEY else apply_merge(before, said)
     return changed
 
 

@@ -6,9 +6,18 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.model.patches import apply_json, apply_merge, json_pointer, same
+from kubectl_ctrl.model.patches import apply_json, apply_merge, json_pointer, merge_patch, same
+
+_VALUES = st.recursive(
+    st.integers() | st.text(max_size=2),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner),
+    max_leaves=6,
+)
+_OBJECTS = st.dictionaries(st.sampled_from("abc"), _VALUES)
 
 
 # RFC 7386, appendix A.
@@ -33,6 +42,12 @@ from kubectl_ctrl.model.patches import apply_json, apply_merge, json_pointer, sa
 )
 def test_merge_as_the_rfc_shows(original: Any, patch: Any, result: Any) -> None:
     assert apply_merge(original, patch) == result
+
+
+@given(_OBJECTS, _OBJECTS)
+def test_a_merge_patch_makes_the_new_of_the_old(old: Any, new: Any) -> None:
+    assert apply_merge(old, merge_patch(old, new)) == new
+    assert merge_patch(new, new) == {}
 
 
 def test_pointers_are_escaped() -> None:
