@@ -73,6 +73,7 @@ class DeleteOptions(Value, kw_only=True):
     propagation: str = ""  # Background, Foreground or Orphan
     uid: str = ""
     version: str = ""
+    grace: int | None = None  # seconds for a Pod to end; None leaves it to the Pod
     dry_run: bool = False
     before: Unshown[Obj | None] = None  # for the record: the object that the writer knew
 

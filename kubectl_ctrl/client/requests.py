@@ -119,6 +119,8 @@ def delete(ref: ObjectRef, options: DeleteOptions) -> Order:
     body: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
     if options.propagation:
         body["propagationPolicy"] = options.propagation
+    if options.grace is not None:
+        body["gracePeriodSeconds"] = options.grace
     if preconditions := {key: value for key, value in conditions.items() if value}:
         body["preconditions"] = preconditions
     if options.dry_run:

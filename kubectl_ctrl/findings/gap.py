@@ -62,6 +62,8 @@ def _of_wish(case: Case, wish: Wish) -> Iterator[Gap]:
         desired = json.loads(wish.body)
     except ValueError:
         return
+    if not isinstance(desired, dict):
+        return  # a JSON patch
     if wish.verb == "status":
         desired = {"status": desired}
     elif wish.verb == "patch" and ("subresource", "status") in wish.options and "status" not in desired:

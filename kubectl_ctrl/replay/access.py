@@ -83,7 +83,7 @@ class ReplayReader:
             self._notes.refused(verb, resource, query, error)
             raise
         self._notes.read(verb, resource, query, read.objects)
-        found = [_unmarked(obj) for obj in read.objects]
+        found = [unmarked(obj) for obj in read.objects]
         return found if verb == "live" else [read_only(obj) for obj in found]
 
     def _place(self, resource: Resource, namespace: str | None) -> str:
@@ -108,14 +108,14 @@ class ReplayWriter:
     ) -> Ensured:
         question = questions.ensure(child, owner, resource or self._spec.resource_of(child), tuple(leave_out))
         with self._notes.asked(question) as asked:
-            obj, how = await self._answered(asked, question, child, child)
+            obj, how = await self.answered(asked, question, child, child)
         known = {one.value for one in How}
         return Ensured(obj, How(how) if how in known else How.CREATED)
 
     async def status(self, obj: Obj, status: Obj, *, resource: Resource | None = None) -> Obj:
         question = questions.status(obj, resource or self._spec.resource_of(obj), status)
         with self._notes.asked(question) as asked:
-            return (await self._answered(asked, question, obj, {**obj, "status": status}))[0]
+            return (await self.answered(asked, question, obj, {**obj, "status": status}))[0]
 
     async def conditions(self, obj: Obj, /, *conditions: Condition, **status: Any) -> Obj:
         return await self.status(obj, status_with(obj, conditions, status, self._now()))
@@ -124,7 +124,7 @@ class ReplayWriter:
         own = self._notes.start.request.namespace
         question = questions.create(obj, resource or self._spec.resource_of(obj), own)
         with self._notes.asked(question) as asked:
-            return (await self._answered(asked, question, obj, obj))[0]
+            return (await self.answered(asked, question, obj, obj))[0]
 
     async def patch(
         self,
@@ -138,7 +138,7 @@ class ReplayWriter:
         resource = resource or self._spec.resource_of(obj)
         question = questions.patch(obj, resource, change, subresource, any_version)
         with self._notes.asked(question) as asked:
-            return (await self._answered(asked, question, obj, apply_merge(obj, change)))[0]
+            return (await self.answered(asked, question, obj, apply_merge(obj, change)))[0]
 
     async def delete(
         self,
@@ -170,9 +170,9 @@ class ReplayWriter:
         question = questions.finalizer(verb, obj, resource or self._spec.resource_of(obj), name)
         with self._notes.asked(question) as asked:
             made_up = {**obj, "metadata": {**obj["metadata"], "finalizers": then}}
-            return (await self._answered(asked, question, obj, made_up))[0]
+            return (await self.answered(asked, question, obj, made_up))[0]
 
-    async def _answered(self, asked: Asked, question: Question, given: Obj, made_up: Obj) -> tuple[Obj, str]:
+    async def answered(self, asked: Asked, question: Question, given: Obj, made_up: Obj) -> tuple[Obj, str]:
         """The answer as it was recorded; of a Secret, which is never kept, with what it was given today."""
         wish = await self._script.ask(question, self._where())
         answer, how = given, Told.GIVEN.value
@@ -197,10 +197,10 @@ class ReplayWriter:
 
 def _of(answer: Obj | None) -> Obj:
     assert answer is not None
-    return _unmarked(answer)
+    return unmarked(answer)
 
 
-def _unmarked(obj: Obj) -> Obj:
+def unmarked(obj: Obj) -> Obj:
     """Without the recording's own mark that something of it is hidden."""
     meta = obj["metadata"]
     if MASKED not in meta:

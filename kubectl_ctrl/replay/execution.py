@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from random import Random
 from typing import TypeVar
 
+from kubectl_ctrl.client.official import api_client
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import CtrlError, NotRecorded
 from kubectl_ctrl.model.attempt import Attempt, Outcome, Started, Told, Verdict, Wish
@@ -32,6 +33,7 @@ from kubectl_ctrl.replay import comparison
 from kubectl_ctrl.replay.access import ReplayReader, ReplayWriter, where_in
 from kubectl_ctrl.replay.casefile import Case
 from kubectl_ctrl.replay.deviations import Finding, Replayed
+from kubectl_ctrl.replay.official import ReplayCalls
 from kubectl_ctrl.replay.recorded_errors import raised_again
 from kubectl_ctrl.replay.script import Script
 from kubectl_ctrl.runtime.attempts import Cut, Ended, Running, reconciled
@@ -140,12 +142,16 @@ def _start(case: Case, spec: ControllerSpec, clock: Clock, *, cut: bool) -> tupl
         value: T = json.loads(told.value)
         return value
 
+    writer = ReplayWriter(spec, script, notes, where, now)
+    calls = ReplayCalls(attempt, script, notes, writer)
+    loop = asyncio.get_running_loop()
     ctx = Context(
         request=attempt.request,
         attempt=attempt.id,
         read=ReplayReader(script, notes, where),
-        write=ReplayWriter(spec, script, notes, where, now),
+        write=writer,
         outside=outside,
+        official=lambda: api_client(calls, loop),
         now=now,
         random=Random(attempt.seed),  # noqa: S311  # the same as it had then
         log=attempt_log(attempt.controller, attempt.id, attempt.request),

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from kubectl_ctrl.client.client import Client
+from kubectl_ctrl.client.official import api_client
 from kubectl_ctrl.client.options import Scope
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import Conflict
@@ -22,7 +23,8 @@ from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.contract import Context, Reconciler, Result
 from kubectl_ctrl.runtime.ids import attempt_context, attempt_log
 from kubectl_ctrl.runtime.notes import Notes
-from kubectl_ctrl.runtime.verdict import AttemptQuit, AttemptTimeout, judge_error, judge_result, where_raised
+from kubectl_ctrl.runtime.official import LiveCalls
+from kubectl_ctrl.runtime.verdict import AttemptQuit, AttemptTimeout, judge_error, judge_result, meant, where_raised
 from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
@@ -54,7 +56,7 @@ class Ended(Value, kw_only=True):
     @property
     def traceback(self) -> str:
         # A conflict says all that there is to say: somebody else wrote in between, and it is looked at again.
-        if self.error is None or self.cut is not None or isinstance(self.error, Conflict):
+        if self.error is None or self.cut is not None or isinstance(meant(self.error), Conflict):
             return ""
         return "".join(traceback.format_exception(self.error))[-_LONGEST_TRACEBACK:]
 
@@ -162,12 +164,15 @@ class Attempts:
     def start(self, notes: Notes, gate: Callable[[], float | None]) -> Running:
         """`gate` is asked before each call is sent."""
         client = self._client.scoped(Scope(prefix=notes.attempt, note=notes.call, gate=lambda: _passed(notes, gate)))
+        calls = LiveCalls(self._equipment, client, notes)
+        loop = asyncio.get_running_loop()
         ctx = Context(
             request=notes.start.request,
             attempt=notes.attempt,
             read=LiveReader(self._equipment.caches, client, notes),
             write=LiveWriter(self._equipment, client, notes),
             outside=notes.outside,
+            official=lambda: api_client(calls, loop),
             now=lambda: notes.time(self._equipment.clock.now()),
             random=Random(notes.seed),  # noqa: S311  # for spreading and jitter; a replay makes the same one
             log=attempt_log(self._spec.name, notes.attempt, notes.start.request),

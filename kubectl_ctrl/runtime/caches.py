@@ -87,6 +87,10 @@ class Caches:
         cached = self.get(resource, meta["name"], meta.get("namespace") or "") if resource in self._lookups else None
         return cached if cached is not None and uid_of(cached) == uid_of(obj) else obj
 
+    def declared(self, resource: Resource) -> Resource | None:
+        """The same resource as the controller declared it, with its kind."""
+        return next((one for one in self._lookups if one == resource), None)
+
     def _of(self, resource: Resource) -> Lookup:
         lookup = self._lookups.get(resource)
         if lookup is None:

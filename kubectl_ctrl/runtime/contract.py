@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import StrEnum
 from logging import Logger, LoggerAdapter
 from random import Random
-from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, TypeVarTuple
 
 from kubectl_ctrl.errors import ControllerError
 from kubectl_ctrl.model.cause import Request
@@ -22,6 +22,9 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.value import Value
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -195,6 +198,9 @@ class Context(Value, kw_only=True):
     read: Reader
     write: Writer
     outside: Outside
+    # An ApiClient of the `kubernetes` package, for its typed models: AppsV1Api(ctx.official()). Its calls are recorded,
+    # planned and replayed like those of `write` and `read.live`; it is synchronous, so call it within `in_thread`.
+    official: Callable[[], ApiClient]
     now: Callable[[], float]  # wall time
     random: Random
     log: LoggerAdapter[Logger]  # writes the attempt id beside every line

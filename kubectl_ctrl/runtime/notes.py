@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -100,6 +102,7 @@ class Notes:
         self._outside: list[Outside] = []
         self._times: list[float] = []
         self._open = True
+        self._beside: set[asyncio.Task[object]] = set()  # tasks that work for threads of the attempt
 
     @property
     def attempt(self) -> str:
@@ -115,6 +118,20 @@ class Notes:
 
     def close(self) -> None:
         self._open = False
+        for task in self._beside:
+            task.cancel()
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """For a task other than the attempt's own: it is cancelled when the attempt ends before it."""
+        self.check_open()
+        task = asyncio.current_task()
+        assert task is not None
+        self._beside.add(task)
+        try:
+            yield
+        finally:
+            self._beside.discard(task)
 
     def call(self, call: Call, answered: bool) -> None:
         self._calls[call.id] = call

@@ -15,7 +15,7 @@ import orjson
 from kubectl_ctrl.errors import ApiError, CallError, ControllerError, CtrlError
 from kubectl_ctrl.model.attempt import Raised
 from kubectl_ctrl.model.objects import Key, Obj, uid_of
-from kubectl_ctrl.model.resources import Resource
+from kubectl_ctrl.model.resources import ObjectRef, Resource
 from kubectl_ctrl.runtime.contract import Labels
 from kubectl_ctrl.value import replace
 
@@ -83,6 +83,12 @@ def create(obj: Obj, resource: Resource, own: str) -> Question:
 def patch(obj: Obj, resource: Resource, change: Obj, subresource: str, any_version: bool) -> Question:
     options = (("subresource", subresource), ("any_version", "true" if any_version else ""))
     return _about(obj, "patch", resource, change, (*_pinned(obj), *options))
+
+
+def typed(verb: str, ref: ObjectRef, body: Any, options: Options) -> Question:
+    """A write of the official client."""
+    said = (("subresource", ref.subresource), *options)
+    return _question(verb, ref.resource, (ref.namespace, ref.name), body, said)
 
 
 def delete(obj: Obj, resource: Resource, propagation: str, any_version: bool) -> Question:

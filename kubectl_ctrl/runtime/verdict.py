@@ -98,7 +98,15 @@ def judge_error(error: BaseException, where: str = "", about: str = "", within: 
     return verdict
 
 
+def meant(error: BaseException) -> BaseException:
+    """The error of our tree that an ApiException of ctx.official() stands for, else the error itself."""
+    cause = error.__cause__
+    foreign = type(error).__module__ == "kubernetes.client.exceptions"
+    return cause if foreign and isinstance(cause, CallError) else error
+
+
 def _judge(error: BaseException, where: str, about: str) -> Verdict:
+    error = meant(error)
     if about and _is_gone(error, about):
         return Verdict(outcome=Outcome.DONE, message="It was deleted while it was reconciled.")
     outcome, delay = _fate(error)

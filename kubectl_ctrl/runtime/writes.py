@@ -43,7 +43,7 @@ class Writes:
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
         answer = await self.client.create(resource, _kept(obj), WriteOptions(manager=self.manager))
-        self._landed(resource, answer, known="", tied=True)
+        self.landed(resource, answer, known="", tied=True)
         return answer
 
     async def apply(self, ref: ObjectRef, body: Obj, *, live: Obj, manager: str = "", force: bool = True) -> Obj:
@@ -52,7 +52,7 @@ class Writes:
         options = WriteOptions(manager=manager or self.manager, force=force, old_version=known, before=live)
         sent = _kept(body)
         answer = await self.client.patch(ref, sent, PatchKind.APPLY, options)
-        self._landed(ref.resource, answer, known=known, tied=False, sent=sent)
+        self.landed(ref.resource, answer, known=known, tied=False, sent=sent)
         return answer
 
     async def patch(self, ref: ObjectRef, body: Obj | list[Obj], *, live: Obj, tied: bool = True) -> Obj:
@@ -61,7 +61,7 @@ class Writes:
         kind = PatchKind.JSON if isinstance(body, list) else PatchKind.MERGE
         options = WriteOptions(manager=self.manager, old_version=known, before=live)
         answer = await self.client.patch(ref, _kept(body), kind, options)
-        self._landed(ref.resource, answer, known=known, tied=tied)
+        self.landed(ref.resource, answer, known=known, tied=tied)
         return answer
 
     async def try_out(self, ref: ObjectRef, body: Obj | list[Obj], kind: PatchKind) -> Obj:
@@ -78,7 +78,7 @@ class Writes:
             self.gone(ref, options.uid, known)
             return
         if uid_of(answer) == options.uid and _stays(answer):
-            self._landed(ref.resource, answer, known=options.version, tied=False)
+            self.landed(ref.resource, answer, known=options.version, tied=False)
         else:
             self.gone(ref, options.uid, known)
 
@@ -90,7 +90,8 @@ class Writes:
         """The server knows no object of that UID any more; `version` is the last one that is known of it, if any."""
         self._overlays.removed(ref.resource, ref.key, uid, version)
 
-    def _landed(self, resource: Resource, answer: Obj, *, known: str, tied: bool, sent: Obj | None = None) -> None:
+    def landed(self, resource: Resource, answer: Obj, *, known: str, tied: bool, sent: Obj | None = None) -> None:
+        """Book an answer; `known` is the version before, and `tied` says that the server compared it."""
         version, uid = version_of(answer), uid_of(answer)
         if is_deleting(answer) and not _stays(answer):
             self._overlays.removed(resource, key_of(answer), uid, version)
