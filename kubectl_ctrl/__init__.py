@@ -29,6 +29,8 @@ Everything a controller needs is imported from here and from nowhere else:
 
     CONTROLLER = controller("foo", reconcile).for_(FOOS).owns(DEPLOYMENTS)
 
+`kubectl ctrl run ./foo.py` runs it; `asyncio.run(kubectl_ctrl.run(CONTROLLER))` does so in a program of one's own.
+
 Names are loaded when they are first used: a command line that only prints help pays for none of them.
 """
 
@@ -105,6 +107,7 @@ if TYPE_CHECKING:
         Resource,
     )
     from kubectl_ctrl.model.selectors import Selector
+    from kubectl_ctrl.runs.embedded import run
     from kubectl_ctrl.runtime.builder import ControllerSpec, controller
     from kubectl_ctrl.runtime.contract import Cached, Context, Ensured, How, Reader, Result, Writer
     from kubectl_ctrl.runtime.predicates import (
@@ -146,6 +149,7 @@ _HOMES = {
     "runtime.predicates": (
         "Predicate all_of annotations_changed any_of generation_changed labels_changed named not_ owner_changed"
     ),
+    "runs.embedded": "run",
 }
 
 
@@ -244,6 +248,7 @@ __all__ = [
     "not_",
     "owner_changed",
     "owner_reference",
+    "run",
     "scale_target",
     "uid_of",
     "version_of",

@@ -74,6 +74,11 @@ class Sourced(Value, kw_only=True):
         return self.source.takes(self.source.code.load(self.source.main))
 
     @property
+    def file(self) -> str:
+        """The file of its code; "" for a bundled controller."""
+        return "" if self.word in BUNDLED else str(self.source.main.file)
+
+    @property
     def bundled(self) -> bool:
         """Whether it is part of this program."""
         return self.source.code.bundled

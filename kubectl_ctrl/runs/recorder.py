@@ -10,15 +10,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.history import writer
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
-from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.record import Known, Played, Run
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runs.holder import identity
-from kubectl_ctrl.runs.settings import RunPlan
+from kubectl_ctrl.runs.settings import Program, RunPlan
 from kubectl_ctrl.runtime.builder import Via
 from kubectl_ctrl.runtime.observers import Observer
 from kubectl_ctrl.target import guard
@@ -98,15 +96,15 @@ def _ca(plan: RunPlan) -> str:
         return ""
 
 
-def _played(sourced: Sourced) -> Played:
-    spec = sourced.spec
+def _played(program: Program) -> Played:
+    spec = program.spec
     owned = [link for source in spec.sources if source.via is Via.OWNER for link in (*source.through, source.resource)]
     watched = [source.resource for source in spec.sources if source.via is Via.MAPPING]
     return Played(
         name=spec.name,
-        word=sourced.word,
-        code="" if sourced.word in BUNDLED else str(sourced.source.main.file),
-        settings=tuple(sorted(sourced.settings.items())),
+        word=program.word,
+        code=program.file,
+        settings=tuple(sorted(program.settings.items())),
         primaries=spec.primaries,
         owns=tuple(dict.fromkeys(owned)),
         watches=tuple(dict.fromkeys(watched)),

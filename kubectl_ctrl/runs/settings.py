@@ -5,15 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader.reload import Shelf
-from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.value import Unshown, Value
+
+
+class Program(Protocol):
+    """A controller of a run, and where its code comes from."""
+
+    @property
+    def word(self) -> str:
+        """The name or path that means it on a command line."""
+
+    @property
+    def spec(self) -> ControllerSpec: ...
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its manifests, if it has any."""
+
+    @property
+    def file(self) -> str:
+        """The file of its code; "" for a bundled controller."""
+
+    @property
+    def settings(self) -> dict[str, str]: ...
 
 
 class RunPlan(Value, kw_only=True):
@@ -21,7 +43,7 @@ class RunPlan(Value, kw_only=True):
 
     clock: Clock
     rng: Random
-    controllers: tuple[Sourced, ...]
+    controllers: tuple[Program, ...]
     resolved: Resolved
     all_namespaces: bool
     options: RunOptions
@@ -42,7 +64,7 @@ class RunPlan(Value, kw_only=True):
 
     @property
     def specs(self) -> tuple[ControllerSpec, ...]:
-        return tuple(sourced.spec for sourced in self.controllers)
+        return tuple(program.spec for program in self.controllers)
 
     @property
     def names(self) -> tuple[str, ...]:

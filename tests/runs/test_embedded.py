@@ -1,0 +1,212 @@
+"""`await run(CONTROLLER)` in a program, over HTTP on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import pytest
+
+from kubectl_ctrl import CONFIGMAPS, Context, ControllerError, ControllerSpec, Obj, Refused, Request, controller, run
+from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.history.reader import Recording
+from kubectl_ctrl.model.objects import labels_of
+from kubectl_ctrl.testing.server import ScriptedServer
+from tests.client import loopback
+from tests.kubeconfig.kubeconfigs import kubeconfig, written
+
+SETTINGS: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
+
+
+def face_of(server: ScriptedServer) -> loopback.Answer:
+    """The server in memory as HTTP."""
+
+    async def answer(request: loopback.Request, writer: asyncio.StreamWriter) -> None:
+        path, _, query = request.target.partition("?")
+        asked = HttpRequest(
+            method=request.method,
+            path=unquote(path),
+            query=tuple(parse_qsl(query, keep_blank_values=True)),
+            headers={name.lower(): value for name, value in request.headers},
+            body=request.body or None,
+        )
+        if dict(asked.query).get("watch") not in ("true", "1"):
+            writer.write(_whole(await server.send(asked)))
+            return
+        stream = await server.open(asked)
+        if stream.status != 200:
+            writer.write(_whole(HttpResponse(status=stream.status, headers=stream.headers, body=await stream.read())))
+            return
+        writer.write(loopback.STREAM)
+        async for lines in stream.batches():
+            writer.write(loopback.chunk(b"".join(line + b"\n" for line in lines)))
+            await writer.drain()
+        writer.write(loopback.chunk(b""))
+
+    return answer
+
+
+def _whole(response: HttpResponse) -> bytes:
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    return loopback.plain(response.body, f"{response.status} Status", **headers)
+
+
+class Place:
+    """A cluster, the kubeconfig of a program, and what the program does."""
+
+    def __init__(self, folder: Path, server: ScriptedServer) -> None:
+        self.folder = folder
+        self.server = server
+        self._config = ""
+
+    def points(self, url: str, context: str) -> None:
+        self._config = str(written(self.folder, kubeconfig(cluster={"server": url}, name=context)))
+
+    @asynccontextmanager
+    async def running(self, *specs: ControllerSpec, **options: Any) -> AsyncIterator[asyncio.Task[None]]:
+        task = asyncio.create_task(run(*specs, kubeconfig=self._config, **options))
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def labelled(self, running: asyncio.Task[None]) -> None:
+        """Wait until the reconciler has written its label; raises what the run raises before."""
+        changed = asyncio.Event()
+        self.server.storage.listeners.append(lambda *_: changed.set())
+        running.add_done_callback(lambda _: changed.set())
+        async with asyncio.timeout(60):
+            while "seen" not in labels_of(self.server.get(CONFIGMAPS, "settings") or SETTINGS):
+                if running.done():
+                    running.result()
+                changed.clear()
+                await changed.wait()
+
+
+Test = Callable[[Place], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    for name in ("STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / f"{name.lower()}-home"))
+
+    def played(test: Test, context: str = "kind-test") -> None:
+        async def main() -> None:
+            server = ScriptedServer(SystemClock())
+            server.create(SETTINGS)
+            async with loopback.serving(face_of(server)) as box:
+                place = Place(tmp_path, server)
+                place.points(box.url, context)
+                await test(place)
+
+        asyncio.run(main())
+
+    return played
+
+
+async def label(ctx: Context, request: Request) -> None:
+    if found := await ctx.read.get(CONFIGMAPS, request.name):
+        await ctx.write.patch(found, {"metadata": {"labels": {"seen": "yes"}}})
+
+
+LABELS = controller("labels", label).for_(CONFIGMAPS)
+
+
+def test_it_runs_is_recorded_and_ends_by_cancellation(play: Callable[..., None], tmp_path: Path) -> None:
+    async def test(place: Place) -> None:
+        async with place.running(LABELS) as task:
+            await place.labelled(task)
+        assert task.cancelled()
+
+    play(test)
+    [recording] = tmp_path.rglob("history.db")
+    with Recording.open(recording) as reader:
+        [recorded] = reader.runs()
+    assert [(one.name, one.code) for one in recorded.controllers] == [("labels", __file__)]
+
+
+def test_a_cancellation_lets_the_reconcile_in_progress_finish(play: Callable[..., None]) -> None:
+    async def test(place: Place) -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(ctx: Context, request: Request) -> None:
+            begun.set()
+            await go_on.wait()
+            await label(ctx, request)
+
+        async with place.running(controller("slow", slow).for_(CONFIGMAPS)) as task:
+            await begun.wait()
+            task.cancel()
+            await asyncio.wait([task], timeout=0.01)
+            assert not task.done()
+            go_on.set()
+            await asyncio.wait([task])
+            assert task.cancelled()
+        assert labels_of(place.server.get(CONFIGMAPS, "settings") or {}) == {"seen": "yes"}
+
+    play(test)
+
+
+def test_a_second_cancellation_cancels_the_reconcile_in_progress(play: Callable[..., None]) -> None:
+    async def test(place: Place) -> None:
+        begun = asyncio.Event()
+
+        async def endless(_ctx: Context, _request: Request) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        async with place.running(controller("endless", endless).for_(CONFIGMAPS)) as task:
+            await begun.wait()
+            task.cancel()
+            await asyncio.wait([task], timeout=0.01)
+            assert not task.done()
+        assert task.cancelled()
+
+    play(test)
+
+
+def test_a_cluster_that_is_not_local_is_refused_unless_it_is_allowed(play: Callable[..., None]) -> None:
+    async def test(place: Place) -> None:
+        for allowed in ("", "production"):
+            async with place.running(LABELS, allow_context=allowed) as task:
+                await asyncio.wait([task])
+                assert isinstance(task.exception(), Refused)
+        assert place.server.requests == []
+        async with place.running(LABELS, allow_context="staging") as task:
+            await place.labelled(task)
+
+    play(test, context="staging")
+
+
+def test_a_controller_that_runs_already_is_refused(play: Callable[..., None]) -> None:
+    async def test(place: Place) -> None:
+        async with place.running(LABELS) as first:
+            await place.labelled(first)
+            async with place.running(LABELS) as second:
+                await asyncio.wait([second])
+                assert "labels" in str(second.exception())
+                assert isinstance(second.exception(), Refused)
+
+    play(test)
+
+
+def test_it_needs_a_controller() -> None:
+    with pytest.raises(ControllerError, match=r"run\(\) needs a controller"):
+        asyncio.run(run())
+
+
+def test_it_loads_nothing_of_the_command_line() -> None:
+    code = "import sys, json, kubectl_ctrl; kubectl_ctrl.run; print(json.dumps(list(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {".".join(name.split(".")[:2]) for name in json.loads(ran.stdout)}
+    assert loaded & {"kubectl_ctrl.cli", "kubectl_ctrl.render", "click"} == set()
