@@ -13,8 +13,8 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-import orjson
 
+from kubectl_ctrl.history.parsing import Damaged, loaded
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference, Marker
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
@@ -28,10 +28,6 @@ T = TypeVar("T", bound=Value)
 # In place of a value that is no JSON: the markers of differences.
 _MARKS = {ABSENT: 1, HIDDEN: 2}
 _MARKED = {mark: marker for marker, mark in _MARKS.items()}
-
-
-class Damaged(Exception):
-    """What was read is not what was written: the disk's doing, or somebody's."""
 
 
 def encoded(value: Value) -> bytes:
@@ -57,13 +53,6 @@ def decoded(kind: type[T], document: bytes | str) -> T:
         except ValueError as error:
             raise Damaged(f"a {kind.__name__} cannot be understood") from error
     return value
-
-
-def loaded(document: bytes | str) -> Any:
-    try:
-        return orjson.loads(document)
-    except orjson.JSONDecodeError:
-        return json.loads(document)  # it also takes what orjson could not write
 
 
 def unpacked(data: bytes) -> Obj:
