@@ -160,7 +160,7 @@ def test_killed_at_each_step_up_goes_on_and_down_leaves_nothing(user: User, prog
     user.up(*_EVERYTHING).checked()
     kubectl = user.kubectl(programs)
     wait_until(lambda: kubectl.json("get", "deployment/memcached-sample")["status"].get("readyReplicas") == 3)
-    assert sum("unattended" in line for line in user.processes()) == 1
+    assert sum("background_main" in line for line in user.processes()) == 1
     user.assert_nothing_is_left(user.down())
 
 
@@ -187,7 +187,7 @@ def test_two_at_once_make_one(user: User) -> None:
     first.signal(signal.SIGCONT)
     assert (first.wait(), second.wait()) == (0, 0)
     assert any("there already" in line for line in second.err)
-    assert sum("unattended" in line for line in user.processes()) == 1
+    assert sum("background_main" in line for line in user.processes()) == 1
     downs = [user.ctrl.started("down") for _ in range(2)]
     assert [down.wait() for down in downs] == [0, 0]
     user.assert_nothing_is_left(user.down())

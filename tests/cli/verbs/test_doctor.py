@@ -307,7 +307,7 @@ def test_more_than_runs_keep_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # Processes of clusters that are gone.
 
 
-def unattended(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+def in_background(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     """A process that was started as one in the background is, and waits."""
     module = folder / "stand-in" / "kubectl_ctrl" / "cli" / "background_main.py"
     module.parent.mkdir(parents=True)
@@ -320,7 +320,7 @@ def unattended(folder: Path, log: Path) -> subprocess.Popen[bytes]:
 
 def test_a_controller_in_the_background_of_a_cluster_that_is_gone_is_ended(tmp_path: Path) -> None:
     log = tmp_path / "state" / "kubectl-ctrl" / "clusters" / "gone" / "controllers" / "foo.log"
-    with unattended(tmp_path, log) as process:
+    with in_background(tmp_path, log) as process:
 
         async def play(at: Layout) -> None:
             (line,) = await leftovers.machine(await at.bench())
@@ -342,7 +342,7 @@ def test_a_controller_of_a_cluster_whose_page_cannot_be_read_runs_on(tmp_path: P
     (folder / "controllers").mkdir(parents=True)
     (folder / "controllers" / "foo.log").touch()
     (folder / "cluster.json").write_text("{")
-    with unattended(tmp_path, folder / "controllers" / "foo.log") as process:
+    with in_background(tmp_path, folder / "controllers" / "foo.log") as process:
 
         async def play(at: Layout) -> None:
             (line,) = await leftovers.machine(await at.bench())
