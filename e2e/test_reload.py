@@ -131,7 +131,9 @@ def test_new_code_may_watch_other_resources(
     says(kubectl, "one")
     before = {one.audit_id for one in audit.asked(namespace=namespace)}
     text = MINE.replace("for_(CONFIGMAPS)", "for_(SECRETS)").replace("import CONFIGMAPS", "import CONFIGMAPS, SECRETS")
-    (folder / "mine.py").write_text(text.replace("ctx.read.get", "ctx.read.live"))
+    text = text.replace("ctx.read.get", "ctx.read.live")
+    text = text.replace("patch(obj, ", "patch(obj, resource=CONFIGMAPS, change=")
+    (folder / "mine.py").write_text(text)
     started.line("Reloaded mine")
     kubectl("create", "secret", "generic", "mark")
     (folder / "helpers.py").write_text(helpers("by a secret"))
