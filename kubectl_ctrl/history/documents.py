@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 import zlib
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from kubectl_ctrl.history.parsing import Damaged, loaded
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference, Marker
 from kubectl_ctrl.model.objects import Obj
+from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.value import Value, replace
-
-if TYPE_CHECKING:
-    from kubectl_ctrl.model.record import Recorded
 
 T = TypeVar("T", bound=Value)
 
@@ -32,8 +30,6 @@ _MARKED = {mark: marker for marker, mark in _MARKS.items()}
 
 def encoded(value: Value) -> bytes:
     """A value of the model as a document; the objects that an attempt read or was answered are bodies, not in it."""
-    from kubectl_ctrl.model.record import Recorded  # noqa: PLC0415 - completion only reads, and must not wait for it
-
     if isinstance(value, Recorded):
         value = _without_objects(value)
     try:
