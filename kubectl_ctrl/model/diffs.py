@@ -96,13 +96,14 @@ def diff(
     *,
     ignore: frozenset[str] = BOOKKEEPING,
     keys_only: bool = False,
+    of_old: bool = False,
 ) -> tuple[Difference, ...]:
     """Every difference, in the order of the old object's fields and then of the new one's.
 
     Complete and bounded: a field with very many differences inside counts as one difference. `keys_only` is for objects
-    with secrets: it names the places and hides every value.
+    with secrets: it names the places and hides every value. `of_old` looks only at the places that the old object has.
     """
-    found = _Diff(ignore, keys_only)
+    found = _Diff(ignore, keys_only, of_old)
     before = ABSENT if old is None else old
     after = ABSENT if new is None else new
     return tuple(found.between("", "", before, after))
@@ -179,9 +180,10 @@ def _name(keys: tuple[str, ...], item: Any) -> tuple[Any, ...] | None:
 class _Diff:
     """One comparison; its methods give the differences below a place, `path`, whose last field is `field`."""
 
-    def __init__(self, ignore: frozenset[str], keys_only: bool) -> None:
+    def __init__(self, ignore: frozenset[str], keys_only: bool, of_old: bool) -> None:
         self._ignore = ignore
         self._keys_only = keys_only
+        self._of_old = of_old
 
     def between(self, path: str, field: str, old: Any, new: Any) -> list[Difference]:
         if path in self._ignore:
@@ -209,7 +211,7 @@ class _Diff:
         return None
 
     def _of_objects(self, path: str, old: Obj, new: Obj) -> Iterator[tuple[str, str, Any, Any]]:
-        for key in [*old, *(key for key in new if key not in old)]:
+        for key in old if self._of_old else [*old, *(key for key in new if key not in old)]:
             before, after = old.get(key, ABSENT), new.get(key, ABSENT)
             # Most of two versions of one object is equal, and often the same in memory.
             if not surely_same(before, after):
@@ -220,10 +222,17 @@ class _Diff:
     ) -> Iterator[tuple[str, str, Any, Any]] | None:
         for keys in (*_LIST_KEYS.get(field, ()), *_READABLE_KEYS):
             if (old or new) and (named := _by_keys(keys, (old, new))) is not None:
-                return _of_keyed(path, keys, *named) if _in_step(*named) else None
+                return self._of_keyed(path, keys, *named) if _in_step(*named) else None
         if len(old) == len(new) and all(isinstance(item, dict | list) for item in (*old, *new)):
             return ((f"{path}[{place}]", "", *pair) for place, pair in enumerate(zip(old, new, strict=True)))
         return None
+
+    def _of_keyed(
+        self, path: str, keys: tuple[str, ...], old: dict[Any, Any], new: dict[Any, Any]
+    ) -> Iterator[tuple[str, str, Any, Any]]:
+        for name in old if self._of_old else [*old, *(name for name in new if name not in old)]:
+            label = ",".join(f"{key}={part}" for key, part in zip(keys, name, strict=True))
+            yield f"{path}[{label}]", "", old.get(name, ABSENT), new.get(name, ABSENT)
 
     def _one(self, path: str, old: Any, new: Any) -> Difference:
         if self._keys_only:
@@ -238,14 +247,6 @@ def _opened(side: Any, other: Any) -> Any:
 def _in_step(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
     """Whether the items that both have stand in the same order; if not, that is the difference, of the whole list."""
     return [name for name in old if name in new] == [name for name in new if name in old]
-
-
-def _of_keyed(
-    path: str, keys: tuple[str, ...], old: dict[Any, Any], new: dict[Any, Any]
-) -> Iterator[tuple[str, str, Any, Any]]:
-    for name in [*old, *(name for name in new if name not in old)]:
-        label = ",".join(f"{key}={part}" for key, part in zip(keys, name, strict=True))
-        yield f"{path}[{label}]", "", old.get(name, ABSENT), new.get(name, ABSENT)
 
 
 def _joined(path: str, key: str) -> str:

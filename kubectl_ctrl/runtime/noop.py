@@ -164,7 +164,7 @@ def _same(answer: Obj, live: Obj, ref: ObjectRef) -> bool:
 
 def _differing(desired: Obj, live: Obj) -> list[Difference]:
     """What differs at the places that `desired` speaks of; what others have elsewhere is theirs."""
-    return [one for one in diff(desired, live) if one.old is not ABSENT]
+    return list(diff(desired, live, of_old=True))
 
 
 def _surely(differing: list[Difference]) -> bool:

@@ -179,6 +179,11 @@ def test_a_difference_seen_from_the_other_side_is_its_mirror(old: Obj, new: Obj)
 
 
 @given(objects, objects)
+def test_the_places_of_the_old_object_are_those_where_it_has_something(old: Obj, new: Obj) -> None:
+    assert diff(old, new, of_old=True) == tuple(one for one in diff(old, new) if one.old is not ABSENT)
+
+
+@given(objects, objects)
 def test_keys_only_sees_no_fewer_places(old: Obj, new: Obj) -> None:
     hidden = diff(old, new, keys_only=True)
     assert bool(hidden) == bool(diff(old, new))
