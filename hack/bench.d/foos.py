@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from figure import Figure
+from timing import processor
 
 _ROOT = Path(__file__).resolve().parents[2]
 _REALKUBE = str(_ROOT / "hack" / "realkube")
@@ -40,8 +41,8 @@ def foos(count: int) -> str:
     )
 
 
-def _until_idle(env: Mapping[str, str]) -> tuple[float, float]:
-    """Seconds to the first line of a fresh process, and to its end."""
+def _until_idle(env: Mapping[str, str]) -> tuple[float, float, float]:
+    """Seconds to the first line of a fresh process, to its end, and of processor time."""
     started = time.perf_counter()
     words = [CTRL, "run", "foo", "--until-idle", "--timeout=10m"]
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -49,9 +50,10 @@ def _until_idle(env: Mapping[str, str]) -> tuple[float, float]:
         process.stdout.readline()
         first = time.perf_counter() - started
         process.stdout.read()
-        code = process.wait()
-    assert code == 0, f"run ended with {code}"
-    return first, time.perf_counter() - started
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, f"run ended with {process.returncode}"
+    return first, time.perf_counter() - started, usage.ru_utime + usage.ru_stime
 
 
 def figures() -> Iterable[Figure]:
@@ -66,7 +68,7 @@ def figures() -> Iterable[Figure]:
         started = time.perf_counter()
         run("get", "foos")
         baseline = time.perf_counter() - started
-        first, _ = _until_idle(env)
+        first, _, _ = _until_idle(env)
         yield Figure(
             name="run foo to its first reconcile",
             value=first * 1000,
@@ -77,11 +79,19 @@ def figures() -> Iterable[Figure]:
         started = time.perf_counter()
         run("create", "--filename=-", given=foos(_FOOS).split("\n---\n", 1)[1])
         created = time.perf_counter() - started
-        _, whole = _until_idle(env)
+        _, whole, used = _until_idle(env)
+        (version,) = processor([[CTRL, "version"]], env)
         yield Figure(
             name=f"{_FOOS:,} Foos to converged and idle",
             value=whole,
             unit="s",
             baseline=created,
             against="s kubectl create of them",
+        )
+        yield Figure(
+            name=f"{_FOOS:,} Foos to converged and idle, processor time",
+            value=used * 1000,
+            unit="ms CPU",
+            baseline=version,
+            against="ms its version",
         )
