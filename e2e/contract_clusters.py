@@ -115,7 +115,7 @@ class Making:
 
     @property
     def answer(self) -> dict[str, Any]:
-        assert self.lines, "it said nothing"
+        assert self.lines, "it printed nothing"
         answer: dict[str, Any] = json.loads(self.lines[-1])
         return answer
 
@@ -262,7 +262,7 @@ class ClusterContract:
         assert maker.page(name)["phase"] == "creating"
         again = maker.do("up", name)
         assert again.answer["entry"]["phase"] == "ready"
-        assert any("was not made to the end" in note for note in again.notes)
+        assert any("was not completely made" in note for note in again.notes)
         assert maker.admin(name)("get", "--raw=/readyz") == "ok"
 
     def test_killed_while_it_is_taken_away_it_can_be_taken_away(self, maker: Maker) -> None:

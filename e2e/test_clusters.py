@@ -112,7 +112,7 @@ class TestKwok(ClusterContract):
         admin("rollout", "status", "deployment/web", "--timeout=110s")
         refused = maker.do("load", name)
         assert refused.code == 2
-        assert "pods of kwok are simulated" in refused.answer["error"]["message"]
+        assert "its pods are simulated" in refused.answer["error"]["message"]
 
     def test_it_is_taken_away_without_the_programs_that_made_it(self, maker: KwokMaker, tmp_path: Path) -> None:
         programs = tmp_path / "programs"
@@ -135,7 +135,7 @@ class TestKwok(ClusterContract):
         assert maker.do("life", name).answer == {"life": "partial"}
         refused = maker.do("up", name)
         assert refused.code == 1
-        assert "would lose what is in it" in refused.answer["error"]["message"]
+        assert "would delete everything in it" in refused.answer["error"]["message"]
         assert maker.admin(name)("get", "--raw=/readyz") == "ok"
         assert maker.do("down", name).answer == {"removed": True}
         self.gone(maker, name)
@@ -182,7 +182,7 @@ class TestKwok(ClusterContract):
         name = maker.name()
         making = maker.do("up", name, config=configuration(tmp_path, {}, patches=patches))
         error = making.answer["error"]
-        assert error["message"] == f"kube-apiserver of cluster {name!r} ended: unknown flag: --nonsense."
+        assert error["message"] == f"kube-apiserver of cluster {name!r} exited: unknown flag: --nonsense."
         assert "unknown flag" in error["output"]
         self.gone(maker, name)
 

@@ -129,7 +129,7 @@ def test_a_namespace_that_is_there_is_used_and_not_marked(
     ctrl: Ctrl, kubectl: Kubectl, made: MadeUp, namespace: str
 ) -> None:
     told = ctrl("install", made.word, "-n", namespace).checked().out.splitlines()
-    assert f"namespace/{namespace} unchanged, not ours" in told
+    assert f"namespace/{namespace} unchanged, not managed" in told
     assert kubectl.json("get", "role", made.account)["rules"] == [
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
         {
@@ -226,7 +226,7 @@ def test_rights_that_the_user_lacks_cannot_be_given(ctrl: Ctrl, kubectl: Kubectl
     assert ran.code == 7, ran
     assert "attempting to grant" in ran.err
     assert f'APIGroups:["{made.group}"], Resources:["things"]' in ran.err
-    assert "nobody can give rights that he lacks" in ran.err
+    assert "you can only grant rights that you have" in ran.err
     assert kubectl.find("crd", made.crd) is None, "What is refused is refused before anything is written."
 
 
@@ -243,7 +243,7 @@ def test_an_equal_crd_of_others_is_used_and_never_touched(
     kubectl("wait", "--for=condition=Established", f"crd/{made.crd}")
     mark = audit.mark()
     told = ctrl("install", made.word).checked().out.splitlines()
-    assert told == [f"{made.lines[0]} unchanged, not ours", *said(made, "created")[1:]]
+    assert told == [f"{made.lines[0]} unchanged, not managed", *said(made, "created")[1:]]
     ran = ctrl("uninstall", made.word, "--crds=delete", "--yes").checked()
     assert f"{made.lines[0]} stays: it is not ours." in ran.err
     assert kubectl.find("crd", made.crd)
@@ -261,7 +261,7 @@ def test_a_different_crd_of_others_is_refused_and_taken_only_by_force(
     mark = audit.mark()
     ran = ctrl("install", made.word)
     assert ran.code == 6
-    assert "that is not ours and is different: " in ran.err
+    assert "exists, was not created by install, and differs: " in ran.err
     assert "spec.names.shortNames is ['their'] and would be absent" in ran.err
     assert "It was written by kubectl-client-side-apply" in ran.err
     assert "next: --force-conflicts" in ran.err

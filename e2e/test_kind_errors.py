@@ -75,7 +75,7 @@ def test_f58_the_daemon_is_down(user: Errors) -> None:
         ran,
         5,
         "CTRL-PREREQUISITE",
-        "docker does not answer: nothing listens at unix:///nowhere/docker.sock",
+        "docker does not answer: nothing listens on unix:///nowhere/docker.sock",
         "start docker",
     )
     assert user.clusters() == []
@@ -93,7 +93,9 @@ def test_f58_there_is_no_docker_program(user: Errors) -> None:
 
 def test_f58_the_image_is_not_here_and_there_is_no_registry(user: Errors) -> None:
     ran = user.up("--image=registry.invalid/x:1")
-    says(ran, 5, "CTRL-PREREQUISITE", "'registry.invalid/x:1' is not here and could not be pulled", "--image")
+    says(
+        ran, 5, "CTRL-PREREQUISITE", "'registry.invalid/x:1' is not on this machine and could not be pulled", "--image"
+    )
     assert user.clusters() == []
 
 
@@ -127,7 +129,13 @@ def test_f58_a_port_is_taken(user: Errors) -> None:
         port = taken.getsockname()[1]
         mapping = f", extraPortMappings: [{{containerPort: 80, hostPort: {port}, listenAddress: 127.0.0.1}}]"
         ran = user.up(f"--image={user.image}", user.config(NODES % mapping))
-    says(ran, 1, "CTRL-CLUSTER", f"port 127.0.0.1:{port} of this machine is taken", "end what listens there")
+    says(
+        ran,
+        1,
+        "CTRL-CLUSTER",
+        f"port 127.0.0.1:{port} of this machine is in use",
+        "stop the program that listens there",
+    )
     assert user.clusters() == []
 
 
@@ -141,7 +149,7 @@ def test_f58_the_image_is_none_for_nodes(user: Errors) -> None:
     finally:
         user.docker("rm", "-f", "-v", source)
         user.docker.try_("rmi", f"{user.name}/none:1")
-    says(ran, 1, "CTRL-CLUSTER", "the container does not come up as a node", "kind build node-image")
+    says(ran, 1, "CTRL-CLUSTER", "the container does not start as a node", "kind build node-image")
     assert user.clusters() == []
 
 

@@ -26,7 +26,7 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
     ).checked()
     for line in (
         f"context kind-{user.name}; your context prod-eu is unchanged",
-        f"cluster {user.name} stays; to take it away: kubectl ctrl down {user.name}",
+        f"cluster {user.name} is kept; to delete it: kubectl ctrl down {user.name}",
     ):
         assert line in told.err.splitlines(), told.err
     kubectl = user.of(user.name)
@@ -76,7 +76,7 @@ def test_from_nothing_to_pods_that_run_and_back(user: KindUser) -> None:
         frozen.write_text("FROZEN")
     user.assert_nothing_is_left(user.down(user.name))
     user.assert_nothing_is_in_docker()
-    assert user.down(user.name).checked().err == f"there is no cluster {user.name} of ours\n"
+    assert user.down(user.name).checked().err == f"there is no managed cluster {user.name}\n"
     traced = user.ctrl("trace", "memcached/memcached-sample").checked()
     assert traced.out.startswith(f"cluster {user.name} (kind), deleted ")
 
@@ -104,7 +104,7 @@ def test_killed_while_it_is_made_up_goes_on_and_down_leaves_nothing(user: KindUs
     user.started_up()
     user.ctrl.all_started[-1].kill()
     told = user.up("--name", user.name, "--progress=json").checked()
-    assert "was not made to the end" in told.err
+    assert "was not completely made" in told.err
     assert user.of(user.name)("get", "--raw=/readyz") == "ok"
     assert user.killed_at("up", "load", "--name", user.name, "--load", NGINX)
     user.assert_nothing_is_left(user.down(user.name))

@@ -75,7 +75,7 @@ def test_a_recording_is_listed_exported_looked_into_and_pruned(
 ) -> None:
     kubectl("apply", f"--filename={MANIFESTS / 'crd.yaml'}")
     kubectl("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
-    assert "Nothing is recorded yet" in ctrl("record", "list").checked().err
+    assert "There is no recording yet" in ctrl("record", "list").checked().err
     running = ctrl.started("run", "foo")
     running.line("leader election")
     kubectl.apply(foo("web"))
@@ -231,7 +231,7 @@ def test_s04_nothing_of_a_secret_is_recorded_logged_exported_or_printed(
         ["rbac", "spills", "--from-trace"],
     ]:
         ran = ctrl(*words, "-v=9")
-        assert "fault of kubectl-ctrl" not in ran.err, ran
+        assert "bug in kubectl-ctrl" not in ran.err, ran
         assert ran.out or ran.err
         assert_clean(" ".join(words), f"{ran.out}{ran.err}".encode(), canaries)
     copy = tmp_path / "copy.db"

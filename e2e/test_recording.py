@@ -128,10 +128,10 @@ def test_a_full_disk_is_told_once_while_the_controller_goes_on(
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
     kubectl.apply(foo("second", 2))
     kubectl("wait", "--for=condition=Ready", "foo/second", "--timeout=110s")
-    running.line("not recorded now")
+    running.line("Recording stopped")
     kubectl("patch", "foo", "second", "--type=merge", '--patch={"spec":{"replicas":3}}')
     kubectl("wait", "--for=jsonpath={.status.availableReplicas}=3", "foo/second", "--timeout=110s")
-    assert sum("not recorded now" in line for line in running.err) == 1
+    assert sum("Recording stopped" in line for line in running.err) == 1
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, before)
     running.line("Recording again")
     assert running.stop() == 0

@@ -279,7 +279,7 @@ def test_a_server_of_another_authority_ends_it_with_3_at_once(elsewhere: Callabl
     ran = elsewhere(_of_another_authority)("run", "foo")
     assert ran.code == 3
     assert "error[CTRL-TLS]" in ran.err
-    assert "it was not made by the certificate authority of the kubeconfig" in ran.err
+    assert "it was not signed by the certificate authority of the kubeconfig" in ran.err
     assert "next: Check the cluster's address and certificate-authority in the kubeconfig." in ran.err
 
 

@@ -284,7 +284,7 @@ def test_it_answers_when_the_cluster_does_not(
         assert rows(asked.out) == rows(before)
         assert "as of" in asked.out.splitlines()[0]
         # What was to be read live and was not is said beside it.
-        assert bool(re.search("[Aa]s (it was )?recorded.*No answer came", asked.err)) == bool(words)
+        assert bool(re.search("[Aa]s (it was )?recorded.*There was no answer", asked.err)) == bool(words)
     assert "web" in ctrl("trace", "foo", there).checked().out
     assert rows(ctrl("trace", "deploy/web", there).checked().out)
     # Of what is recorded nowhere nobody can say anything then.

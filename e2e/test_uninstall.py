@@ -88,7 +88,9 @@ def test_what_install_did_not_make_stays(ctrl: Ctrl, kubectl: Kubectl, made: Mad
     kubectl.apply(role)
     kubectl("create", "configmap", "notes", f"-n={made.system}")
     ran = ctrl("uninstall", made.word).checked()
-    assert f"clusterrole.rbac.authorization.k8s.io/{made.account}-extra stays: it has our labels" in ran.err
+    assert (
+        f"clusterrole.rbac.authorization.k8s.io/{made.account}-extra is kept: it has the labels of install" in ran.err
+    )
     assert f"namespace/{made.system} stays, since it holds configmaps {made.system}/notes" in ran.err
     assert ran.out.splitlines() == gone(made)[:-1]
     kubectl("delete", "configmap", "notes", f"-n={made.system}")

@@ -31,7 +31,7 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
     for told in (
         "context kwok-ctrl; your context prod-eu is unchanged",
         'for this shell: eval "$(kubectl ctrl cluster env)"',
-        "cluster ctrl stays; to take it away: kubectl ctrl down",
+        "cluster ctrl is kept; to delete it: kubectl ctrl down",
     ):
         assert told in made.err.splitlines()
     assert user.kubeconfig.read_text() == USERS_OWN
@@ -78,7 +78,7 @@ def test_from_nothing_to_idle_and_back(user: User, programs: Path) -> None:
 
     user.assert_nothing_is_left(user.down())
     twice = user.down().checked()
-    assert twice.err == "there is no cluster of ours\n"
+    assert twice.err == "there is no managed cluster\n"
     traced = user.ctrl("trace", "memcached/memcached-sample").checked()
     assert traced.out.startswith("cluster ctrl (kwok), deleted ")
 
@@ -134,7 +134,7 @@ def test_in_the_background_and_in_the_foreground(user: User, programs: Path, tmp
     assert kubectl("get", "foos", "--namespace=apart", "--output=name").split() == [
         "foo.samplecontroller.k8s.io/example-foo"
     ]
-    assert mine.err[-1] == "cluster ctrl stays; to take it away: kubectl ctrl down"
+    assert mine.err[-1] == "cluster ctrl is kept; to delete it: kubectl ctrl down"
     kubectl("patch", "memcached", "memcached-sample", "--type=merge", '--patch={"spec":{"size":4}}')
     wait_until(lambda: pods() == 4, what="the one in the background still works")
 
@@ -224,12 +224,14 @@ def test_while_it_is_stopped_verbs_name_what_starts_it_again(user: User) -> None
     for words in ("run foo --once", "plan foo/example-foo", "install foo", "uninstall foo"):
         refused = user.ctrl(*words.split(), meant)
         assert refused.code == 3, refused.err
-        assert "error[CTRL-UNREACHABLE]: No answer came to " in refused.err
+        assert "error[CTRL-UNREACHABLE]: There was no answer to " in refused.err
         assert refused.err.splitlines()[-1] == "next: kubectl ctrl up --name lab"
     reads = ("trace foo/example-foo --live", "trace foo/example-foo --tree", "explain foo/example-foo --live")
     for words in ("list", *reads):
         told = user.ctrl(*words.split(), meant).checked().err
-        assert re.search(r"No answer came to .* refused\. Next: kubectl ctrl up --name lab$", told, re.MULTILINE), told
+        assert re.search(
+            r"There was no answer to .* refused\. Next: kubectl ctrl up --name lab$", told, re.MULTILINE
+        ), told
     checks = json.loads(user.ctrl("doctor", meant, "--output=json").out)["checks"]
     [failed] = [check for check in checks if check["state"] == "fail"]
     assert (failed["check"], failed["command"]) == ("context", "kubectl ctrl up --name lab")
@@ -246,7 +248,7 @@ def test_a_lock_of_somebody_who_is_gone_is_none(user: User) -> None:
     lock = user.state / "clusters" / "ctrl.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text("1")
-    assert user.down("ctrl").checked().err == "there is no cluster ctrl of ours\n"
+    assert user.down("ctrl").checked().err == "there is no managed cluster ctrl\n"
     assert not lock.exists()
     lock.write_text("1")
     assert user.up("--bin-dir=/", "--wait=1s").code == 5, "It was not waited for."
@@ -267,7 +269,7 @@ def test_a_port_that_is_taken_and_a_name_that_is_not_ours(user: User, tmp_path: 
     (home / ".kwok" / "clusters" / "ctrl").mkdir(parents=True)
     theirs = run(PROGRAM, "up", env={**user.env, "HOME": str(home)})
     assert theirs.code == 6
-    assert "error[CTRL-REFUSED]: The name 'ctrl' is taken: kwokctl keeps a cluster of that name" in theirs.err
+    assert "error[CTRL-REFUSED]: The name 'ctrl' is in use: kwokctl has a cluster of that name" in theirs.err
     user.assert_nothing_is_left(user.down())
 
 
@@ -297,10 +299,10 @@ def test_the_second_ctrl_c_ends_at_once_and_says_what_is_left(user: User) -> Non
     started.line("starting the control plane|waiting")
     started.signal(signal.SIGINT)
     # Two that come before it has heard the first are one.
-    wait_until(lambda: "Ctrl-C again ends at once" in started.output(), every=0.005, what="the first was heard")
+    wait_until(lambda: "Ctrl-C again exits at once" in started.output(), every=0.005, what="the first was heard")
     started.signal(signal.SIGINT)
     assert started.wait() == 130
-    assert re.search(r"take away what is left|nothing is left of cluster ctrl", started.err[-1])
+    assert re.search(r"to delete the rest|nothing is left of cluster ctrl", started.err[-1])
     user.assert_nothing_is_left(user.down("ctrl"))
 
 
@@ -312,7 +314,7 @@ def test_interrupted_at_each_step_what_is_left_is_told_and_is_so(user: User) -> 
         # What was as good as done when the signal came is done.
         assert code in ((0, 130) if step == "controllers" else (130,)), up.output()
         there = user.ctrl("cluster", "list", "--no-headers").checked().out.split()[:3]
-        stays = json.dumps("cluster ctrl stays; to take it away: kubectl ctrl down")
+        stays = json.dumps("cluster ctrl is kept; to delete it: kubectl ctrl down")
         nothing = json.dumps("nothing is left of cluster ctrl")
         if there:
             assert there == ["ctrl", "kwok", "running"]

@@ -138,7 +138,7 @@ def counted(name: str, last: str, code: int, seconds: float) -> Lane:
     lane = Lane(
         name=name, passed=counts.get("passed", 0), failed=failed, skipped=counts.get("skipped", 0), seconds=seconds
     )
-    return replace(lane, failed=1, note=f"ended with exit code {code}") if code and not failed else lane
+    return replace(lane, failed=1, note=f"exited with code {code}") if code and not failed else lane
 
 
 def check(run: Run) -> Lane:

@@ -77,14 +77,14 @@ class ConfigError(CtrlError):
 
     id = "CTRL-KUBECONFIG"
     exit_code = 3
-    usual_step = "mend the kubeconfig, or choose another one with --kubeconfig"
+    usual_step = "correct the kubeconfig, or choose another one with --kubeconfig"
 
 
 class CredentialsError(ConfigError):
     """A credential plugin, token file or identity provider gave no usable credentials."""
 
     id = "CTRL-CREDENTIALS"
-    usual_step = "log in again, or mend the user's entry in the kubeconfig"
+    usual_step = "log in again, or correct the user's entry in the kubeconfig"
 
 
 class PrerequisiteMissing(CtrlError):
@@ -112,7 +112,7 @@ class ProgramFailed(CtrlError):
     ) -> None:
         super().__init__(message, tried=shlex.join(argv))
         self.argv = argv
-        self.outcome = outcome  # "ended with exit code 1": without the arguments, which can hold secrets
+        self.outcome = outcome  # "exited with code 1": without the arguments, which can hold secrets
         self.code = code
         self.stdout = stdout
         self.stderr = stderr

@@ -68,10 +68,10 @@ async def run(
         in_time = await _told(_wait(process, timeout, group=apart), _Lines(complained, heard))
         output = Output(argv=tuple(argv), code=process.returncode or 0, stdout=_text(said), stderr=_text(complained))
     if not in_time:
-        raise _failed(output, f"did not end within {timeout:g} s and was stopped")
+        raise _failed(output, f"did not exit within {timeout:g} s and was stopped")
     if check and output.code != 0:
         code = output.code
-        raise _failed(output, f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}")
+        raise _failed(output, f"exited with code {code}" if code > 0 else f"was terminated by signal {-code}")
     return output
 
 
@@ -225,8 +225,8 @@ def detached(argv: Sequence[str], *, env: Mapping[str, str], output: Path) -> in
         handle = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise CtrlError(
-            f"The file {str(output)!r} for what {Path(argv[0]).name} says cannot be made: {error.strerror}.",
-            next_step="make its folder writable and give its disk room",
+            f"The file {str(output)!r} for the output of {Path(argv[0]).name} cannot be created: {error.strerror}.",
+            next_step="make its folder writable, and check that its disk is not full",
         ) from error
     try:
         process = subprocess.Popen(

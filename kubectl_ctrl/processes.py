@@ -79,8 +79,8 @@ async def ended(folder: Path, clock: Clock, *, links: bool = True) -> None:
     while left := (await running(folder, links=links) or await running(folder, links=links)):
         if clock.elapsed() - start > _PATIENCE:
             raise ClusterError(
-                f"These processes do not end: {', '.join(map(str, left))}.",
-                next_step="end them with `kill -9`, then do this again",
+                f"These processes do not exit: {', '.join(map(str, left))}.",
+                next_step="kill them with `kill -9`, then repeat the command",
             )
         for process in left:
             _kill(process.pid, lambda: [one.pid for one in _inside(folder, links=links)])

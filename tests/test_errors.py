@@ -85,5 +85,5 @@ def test_an_api_error_carries_what_the_server_said() -> None:
 
 
 def test_a_failed_program_quotes_its_command() -> None:
-    error = ProgramFailed("It failed.", argv=("kind", "create", "a b"), outcome="ended with exit code 1", code=1)
+    error = ProgramFailed("It failed.", argv=("kind", "create", "a b"), outcome="exited with code 1", code=1)
     assert error.tried == "kind create 'a b'"

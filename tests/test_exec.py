@@ -68,8 +68,8 @@ def test_a_failure_carries_command_code_and_output() -> None:
         ran(python("import sys; print('so far'); print('first\\nno such node', file=sys.stderr); sys.exit(3)"))
     error = caught.value
     assert (error.code, error.stdout, error.stderr) == (3, "so far\n", "first\nno such node\n")
-    assert error.outcome == "ended with exit code 3"
-    assert str(error).endswith("ended with exit code 3: no such node")
+    assert error.outcome == "exited with code 3"
+    assert str(error).endswith("exited with code 3: no such node")
     assert error.argv[0] == sys.executable
     assert sys.executable in error.tried
 
@@ -79,7 +79,7 @@ def test_without_check_a_code_is_an_answer() -> None:
 
 
 def test_a_program_ended_by_a_signal_says_which() -> None:
-    with pytest.raises(ProgramFailed, match="was ended by signal 9") as caught:
+    with pytest.raises(ProgramFailed, match="was terminated by signal 9") as caught:
         ran(python("import os; os.kill(os.getpid(), 9)"))
     assert caught.value.code == -9
 
@@ -98,7 +98,7 @@ def test_a_program_that_may_not_run_is_a_missing_prerequisite(tmp_path: Path) ->
 
 @linux
 def test_a_timeout_stops_the_program_and_what_it_started_and_keeps_what_was_said() -> None:
-    with pytest.raises(ProgramFailed, match=r"did not end within 3 s and was stopped") as caught:
+    with pytest.raises(ProgramFailed, match=r"did not exit within 3 s and was stopped") as caught:
         ran(["sh", "-c", "sleep 60 & echo $!; wait"], timeout=3.0)
     assert ends(int(caught.value.stdout))
 
@@ -285,7 +285,9 @@ def test_a_program_that_is_missing_cannot_be_detached(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CtrlError, match=r"nowhere/log' for what echo says cannot be made: No such file or directory"):
+    with pytest.raises(
+        CtrlError, match=r"nowhere/log' for the output of echo cannot be created: No such file or directory"
+    ):
         detached(["echo"], env=environ(), output=tmp_path / "nowhere" / "log")
 
 

@@ -39,7 +39,7 @@ def problems(root: Path) -> Iterator[str]:
         name = "completion of" if program is COMPLETION else "kubectl ctrl"
         code, packages = imported(root, program, words)
         if code:
-            yield f"`{name} {' '.join(words)}` ended with exit code {code}."
+            yield f"`{name} {' '.join(words)}` exited with code {code}."
         yield from (f"`{name} {' '.join(words)}` imports {package}." for package in sorted(packages & heavy))
 
 

@@ -70,8 +70,8 @@ class App(Struct, kw_only=True):
                 raise BrokenPipeError(error.errno, error.strerror) from error
             self.nobody_reads()
             raise CtrlError(
-                f"What was asked for cannot be written to standard output: {error.strerror}.",
-                next_step="give what it leads to room, or lead it elsewhere",
+                f"Cannot write to standard output: {error.strerror}.",
+                next_step="free disk space, or redirect the output",
             ) from error
 
     def narrate(self, text: str) -> None:

@@ -145,8 +145,8 @@ def _of_the_system(error: Exception) -> CtrlError | None:
 
 def _bug(error: Exception) -> CtrlError:
     return CtrlError(
-        f"This is a fault of kubectl-ctrl itself: {type(error).__name__}: {error}.",
-        next_step="repeat with -v 6 and report what it prints",
+        f"This is a bug in kubectl-ctrl: {type(error).__name__}: {error}.",
+        next_step="repeat with -v 6 and report the output",
     )
 
 

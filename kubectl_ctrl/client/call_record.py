@@ -49,7 +49,7 @@ def succeeded(call: Call, *, took: float, sends: int, code: int | None, answer: 
 def failed(call: Call, *, took: float, sends: int, code: int | None, error: BaseException) -> Call:
     """The same call, ended by an error, or cut off."""
     # The words of a foreign error may hold anything.
-    said = plain(error.message) if isinstance(error, CtrlError) else f"It was cut off by {type(error).__name__}."
+    said = plain(error.message) if isinstance(error, CtrlError) else f"It was interrupted by {type(error).__name__}."
     reason = error.reason if isinstance(error, ApiError) else ""
     code = error.code if isinstance(error, ApiError) else code
     return replace(call, took=took, sends=sends, code=code, reason=reason, error=said)

@@ -117,7 +117,9 @@ def _refuse_equals(text: str, found: list[ApiResource]) -> None:
     equals = [api for api in found if (api.resource.group, api.resource.version) == (best.group, best.version)]
     if len(equals) > 1:
         names = ", ".join(str(api.resource) for api in equals)
-        raise UsageError(f"{text!r} is the name of several resource types: {names}.", next_step="Give the plural name.")
+        raise UsageError(
+            f"{text!r} is the name of several resource types: {names}.", next_step=("Use the plural name.")
+        )
 
 
 def _first(found: list[ApiResource]) -> Match:

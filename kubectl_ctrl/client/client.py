@@ -145,7 +145,9 @@ class Client:
             answer = await self._caller.call(order)
             page, following = page_of(answer, expected_of(order, query), order.site(""))
             if following and following == token:
-                raise BadAnswer(f"The list of {order.target} leads from a page to itself.", site=order.site(""))
+                raise BadAnswer(
+                    f"The list of {order.target} has a page whose continue token points to itself.", site=order.site("")
+                )
             yield page
             if not following:
                 return

@@ -64,7 +64,7 @@ class Discovery:
         found = (await self.catalog()).get(resource) or (await self.refresh()).get(resource)
         if found is None and resource.api_version in (await self.catalog()).failed:
             raise ServerError(
-                f"What {resource.api_version!r} serves could not be read, so it is not known about {resource}.",
+                f"Discovery of {resource.api_version!r} failed, so {resource} is unknown.",
                 site=CallSite("get", resource.root),
                 code=503,
                 reason="DiscoveryFailed",

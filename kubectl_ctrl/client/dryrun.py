@@ -38,8 +38,8 @@ def _check(request: HttpRequest) -> None:
     if request.method in _READS or _is_dry(request):
         return
     raise Refused(
-        f"{request.method} {request.path} would have changed the cluster, and nothing here may; it was not sent.",
-        next_step="report this as a fault of kubectl-ctrl",
+        f"{request.method} {request.path} would have changed the cluster during a dry run; it was not sent.",
+        next_step="report this as a bug of kubectl-ctrl",
     )
 
 

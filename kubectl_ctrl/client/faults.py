@@ -21,7 +21,7 @@ def explain(error: Exception, server: str, proxy: str | None) -> str:
         case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
             return f"No TLS connection to {where}{via}: {_tls_problem(error)}."
         case aiohttp.ClientConnectorDNSError():
-            return f"The name of {error.host!r} cannot be looked up."
+            return f"The host name {error.host!r} cannot be resolved."
         case aiohttp.ClientProxyConnectionError():
             return f"No connection to the proxy {_without_login(proxy)}: {_system_problem(error)}."
         case aiohttp.ClientHttpProxyError():
@@ -31,7 +31,7 @@ def explain(error: Exception, server: str, proxy: str | None) -> str:
         case aiohttp.ServerDisconnectedError():
             return f"{where} closed the connection{via} without an answer."
         case aiohttp.ClientPayloadError():
-            return f"The answer of {where}{via} ended too early."
+            return f"The answer of {where}{via} was truncated."
         case aiohttp.ClientResponseError():
             return f"{where} answered{via} with something that is not HTTP."
         case OSError():
@@ -49,9 +49,9 @@ def _certificate_problem(error: Exception) -> str:
     problem = getattr(error, "verify_message", "") or type(error).__name__
     problem = problem.rstrip(".").replace("\n", " ")
     if "mismatch" in problem:
-        return f"{problem}; --tls-server-name says which name it has to hold"
+        return f"{problem}; --tls-server-name sets the expected name"
     if "issuer" in problem or "self-signed" in problem or "self signed" in problem:
-        return f"{problem}; it was not made by the certificate authority of the kubeconfig"
+        return f"{problem}; it was not signed by the certificate authority of the kubeconfig"
     return problem
 
 

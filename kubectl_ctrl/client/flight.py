@@ -157,14 +157,14 @@ class Flight:
             )
         elif isinstance(exc, NotTrusted):
             error = Untrusted(
-                f"No answer came to {what}.{said}",
+                f"There was no answer to {what}.{said}",
                 site=self.site,
                 next_step=(fault and fault.remedy)
                 or "Check the cluster's address and certificate-authority in the kubeconfig.",
             )
         else:
             error = Unreachable(
-                f"No answer came to {what}.{said}",
+                f"There was no answer to {what}.{said}",
                 site=self.site,
                 next_step=(fault and fault.remedy)
                 or "Check that the cluster runs and that this machine reaches its address.",
@@ -223,11 +223,11 @@ class Flight:
 
     def _refused_by(self, live: Obj | None) -> ApiError:
         """What the server would say to the write if it were sent once more."""
-        said = f"The answer to {self.site.verb} {self.site.target} was lost, and reading shows that"
+        said = f"The answer to {self.site.verb} {self.site.target} was lost, and a read shows that"
         if live is None:
             return NotFound(f"{said} the object is gone.", site=self.site, code=404, reason="NotFound")
         if self.order.verb == "create":
-            said = f"{said} an object of that name is there with another owner or other content."
+            said = f"{said} an object of that name exists with another owner or other content."
             return AlreadyExists(said, site=self.site, code=409, reason="AlreadyExists")
         said = f"{said} the object has changed since version {self.order.old_version!r} into something else."
         return Conflict(said, site=self.site, code=409, reason="Conflict", next_step="Read it again and retry.")
@@ -261,15 +261,15 @@ class Flight:
         await self._wire.clock.sleep(min(seconds * spread, max(0.0, self._left())))
 
     def _too_late(self) -> DeadlinePassed:
-        said = f"There was no time left for {self.site.verb} {self.site.target}, so it was not sent."
+        said = f"The deadline passed before {self.site.verb} {self.site.target} was sent."
         return DeadlinePassed(said, site=self.site)
 
     def _unknown(self, last: CtrlError | None) -> OutcomeUnknown:
-        said = f"Whether {self.site.verb} {self.site.target} took effect is not known: its answer was lost."
+        said = f"It is unknown whether {self.site.verb} {self.site.target} took effect: its answer was lost."
         error = OutcomeUnknown(
             f"{said} {last.message}" if last is not None else said,
             site=self.site,
-            next_step="Read the object to see.",
+            next_step="Read the object to check.",
         )
         error.__cause__ = last
         return error

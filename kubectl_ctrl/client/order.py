@@ -92,5 +92,5 @@ def object_path(ref: ObjectRef) -> str:
 def _segment(text: str, what: str) -> str:
     # An empty name would turn the delete of one object into the delete of all, and dots would climb.
     if text in {"", ".", ".."} or "/" in text or "%" in text:
-        raise UsageError(f"{text!r} cannot be a {what}: it is empty, or holds what a path cannot.")
+        raise UsageError(f"{text!r} cannot be a {what}: it is empty, or contains characters that a path cannot have.")
     return quote(text, safe=":")

@@ -142,7 +142,7 @@ def raw(method: str, path: str, query: Query, accept: str, body: Obj | None) -> 
         raise UsageError(f"The path {path!r} of a raw request must begin with a slash.")
     verb = _RAW_VERBS.get(method)
     if verb is None:
-        raise UsageError(f"{method!r} is not a method that an API server takes; it is one of {', '.join(_RAW_VERBS)}.")
+        raise UsageError(f"{method!r} is not a method of the API server; use one of {', '.join(_RAW_VERBS)}.")
     return Order(
         verb=verb,
         method=method,

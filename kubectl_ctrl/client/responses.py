@@ -111,7 +111,7 @@ def refused_in_stream(status: Obj, order: Order, site: CallSite, now: float) -> 
     response = HttpResponse(status=200)
     refusal = _from_status(status, response, now) if status.get("kind") == "Status" else None
     if refusal is None:
-        return unreadable(response, order, site, "its ERROR frame holds no Status")
+        return unreadable(response, order, site, "its ERROR frame contains no Status")
     return error_of(refusal, order, site)
 
 
@@ -121,19 +121,19 @@ def unfit_for_a_stream(headers: Mapping[str, str], order: Order, site: CallSite)
     if media.startswith("application/json"):
         return None
     response = HttpResponse(status=200, headers=headers)
-    return unreadable(response, order, site, f"it is {media!r} and not a stream of JSON")
+    return unreadable(response, order, site, f"it is {media!r}, not a stream of JSON")
 
 
 def unreadable(response: HttpResponse, order: Order, site: CallSite, why: str) -> BadAnswer:
     """The error for an answer that does not come from a Kubernetes API, or not whole."""
-    shown = f"{len(response.body)} bytes that are not shown" if order.sensitive else excerpt(response.body)
+    shown = f"{len(response.body)} bytes (not shown)" if order.sensitive else excerpt(response.body)
     where = response.headers.get("location", "")
     to = f" and points to {plain(where, 200)!r}" if where else ""
     return BadAnswer(
         f"The answer to {site.verb} {site.target} ({response.status}{to}) cannot be used: {sentence(plain(why))} "
         f"It begins with {shown}.",
         site=site,
-        next_step="Check that the server and the proxy of this context lead to a Kubernetes API server.",
+        next_step="Check that the server and the proxy of this context are those of a Kubernetes API server.",
     )
 
 
@@ -251,7 +251,7 @@ def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) 
     if kind is Forbidden:
         return _forbidden(refusal, message, order, f"The server forbids {what} ({code}){why}")
     if kind is Invalid and refusal.causes and not order.sensitive:
-        return f"The server finds the object of {what} invalid ({code}): {_listed(refusal.causes)}.", ""
+        return f"The object of {what} is invalid ({code}): {_listed(refusal.causes)}.", ""
     said, next_step = _PHRASES.get(kind, _PLAIN_PHRASE)
     if kind is NotFound and order.verb == "create":  # what is missing is not the object, but what it needs
         said, next_step = _PLAIN_PHRASE
@@ -261,28 +261,31 @@ def _phrase(kind: type[ApiError], refusal: Refusal, message: str, order: Order) 
 # Values are filled in by str.format once; a server's words are never a format themselves.
 _PLAIN_PHRASE = ("The server refused {what} ({code}){why}", "")
 _PHRASES: dict[type[ApiError], tuple[str, str]] = {
-    BadRequest: ("The server could not make sense of {what} ({code}){why}", ""),
+    BadRequest: ("The server did not understand {what} ({code}){why}", ""),
     Unauthorized: (
         "The server does not accept the credentials ({what}, {code}){why}",
         "Log in again, or check the user of this kubeconfig context.",
     ),
     NamespaceTerminating: (
-        "The namespace is being deleted and takes nothing new ({what}, {code}){why}",
-        "Wait until the namespace is gone.",
+        "The namespace is being deleted and accepts no new objects ({what}, {code}){why}",
+        "Wait until the namespace is deleted.",
     ),
     NotFound: ("There is no {target} ({verb}, {code}){why}", ""),
     NotServed: (
-        "The server does not serve what was asked for ({what}, {code}){why}",
+        "The server does not serve this resource type ({what}, {code}){why}",
         "Install its CRD, or check the group and version; kubectl api-resources lists what is served.",
     ),
     Replaced: (
-        "The object that was meant is gone, and its UID with it ({what}, {code}){why}",
+        "The object with this UID no longer exists ({what}, {code}){why}",
         "Read again: the name may belong to another object now.",
     ),
     Conflict: ("The server reports a conflict for {what} ({code}){why}", "Read the object again and retry."),
     AlreadyExists: ("There is already a {target} ({verb}, {code}){why}", ""),
-    Expired: ("The version or page that {what} continues from is too old ({code}){why}", "List again from the start."),
-    TooManyRequests: ("The server sheds load and turned {what} away ({code}){why}", "Retry later."),
+    Expired: (
+        "The resource version or continue token of {what} is too old ({code}){why}",
+        "List again from the start.",
+    ),
+    TooManyRequests: ("The server is overloaded and rejected {what} ({code}){why}", "Retry later."),
     ServerError: ("The server failed to {what} ({code}){why}", ""),
 }
 

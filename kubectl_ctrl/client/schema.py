@@ -184,14 +184,14 @@ async def _document(client: Asker, url: str) -> Obj:
     parts = urlsplit(url)
     site = CallSite("get", parts.path)
     if not parts.path.startswith(_INDEX):
-        raise BadAnswer(f"The index of schemas leads to {parts.path!r}, away from itself.", site=site)
+        raise BadAnswer(f"The OpenAPI index points to another server: {parts.path!r}.", site=site)
     response = await client.raw("GET", parts.path, query=tuple(parse_qsl(parts.query)))
     try:
         document = decoded(response.body)
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise BadAnswer(f"The answer of {parts.path!r} is no OpenAPI document.", site=site)
+        raise BadAnswer(f"The answer of {parts.path!r} is not an OpenAPI document.", site=site)
     return document
 
 

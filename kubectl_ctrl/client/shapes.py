@@ -59,9 +59,9 @@ def flaw_of(obj: Any, expected: Expected, *, bookmark: bool = False) -> str:
     if not bookmark and not (isinstance(metadata.get("name"), str) and metadata["name"]):
         return "it has no name"
     if not isinstance(metadata.get("namespace", ""), str):
-        return "its namespace is not a text"
+        return "its namespace is not a string"
     version = metadata.get("resourceVersion", None if bookmark else "")
-    return "" if isinstance(version, str) else "its resourceVersion is not a text"
+    return "" if isinstance(version, str) else "its resourceVersion is not a string"
 
 
 def projected(obj: Obj) -> Obj:

@@ -50,7 +50,7 @@ class NetworkStream:
                     yield batch
         except LineTooLong:
             await self.close()
-            raise NoAnswer("The stream holds a line longer than 64 MiB.", sent=True) from None
+            raise NoAnswer("The stream contains a line longer than 64 MiB.", sent=True) from None
         await self.close()
         if lines.unfinished:
             raise NoAnswer("The stream ended in the middle of a line.", sent=True)
@@ -95,7 +95,7 @@ class NetworkStream:
         # One sleeping task for each stream, and nothing to set and clear for each piece.
         while (left := self._heard + silence - self._clock.elapsed()) > 0:
             await self._clock.sleep(left)
-        self._response.content.set_exception(TooSlow(f"Nothing came for {silence:g} s.", sent=True))
+        self._response.content.set_exception(TooSlow(f"No data arrived for {silence:g} s.", sent=True))
 
     def __repr__(self) -> str:
         return f"NetworkStream(status={self.status}, bytes={self._bytes}, closed={self._closed})"

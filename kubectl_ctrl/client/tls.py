@@ -40,7 +40,7 @@ def trusting(authority: bytes, what: str) -> ssl.SSLContext:
     found = _CERTIFICATE.findall(authority)
     problems = [problem for pem in found if (problem := _add(context, pem))]
     if len(problems) == len(found):
-        why = problems[0] if problems else "no certificate in PEM form is in it"
+        why = problems[0] if problems else "it contains no PEM certificate"
         raise ConfigError(f"The {what} cannot be used: {why}.")
     return context
 
@@ -60,11 +60,11 @@ def show(context: ssl.SSLContext, certificate: Certificate) -> None:
             context.load_cert_chain(chain, key, password=_encrypted)
         except _EncryptedKey:
             raise CredentialsError(
-                f"The client key of {certificate.origin} is encrypted.", next_step="store it without a pass phrase"
+                f"The client key of {certificate.origin} is encrypted.", next_step="store it without a passphrase"
             ) from None
         except (ssl.SSLError, OSError) as error:
             mismatch = isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH"
-            why = "do not belong together" if mismatch else "are not both PEM"
+            why = "do not match" if mismatch else "are not both PEM"
             raise CredentialsError(f"The client certificate and key of {certificate.origin} {why}.") from None
 
 
@@ -93,7 +93,9 @@ def _add(context: ssl.SSLContext, pem: bytes) -> str:
         context.load_verify_locations(cadata=pem.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
         return (
-            (error.reason or "a certificate in it is broken") if isinstance(error, ssl.SSLError) else "it is not ASCII"
+            (error.reason or "it contains an invalid certificate")
+            if isinstance(error, ssl.SSLError)
+            else "it is not ASCII"
         )
     return ""
 

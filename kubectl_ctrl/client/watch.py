@@ -210,7 +210,7 @@ class Watch:
         what = f"watch {self._order.target}"
         said = sentence(plain(str(fault)))
         if isinstance(fault, TooSlow):
-            error: CallError = DeadlinePassed(f"Nothing came from the server to {what}. {said}", site=self._site)
+            error: CallError = DeadlinePassed(f"The server sent no data for {what}. {said}", site=self._site)
             self._ended(EndKind.SILENT, error)
         else:
             self._ended(EndKind.BROKEN, Unreachable(f"The stream of {what} broke. {said}", site=self._site))
@@ -242,7 +242,7 @@ def event_of(line: bytes, expected: Expected) -> WatchEvent | Poisoned | Obj:
             return obj
         return expected.poisoned(line, f"Its type is {frame.get('type')!r}.")
     if why := flaw_of(obj, expected, bookmark=kind is EventKind.BOOKMARK):
-        return expected.poisoned(line, f"Of its object: {why}.")
+        return expected.poisoned(line, f"Its object: {why}.")
     assert isinstance(obj, dict)
     if expected.metadata_only and obj.get("kind") != PARTIAL_KIND:
         obj = projected(obj)

@@ -74,7 +74,7 @@ def can_use(user: User) -> None:
     if file.parent.parent == Book.of(user).folder.absolute():
         raise UsageError(
             f"--use changes your own kubeconfig, and {str(file)!r} is that of cluster {file.parent.name!r}.",
-            next_step="unset KUBECONFIG, or leave out --use",
+            next_step="unset KUBECONFIG, or omit --use",
         )
     check_plain(file)
     _merged(user)
@@ -235,8 +235,8 @@ def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
     return Refused(
         f"Your kubeconfig has another {kind} {there.name!r} already, which --use would hide.",
         tried=str(there),
-        next_step="give the cluster another --name, or leave out --use; "
-        f"or, if yours is of no use any more: {command('kubectl', 'config', f'delete-{kind}', there.name)}",
+        next_step="give the cluster another --name, or omit --use; or, if yours is no longer needed: "
+        f"{command('kubectl', 'config', f'delete-{kind}', there.name)}",
     )
 
 
@@ -266,7 +266,8 @@ def _put_in(user: User, entry: Entry, book: Book, parts: _Parts, note: Callable[
     replaced(file, new)
     if there and stat.S_IMODE(file.stat().st_mode) & 0o077:
         note(
-            f"{file} can be read by others, and the keys of this cluster are in it now: {command('chmod', 'go=', file)}"
+            f"{file} is readable by other users, and now contains the keys of this cluster: "
+            f"{command('chmod', 'go=', file)}"
         )
     return entry
 
@@ -313,7 +314,7 @@ def _taken_out(user: User, entry: Entry, file: Path) -> str:
     if "left" not in used:
         return _NEVER
     if not real.exists():
-        return f"{file} is not there any more"
+        return f"{file} no longer exists"
     check_plain(file)
     try:
         raw = real.read_bytes()
@@ -325,7 +326,7 @@ def _taken_out(user: User, entry: Entry, file: Path) -> str:
         return _NEVER
     if _digest(raw) == used["left"] and before is not None:
         _put_back(file, before, there=bool(used["was"]))
-        return f"{file} is as it was" + (f": current-context {used['previous']}" if used["previous"] else "")
+        return f"{file} is unchanged" + (f": current-context {used['previous']}" if used["previous"] else "")
     return _taken_apart(user, entry, file, raw)
 
 
@@ -343,10 +344,10 @@ def _taken_apart(user: User, entry: Entry, file: Path, raw: bytes) -> str:
     """Somebody wrote since: what is not ours stays as it is now."""
     content = _content(file, raw)
     if not _is_one(content):
-        raise ConfigError(f"The kubeconfig {str(file)!r} is none any more.")
+        raise ConfigError(f"The kubeconfig {str(file)!r} is not a kubeconfig any more.")
     if not _without_ours(content, entry):
-        return f"{file} is left as it is: what it calls {entry.used['context']} is another cluster by now"
-    text = f"{entry.used['context']} is taken out of {file}"
+        return f"{file} is unchanged: {entry.used['context']} is the name of another cluster now"
+    text = f"{entry.used['context']} is removed from {file}"
     if content.get(_CURRENT) == entry.used["context"]:
         names, earlier = _names(user, content), [entry.used["previous"], *entry.used["before"].split("\n")]
         kept = next((name for name in earlier if name in names), "")
@@ -354,8 +355,8 @@ def _taken_apart(user: User, entry: Entry, file: Path, raw: bytes) -> str:
         text += f"; current-context is {kept} again" if kept else "; there is no current-context now"
     elif content.get(_CURRENT):
         at = _find(content, "contexts", content[_CURRENT]).get("context") or {}
-        text += f"; current-context stays {content[_CURRENT]}"
-        text += ", whose cluster is gone" if at.get("cluster") == entry.used["cluster"] else ""
+        text += f"; current-context is still {content[_CURRENT]}"
+        text += ", whose cluster no longer exists" if at.get("cluster") == entry.used["cluster"] else ""
     if not entry.used["was"] and _is_empty(content):
         _put_back(file, b"", there=False)
     else:

@@ -54,8 +54,8 @@ async def raised(
     found = book.find(name)
     if found is not None and found.provider != provider.name:
         raise Refused(
-            f"Cluster {name!r} was made with {found.provider}, not {provider.name}.",
-            next_step=f"leave out --provider, choose another --name, or take it away: {ctrl('down', name)}",
+            f"Cluster {name!r} was created with {found.provider}, not {provider.name}.",
+            next_step=f"omit --provider, choose another --name, or delete it: {ctrl('down', name)}",
         )
     making = _Making(book=book, provider=provider, wish=wish, machine=machine, note=note)
     if found is not None and found.phase is Phase.READY:
@@ -63,13 +63,13 @@ async def raised(
             return found
     elif found is not None:
         done = "made" if found.phase is Phase.CREATING else "taken away"
-        note(f"cluster {name!r} was not {done} to the end: taking it away first")
+        note(f"cluster {name!r} was not completely {done}: deleting it first")
     there = await removed(book, providers, name, note=note)
     owner = await provider.foreign(name)
     if owner:
         raise Refused(
-            f"The name {name!r} is taken: {owner}.",
-            next_step="choose another --name: what is not ours is not touched",
+            f"The name {name!r} is in use: {owner}.",
+            next_step="choose another --name: only clusters created by kubectl ctrl are changed",
         )
     if there:
         book.remove(name)
@@ -92,7 +92,7 @@ class _Making(Value, kw_only=True):
         """
         life = await self.provider.life(entry)
         if life is Life.ABSENT:
-            self.note(f"cluster {entry.name!r} is gone: making it anew")
+            self.note(f"cluster {entry.name!r} is gone: recreating it")
             return False
         if life is Life.PARTIAL:
             raise _incomplete(entry, "parts of it are missing")
@@ -111,7 +111,7 @@ class _Making(Value, kw_only=True):
         except TimedOut as error:
             name = entry.name
             error.next_step = (
-                f"see why: {ctrl('cluster', 'logs', name)}; or try once more: {ctrl('up', '--name', name)}"
+                f"check its logs: {ctrl('cluster', 'logs', name)}; or try again: {ctrl('up', '--name', name)}"
             )
             raise
 
@@ -130,7 +130,7 @@ class _Making(Value, kw_only=True):
             return await self._completed(entry)
         except BaseException as error:
             if isinstance(error, TimedOut):
-                error.next_step = "--keep-on-failure leaves it to look into; or wait longer: --wait 10m"
+                error.next_step = "use --keep-on-failure to inspect it, or wait longer: --wait 10m"
             if self.wish.keep_on_failure:
                 _tell_where(error, entry)
             else:
@@ -153,7 +153,7 @@ class _Making(Value, kw_only=True):
             return await answering(entry, self.machine, self.wish.wait, self.note, nodes=nodes)
         except TimedOut as error:
             if entry.phase is Phase.READY:
-                error.next_step = f"see why: {ctrl('cluster', 'logs', entry.name)}; or wait longer: --wait 10m"
+                error.next_step = f"check its logs: {ctrl('cluster', 'logs', entry.name)}; or wait longer: --wait 10m"
             raise
 
     async def _forgotten(self, entry: Entry, error: BaseException) -> None:
@@ -161,27 +161,27 @@ class _Making(Value, kw_only=True):
 
         It stays also where --use is still to be undone, for `down` to do it.
         """
-        self.note("taking away what was made of it")
+        self.note("deleting the incomplete cluster")
         try:
             await self.provider.delete(entry, self.note)
             if not entry.used:
                 self.book.remove(entry.name)
         except CtrlError as left:
             if isinstance(error, CtrlError):
-                error.tried = f"to take it away again: {left.message}"
-                error.next_step = f"take away what is left of it: {ctrl('down', entry.name)}"
+                error.tried = f"deleting it failed: {left.message}"
+                error.next_step = f"delete the rest of it: {ctrl('down', entry.name)}"
 
 
 def _incomplete(entry: Entry, what: str) -> ClusterError:
     return ClusterError(
-        f"Cluster {entry.name!r} is incomplete, {what}, and making it anew would lose what is in it.",
-        next_step=f"give that up: {anew(entry.name)}",
+        f"Cluster {entry.name!r} is incomplete, {what}, and recreating it would delete everything in it.",
+        next_step=f"recreate it anyway: {anew(entry.name)}",
     )
 
 
 def _tell_where(error: BaseException, entry: Entry) -> None:
     if isinstance(error, CtrlError):
-        error.next_step = f"look into {str(entry.folder)!r}; this takes it away: {ctrl('down', entry.name)}"
+        error.next_step = f"check {str(entry.folder)!r}; to delete it: {ctrl('down', entry.name)}"
 
 
 async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, note: Note) -> bool:
@@ -196,8 +196,8 @@ async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, n
     provider = providers.get(entry.provider)
     if provider is None:
         raise ClusterError(
-            f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.",
-            next_step="take it away with the version that made it",
+            f"Cluster {name!r} was created with {entry.provider!r}, which this version does not support.",
+            next_step="delete it with the version that created it",
         )
     # A full disk must not keep a cluster: without the mark a later look finds it incomplete.
     with suppress(CtrlError):
@@ -211,7 +211,7 @@ async def _swept(book: Book, providers: Mapping[str, Provider], name: str, note:
     place = book.place(name)
     if not place.is_dir():
         return False
-    note(f"ending what is known by {str(place)!r}, if there is anything")
+    note(f"stopping processes known from {str(place)!r}")
     for provider in providers.values():
         await provider.delete(book.unread(name), note)
     return True
@@ -229,6 +229,6 @@ async def _check_nobodys(book: Book, providers: Mapping[str, Provider], name: st
             if owner:
                 unread.tried = owner
                 unread.next_step = (
-                    f"if it is that one, end it with {provider.name}; then remove {str(book.place(name))!r}"
+                    f"if it is the same cluster, delete it with {provider.name}; then remove {str(book.place(name))!r}"
                 )
                 raise

@@ -27,7 +27,7 @@ def entry_of(book: Book, name: str) -> Entry:
     book.check(name)
     entry = book.find(name)
     if entry is None:
-        raise _none(book, f"There is no cluster {name!r} of ours.", name)
+        raise _none(book, f"There is no managed cluster {name!r}.", name)
     return entry
 
 
@@ -38,12 +38,12 @@ def ready(book: Book, name: str) -> Entry:
         state = "made" if entry.phase is Phase.CREATING else "taken away"
         if other := _changing(book, name):
             raise ClusterError(
-                f"Cluster {name!r} is not {state} to the end yet: process {other} is at it.",
-                next_step="wait for that one, and repeat the command",
+                f"Cluster {name!r} is not completely {state} yet: process {other} is changing it.",
+                next_step="wait for that process, and repeat the command",
             )
         raise ClusterError(
-            f"Cluster {name!r} was not {state} to the end.",
-            next_step=f"{down(name)} removes what is left of it, {up(name)} makes it anew",
+            f"Cluster {name!r} was not completely {state}.",
+            next_step=f"{down(name)} deletes the rest of it, {up(name)} recreates it",
         )
     return entry
 
@@ -54,7 +54,7 @@ def only(book: Book) -> str:
     if DEFAULT in found:
         return DEFAULT
     if len(found) > 1:
-        raise UsageError("There are several clusters of ours.", next_step=f"name one of: {', '.join(found)}")
+        raise UsageError("There are several managed clusters.", next_step=f"choose one of: {', '.join(found)}")
     return found[0] if found else ""
 
 
@@ -82,8 +82,8 @@ def left(book: Book, name: str) -> str:
     if not book.place(name).is_dir():
         return f"nothing is left of cluster {name}"
     if entry is not None and entry.phase is Phase.READY:
-        return f"cluster {name} stays; to take it away: {down(name)}"
-    return f"cluster {name} is not complete; to take away what is left: {down(name)}"
+        return f"cluster {name} is kept; to delete it: {down(name)}"
+    return f"cluster {name} is incomplete; to delete the rest: {down(name)}"
 
 
 def _changing(book: Book, name: str) -> int | None:
@@ -107,7 +107,7 @@ def down(name: str) -> Command:
 
 def _none(book: Book, message: str, name: str) -> NoCluster:
     found = names(book)
-    others = f"there are: {', '.join(found)}" if found else f"{up(name)} makes it"
+    others = f"available: {', '.join(found)}" if found else f"{up(name)} makes it"
     return NoCluster(message, next_step=nearest(name, found) or others)
 
 
@@ -122,10 +122,10 @@ def check_kubeconfig(user: User, entry: Entry | None) -> None:
     if theirs:
         removal = command("kubectl", "--kubeconfig", entry.kubeconfig, "config", "delete-context", theirs[0])
         raise Refused(
-            f"The kubeconfig of cluster {entry.name!r} holds contexts of others, which would go with it: "
+            f"The kubeconfig of cluster {entry.name!r} also contains other contexts, which would be deleted with it: "
             f"{', '.join(map(repr, theirs))}.",
             tried=str(entry.kubeconfig),
-            next_step=f"copy that file if you need them; then, for each: {removal}",
+            next_step=f"copy the file if you need them; then, for each: {removal}",
         )
 
 

@@ -52,7 +52,7 @@ def wrong(path: Path) -> str:
         return ""  # what may be run may be unreadable
     known = _COMPILED.get(sys.platform)
     if known and not head.startswith((b"#!", *known)):
-        return "is no program of this system"
+        return "is not a program for this system"
     return ""
 
 

@@ -40,7 +40,7 @@ async def chosen(
         fitness = await providers[word].fitness(wish)
         if not fitness.usable:
             if fitness.usage:
-                raise UsageError(f"{word} cannot do that: {fitness.text}.", next_step=fitness.next_step)
+                raise UsageError(f"{word} does not support this: {fitness.text}.", next_step=fitness.next_step)
             raise PrerequisiteMissing(f"{word} cannot work here: {fitness.text}.", next_step=fitness.next_step)
         return providers[word], fitness.text
     return _first({each.name: await each.fitness(wish) for each in providers.values()}, providers)
@@ -49,15 +49,15 @@ async def chosen(
 def _of_old(word: str, name: str, maker: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
     if word not in (AUTO, maker):
         raise Refused(
-            f"Cluster {name!r} was made with {maker}, not {word}.",
-            next_step=f"leave out --provider, choose another --name, or take it away: {ctrl('down', name)}",
+            f"Cluster {name!r} was created with {maker}, not {word}.",
+            next_step=f"omit --provider, choose another --name, or delete it: {ctrl('down', name)}",
         )
     if maker not in providers:
         raise ClusterError(
-            f"Cluster {name!r} was made with {maker!r}, which this version does not know.",
-            next_step="use the version that made it",
+            f"Cluster {name!r} was created with {maker!r}, which this version does not support.",
+            next_step="use the version that created it",
         )
-    return providers[maker], f"{maker}, which made cluster {name!r}"
+    return providers[maker], f"{maker}, which created cluster {name!r}"
 
 
 def _first(found: Mapping[str, Fitness], providers: Mapping[str, Provider]) -> tuple[Provider, str]:
@@ -65,14 +65,14 @@ def _first(found: Mapping[str, Fitness], providers: Mapping[str, Provider]) -> t
     if not usable:
         reasons = tuple(_reason(name, fitness.text) for name, fitness in found.items())
         error = PrerequisiteMissing(
-            "No program that makes clusters can work here.",
+            "No program for local clusters works on this machine.",
             tried="; ".join(reasons),
             next_step="; or ".join(fitness.next_step for fitness in found.values() if fitness.next_step),
         )
         error.each = reasons
         raise error
     name = usable[0]
-    beside = [f"{other} would do too" for other in usable[1:]]
+    beside = [f"{other} works too" for other in usable[1:]]
     beside += [_reason(other, fitness.text) for other, fitness in found.items() if not fitness.usable]
     return providers[name], found[name].text + (f" ({'; '.join(beside)})" if beside else "")
 

@@ -96,9 +96,9 @@ class Book:
         place = self.place(name)
         if (place / _PAGE).exists() and self._read(place) is None:
             raise ClusterError(
-                f"The page of cluster {name!r} cannot be read, so nobody knows what belongs to it.",
+                f"The registry entry of cluster {name!r} cannot be read, so its parts are unknown.",
                 tried=str(place / _PAGE),
-                next_step=f"repair it, or take away what can be found of it: {ctrl('down', name)}",
+                next_step=f"repair it, or delete the parts that can be found: {ctrl('down', name)}",
             )
 
     def find(self, name: str) -> Entry | None:
@@ -174,8 +174,8 @@ def checked_name(name: str) -> str:
     """The name, where a cluster may be called that: it becomes part of container, context and file names."""
     if not is_name(name):
         raise UsageError(
-            f"{name!r} is not a name for a cluster.",
-            next_step="use at most 40 of a-z, 0-9 and '-', not '-' at its ends",
+            f"{name!r} is not a valid cluster name.",
+            next_step="use at most 40 characters of a-z, 0-9 and '-', without '-' at either end",
         )
     return name
 

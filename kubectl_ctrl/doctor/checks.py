@@ -254,5 +254,5 @@ async def _one(check: Check, bench: Bench) -> Sequence[Line]:
     except CtrlError as error:
         return (failed(check.name, error),)
     except Exception as error:  # noqa: BLE001 - one check that is wrong must not keep the others from being told
-        text = f"{check.name}: this is a fault of kubectl-ctrl itself: {type(error).__name__}: {error}"
+        text = f"{check.name}: this is a bug in kubectl-ctrl: {type(error).__name__}: {error}"
         return (fail(check.name, text, code=1, command="kubectl ctrl doctor -v 6"),)

@@ -121,7 +121,9 @@ async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
 async def _life(bench: Bench, entry: Entry) -> Life:
     provider = bench.providers.get(entry.provider)
     if provider is None:
-        raise ClusterError(f"This version does not know {entry.provider!r}.", next_step="use the version that made it")
+        raise ClusterError(
+            f"This version does not know {entry.provider!r}.", next_step=("use the version that created it")
+        )
     try:
         async with bench.clock.timeout(_ASKING):
             return await provider.life(entry)

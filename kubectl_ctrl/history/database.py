@@ -52,10 +52,10 @@ def check(path: Path) -> None:
     if stat.S_ISLNK(mode):
         raise RecordingError(
             f"The recording {str(path)!r} is a symbolic link, which is not followed.",
-            next_step="name the file that it leads to",
+            next_step="use the file that it points to",
         )
     if not stat.S_ISREG(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
         raise RecordingError(f"The recording {str(path)!r} is {what}.", next_step="name a file")
 
 
@@ -64,7 +64,7 @@ def too_open(path: Path) -> str:
     for one, most in ((path, 0o600), (path.parent, 0o755)):
         mode = stat.S_IMODE(one.stat().st_mode)
         if mode & ~most & 0o7777 & ~stat.S_ISVTX:
-            told = f"{str(one)!r} has mode {mode:04o}, so others may see or change what is recorded"
+            told = f"{str(one)!r} has mode {mode:04o}, so other users can read or change the recording"
             return f"{told}: {command('chmod', 'go=', one)}"
     return ""
 
@@ -108,12 +108,12 @@ def _judged(connection: sqlite3.Connection, path: Path) -> int:
         return 0
     if application != APPLICATION:
         raise RecordingError(
-            f"The file {str(path)!r} is a database of something else, not a recording.", next_step="name another file"
+            f"The file {str(path)!r} is a database, but not a recording.", next_step=("choose another file")
         )
     if version > VERSION:
         raise RecordingError(
-            f"The recording {str(path)!r} was made by a newer kubectl-ctrl (its schema is {version}, known here is "
-            f"{VERSION}).",
+            f"The recording {str(path)!r} was created by a newer kubectl-ctrl (its schema is {version}; this version "
+            f"supports {VERSION}).",
             next_step="use that version, or record to another file with --record FILE",
         )
     return version
@@ -160,7 +160,8 @@ def readable(path: Path) -> sqlite3.Connection:
         there = path.is_symlink() or path.exists()
     if not there:
         raise NotRecorded(
-            f"Nothing is recorded yet: there is no {str(path)!r}.", next_step="kubectl ctrl run CONTROLLER records"
+            f"There is no recording yet: {str(path)!r} does not exist.",
+            next_step=("create one with kubectl ctrl run CONTROLLER"),
         )
     check(path)
     connection = _opened(path)
@@ -172,7 +173,9 @@ def readable(path: Path) -> sqlite3.Connection:
         raise
     if not version:
         connection.close()
-        raise NotRecorded(f"Nothing is recorded yet in {str(path)!r}.", next_step="kubectl ctrl run CONTROLLER records")
+        raise NotRecorded(
+            f"The recording {str(path)!r} is empty.", next_step=("create one with kubectl ctrl run CONTROLLER")
+        )
     with mapped(path):
         for missing in range(version + 1, VERSION + 1):
             connection.execute(sql.query(f"stand_in_{missing}"))
@@ -248,15 +251,15 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 _ADVICE = {
-    sqlite3.SQLITE_FULL: ("the disk is full", "make room on it"),
+    sqlite3.SQLITE_FULL: ("the disk is full", "free disk space"),
     sqlite3.SQLITE_READONLY: ("it cannot be written", "make the file and its folder writable"),
-    sqlite3.SQLITE_PERM: ("there is no permission", "make the file and its folder readable and writable"),
+    sqlite3.SQLITE_PERM: ("permission denied", "make the file and its folder readable and writable"),
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "make the file and its folder readable and writable"),
-    sqlite3.SQLITE_BUSY: ("another process keeps it locked", "end whatever else has it open"),
-    sqlite3.SQLITE_LOCKED: ("another process keeps it locked", "end whatever else has it open"),
-    sqlite3.SQLITE_NOTADB: ("it is not a recording, or it is damaged", ""),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged", ""),
-    sqlite3.SQLITE_IOERR: ("reading or writing it failed", "look at the disk that it is on"),
+    sqlite3.SQLITE_BUSY: ("another process has locked it", "stop the process that has it open"),
+    sqlite3.SQLITE_LOCKED: ("another process has locked it", "stop the process that has it open"),
+    sqlite3.SQLITE_NOTADB: ("it is not a recording, or it is corrupt", ""),
+    sqlite3.SQLITE_CORRUPT: ("it is corrupt", ""),
+    sqlite3.SQLITE_IOERR: ("reading or writing it failed", "check its disk"),
 }
 
 
@@ -275,7 +278,7 @@ def unusable(path: Path, error: Exception) -> RecordingError:
             f"The recording {str(path)!r} cannot be used: {error.strerror or error}.",
             next_step=files.remedy(error) or "make the file and its folder readable and writable",
         )
-    told = "it is damaged" if is_damage(error) else str(error)
+    told = "it is corrupt" if is_damage(error) else str(error)
     reason, advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (told, ""))
     if is_damage(error):
         advice = _rescue(path)
@@ -287,4 +290,4 @@ def _rescue(path: Path) -> str:
     folder = path.parent / "damaged"
     away = f"{command('mkdir', folder)}; mv {command(path)}* {command(folder)}"
     saved = ctrl("record", "export", "--all", f"--from={folder / path.name}", "--to=saved.db")
-    return f"{away}   (the next run begins a new one); what can be read of it: {saved}"
+    return f"{away}   (the next run creates a new one); to save its readable part: {saved}"

@@ -66,8 +66,8 @@ class WriteLock:
                 return self
             self._pause.wait(_LOOK_EVERY)
         raise RecordingError(
-            f"The recording {str(self._path.with_suffix(''))!r} cannot be written: another process keeps it locked.",
-            next_step=f"end the process that holds {self._path}",
+            f"The recording {str(self._path.with_suffix(''))!r} cannot be written: another process has locked it.",
+            next_step=f"stop the process that holds {self._path}",
         )
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

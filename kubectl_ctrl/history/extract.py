@@ -77,7 +77,7 @@ def _hopeless(source: Path) -> Iterator[None]:
         if not database.is_damage(cause):
             raise
         raise RecordingError(
-            f"Nothing can be read of {str(source)!r}: {cause}.", next_step="there is nothing to save in it"
+            f"Nothing in {str(source)!r} is readable: {cause}.", next_step="there is nothing to save"
         ) from cause
 
 
@@ -86,13 +86,11 @@ def made_anew(path: Path, content: bytes = b"") -> None:
     try:
         files.create(path, content)
     except FileExistsError:
-        raise RecordingError(
-            f"There is a file {str(path)!r} already.", next_step="name one that is not there"
-        ) from None
+        raise RecordingError(f"The file {str(path)!r} already exists.", next_step="choose a new name") from None
     except OSError as error:
         raise RecordingError(
-            f"The file {str(path)!r} cannot be made: {error.strerror}.",
-            next_step=files.remedy(error) or "name one in a folder of yours",
+            f"The file {str(path)!r} cannot be created: {error.strerror}.",
+            next_step=files.remedy(error) or "choose a folder that you can write to",
         ) from error
 
 

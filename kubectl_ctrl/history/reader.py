@@ -242,7 +242,7 @@ class Recording:
         run, number = _parts(id)
         rows = self._rows("get_attempt", run=run, number=number, cluster=cluster)
         if not rows:
-            raise NotRecorded(f"The recording {str(self.path)!r} holds no attempt {id!r}.")
+            raise NotRecorded(f"The recording {str(self.path)!r} contains no attempt {id!r}.")
         return self._told(rows)[0]
 
     def writer_of(self, cluster: str, uid: str, version: str) -> tuple[str, str] | None:

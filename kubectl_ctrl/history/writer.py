@@ -177,7 +177,7 @@ class Recorder:
         self.gaps += len(values)
         self._known.clear()
         _log.error(
-            "Something could not be recorded, and is left out.",
+            "A value could not be recorded and is omitted.",
             extra={"action": "recording.dropped", "value": type(values[0]).__name__ if values else ""},
             exc_info=error,
         )
@@ -196,7 +196,7 @@ class Recorder:
             self._complained = True
             said = error if isinstance(error, RecordingError) else database.unusable(self.path, error)
             _log.warning(
-                "What runs is not recorded now: %s It goes on, and tries to record again. Next: %s",
+                "Recording stopped: %s The controllers continue, and recording is retried. Next: %s",
                 said.message,
                 said.next_step,
                 extra={"action": "recording.failed", "file": str(self.path)},

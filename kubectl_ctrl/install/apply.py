@@ -43,7 +43,7 @@ class Outcome(StrEnum):
     CREATED = "created"
     CONFIGURED = "configured"
     UNCHANGED = "unchanged"
-    NOT_OURS = "unchanged, not ours"
+    NOT_OURS = "unchanged, not managed"
 
 
 class Step(Value, kw_only=True):
@@ -130,9 +130,9 @@ class Putter:
             return replace(step, outcome=Outcome.NOT_OURS)
         if not self._force:
             raise Refused(
-                f"There is a {shown(ref)} that is not ours and is different: {crds.shown(differing)}. "
-                f"It was written by {managers_of(live)}.",
-                next_step="--force-conflicts takes it, and whoever else uses it then has ours",
+                f"The {shown(ref)} exists, was not created by install, and differs: {crds.shown(differing)}. It was "
+                f"written by {managers_of(live)}.",
+                next_step="--force-conflicts replaces it, also for everybody else who uses it",
             )
         if is_crd:
             crds.check_stored(live, desired)
@@ -166,13 +166,16 @@ class Putter:
             if not told:
                 raise
             raise Refused(
-                f"Others keep fields of {shown(step.ref)} that would change: {'; '.join(dict.fromkeys(told))}.",
-                next_step="--force-conflicts takes these fields",
+                (
+                    f"Fields of {shown(step.ref)} that would change belong to other field managers: "
+                    f"{'; '.join(dict.fromkeys(told))}."
+                ),
+                next_step="--force-conflicts takes over these fields",
             ) from None
         except Forbidden as error:
             if "attempting to grant" in error.message:
                 error.next_step = (
-                    "nobody can give rights that he lacks: have somebody who has these run the same command"
+                    "you can only grant rights that you have: ask somebody who has them to run the same command"
                 )
             raise
 
@@ -210,14 +213,14 @@ def _going(ref: ObjectRef, live: Obj) -> Exception:
     since = live["metadata"]["deletionTimestamp"]
     if ref.resource == NAMESPACES:
         return NamespaceTerminating(
-            f"The namespace {ref.name!r} is being deleted (since {since}) and takes nothing new.",
+            f"The namespace {ref.name!r} is being deleted (since {since}) and accepts no new objects.",
             site=CallSite("apply", str(ref)),
             code=403,
             reason="NamespaceTerminating",
-            next_step="wait until it is gone, or give another one with -n",
+            next_step="wait until it is deleted, or choose another one with -n",
         )
     return Refused(
         f"The {shown(ref)} is being deleted (since {since}).",
-        next_step="wait until it is gone; "
-        f"{command('kubectl', 'get', ref.resource, ref.name, '-o', 'yaml')} tells what holds it",
+        next_step=f"wait until it is deleted; {command('kubectl', 'get', ref.resource, ref.name, '-o', 'yaml')} "
+        "shows its finalizers",
     )

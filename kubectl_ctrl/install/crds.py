@@ -81,9 +81,9 @@ def check_stored(live: Obj, desired: Obj) -> None:
         return
     name, left = name_of(live), [version for version in stored if version in kept]
     raise Refused(
-        f"The CRD {name!r} would lose {', '.join(lost)}, in which objects may be stored (its status.storedVersions); "
-        f"the new one has {', '.join(sorted(kept))}.",
-        next_step=f"write every object anew in a version that stays, then set status.storedVersions to {left} with "
+        f"The CRD {name!r} would lose {', '.join(lost)}, but objects may be stored in it (status.storedVersions); "
+        f"the new CRD has {', '.join(sorted(kept))}.",
+        next_step=f"rewrite all objects in a version that is kept, then set status.storedVersions to {left} with "
         f"{command('kubectl', 'patch', 'crd', name, '--subresource=status', '--type=merge')}",
     )
 

@@ -35,4 +35,4 @@ def is_ours(obj: Obj, controller: str) -> bool:
 def managers_of(obj: Obj) -> str:
     """Everybody else who left a note on an object, for messages."""
     names = {str(entry.get("manager") or "") for entry in entries(obj) if entry.get("subresource") is None}
-    return ", ".join(sorted(names - {"", MANAGER})) or "nobody known"
+    return ", ".join(sorted(names - {"", MANAGER})) or "unknown"

@@ -50,11 +50,12 @@ def _only(manifests: Iterable[Manifest], *kinds: Resource) -> tuple[Obj, ...]:
         if (obj["apiVersion"], obj["kind"]) not in {(kind.api_version, kind.kind) for kind in kinds}:
             expected = " or ".join(f"{kind.kind} ({kind.api_version})" for kind in kinds)
             raise manifest.wrong(
-                f"A {obj['kind']} ({obj['apiVersion']}) does not belong here.", f"this file holds {expected} alone"
+                f"A {obj['kind']} ({obj['apiVersion']}) does not belong here.",
+                (f"this file may only contain {expected}"),
             )
         key = (obj["kind"], str(obj["metadata"].get("namespace") or ""), obj["metadata"]["name"])
         if key in seen:
-            raise manifest.wrong(f"The {key[0]} {key[2]!r} is there twice; first at {seen[key]}.")
+            raise manifest.wrong(f"The {key[0]} {key[2]!r} is defined twice; first at {seen[key]}.")
         seen[key] = manifest.where
         _check(manifest)
         found.append(obj)

@@ -27,7 +27,10 @@ async def wait_until_served(client: Client, wanted: Sequence[Obj], seconds: floa
         if left <= 0:
             raise TimedOut(
                 f"Not ready within {format_duration(seconds)}: {'; '.join(missing)}.",
-                next_step="everything is in the cluster; run it again, with a longer --wait, to see whether it is used",
+                next_step=(
+                    "all objects are in the cluster; repeat the command with a longer --wait to check whether "
+                    "they are ready"
+                ),
             )
         await client.clock.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
@@ -46,12 +49,12 @@ async def _missing(client: Client, crd: Obj) -> str:
         whose = f"; {', '.join(others)} has it" if others else ""
         raise CtrlError(
             f"The server does not accept a name of the CRD {name!r}: {accepted.get('message')}{whose}.",
-            next_step="remove the other CRD, or give this one other names",
+            next_step="delete the other CRD, or rename this one",
         )
     if not is_true(live, "Established"):
         return f"the CRD {name} is not Established"
     client.discovery.forget()
     for resource in served(crd):
         if await client.discovery.serves(resource) is None:
-            return f"{resource} ({resource.api_version}) is not shown by discovery"
+            return f"{resource} ({resource.api_version}) is missing in discovery"
     return ""

@@ -71,7 +71,7 @@ async def installed(client: Client, controller: str, namespace: str = "") -> Ins
         namespaces=ours(spaces),
         crds=ours(crds),
         left=tuple(
-            f"{shown(ref_of(obj))} stays: it has our labels, and was written by {managers_of(obj)}."
+            f"{shown(ref_of(obj))} is kept: it has the labels of install, but was written by {managers_of(obj)}."
             for obj in everything
             if not is_ours(obj, controller)
         ),
@@ -124,7 +124,7 @@ class Remover:
                 return await self._things(resource, namespace)
 
         found = await asyncio.gather(*(look(api.resource) for api in types.values()))
-        silent = [f"whatever {version} has (it does not answer)" for version in catalog.failed]
+        silent = [f"objects of {version} (it does not answer)" for version in catalog.failed]
         return tuple(thing for part in found for thing in part) + tuple(silent)
 
     async def _things(self, resource: Resource, namespace: str) -> list[str]:
@@ -133,7 +133,7 @@ class Remover:
         except (NotFound, MethodNotAllowed):
             return []
         except Forbidden:
-            return [f"{resource} (which may not be listed)"]
+            return [f"{resource} (no right to list it)"]
         return [str(resource.ref(name_of(obj), namespace)) for obj in listed.items if self._counts(resource, obj)]
 
     def _counts(self, resource: Resource, obj: Obj) -> bool:
@@ -159,8 +159,8 @@ async def wait_until_gone(client: Client, objects: Sequence[Obj], seconds: float
         if client.clock.elapsed() >= end:
             names = ", ".join(shown(ref_of(obj)) for obj in left)
             raise TimedOut(
-                f"Not gone within {format_duration(seconds)}: {names}.",
-                next_step="its deletion was asked for and goes on; kubectl get it -o yaml tells what holds it",
+                f"Not deleted within {format_duration(seconds)}: {names}.",
+                next_step="its deletion continues; kubectl get -o yaml shows its finalizers",
             )
         await client.clock.sleep(_ASK_AGAIN)
 

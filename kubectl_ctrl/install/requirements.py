@@ -94,7 +94,10 @@ def _check_distinct(objects: Sequence[Obj], controller: str) -> None:
     for obj in objects:
         if (ref := ref_of(obj)) in seen:
             raise ControllerError(
-                f"Controller {controller!r} brings a {obj['kind']} {name_of(obj)!r}, a name that install needs itself.",
-                next_step="give it another name in rbac.yaml",
+                (
+                    f"The rbac.yaml of controller {controller!r} has a {obj['kind']} {name_of(obj)!r}, a name that "
+                    "install uses itself."
+                ),
+                next_step="rename it in rbac.yaml",
             )
         seen.add(ref)

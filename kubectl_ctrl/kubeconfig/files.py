@@ -148,10 +148,10 @@ def _content(file: Path, *, must_exist: bool) -> dict[str, Any] | None:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise ConfigError(f"The kubeconfig {str(file)!r} holds {_kind_of(content)} where a mapping must be.")
+        raise ConfigError(f"The kubeconfig {str(file)!r} contains {_kind_of(content)} instead of a mapping.")
     version, kind = content.get("apiVersion") or "v1", content.get("kind") or "Config"
     if (version, kind) != ("v1", "Config"):
-        raise ConfigError(f"{str(file)!r} is not a kubeconfig: it says apiVersion {version!r}, kind {kind!r}.")
+        raise ConfigError(f"{str(file)!r} is not a kubeconfig: it has apiVersion {version!r}, kind {kind!r}.")
     return content
 
 
@@ -205,7 +205,7 @@ def _entries_of(file: Path, content: dict[str, Any], plural: str, kind: str) -> 
     for item in whole.parts(plural):
         name = item.text("name")
         if name in entries:
-            raise ConfigError(f"The kubeconfig {str(file)!r} has two {plural} of the name {name!r}.")
+            raise ConfigError(f"The kubeconfig {str(file)!r} has two {plural} named {name!r}.")
         fields = Entry(kind=kind, name=name, fields=item.fields, file=file).part(kind)
         entries[name] = Entry(kind=kind, name=name, fields=fields.fields if fields else {}, file=file)
     return entries

@@ -56,7 +56,7 @@ def held_by_another(file: Path, now: float) -> KubeconfigLocked:
     since = f" for {format_duration(age)}" if age is not None else ""
     return KubeconfigLocked(
         f"The kubeconfig {str(file)!r} has been locked{since}.",
-        tried=f"{lock}, which kubectl, kind and others make while they write",
+        tried=f"{lock}, which kubectl, kind and others create while they write",
         next_step=f"if none of them runs: {command('rm', '-f', lock)}",
     )
 
@@ -192,7 +192,7 @@ def check_plain(file: Path) -> None:
     """Raise ConfigError for a pipe, which keeps who reads it waiting, and a device, whose place no file must take."""
     status = _status(target(file))
     if status is not None and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise _not_writable(file, "it is no plain file", remedy="")
+        raise _not_writable(file, "it is not a regular file", remedy="")
 
 
 def check_writable(file: Path) -> None:
@@ -203,9 +203,9 @@ def check_writable(file: Path) -> None:
     if status is not None and (not os.access(real, os.W_OK) or not stat.S_IMODE(status.st_mode) & 0o222):
         raise _not_writable(real, "it is read-only")
     if status is not None and status.st_nlink > 1:
-        raise _not_writable(real, "it has another name, a hard link, from which it would be parted", remedy="")
+        raise _not_writable(real, "it has a hard link, which would be broken", remedy="")
     if file.is_symlink() and there != real.parent:
-        raise _not_writable(file, f"it is a link into {str(real.parent)!r}, which is not there")
+        raise _not_writable(file, f"it is a link into {str(real.parent)!r}, which does not exist")
     if not os.access(there, os.W_OK | os.X_OK):
         raise _not_writable(real, f"its folder {str(there)!r} is read-only")
 
@@ -217,5 +217,5 @@ def unwritable(file: Path, error: OSError) -> ConfigError:
 def _not_writable(file: Path, why: str, remedy: str = "make it writable, or ") -> ConfigError:
     return ConfigError(
         f"The kubeconfig {str(file)!r} cannot be changed: {why}.",
-        next_step=f'{remedy}leave out --use: eval "$(kubectl ctrl cluster env)" changes one shell alone',
+        next_step=f'{remedy}omit --use: eval "$(kubectl ctrl cluster env)" changes one shell alone',
     )

@@ -263,7 +263,7 @@ def _contexts(merged: Merged, apart: Apart) -> dict[str, object]:
 def _choice(kind: str, entries: Mapping[str, object]) -> str:
     names = ", ".join(map(repr, list(entries)[:_MOST_NAMES]))
     names += f" and {len(entries) - _MOST_NAMES} more" if len(entries) > _MOST_NAMES else ""
-    return f"choose with --{kind} one of {names}" if entries else f"add one: no {kind} is configured at all"
+    return f"choose with --{kind} one of {names}" if entries else f"add one: no {kind} is configured"
 
 
 def _brings_credentials(flags: ConfigFlags) -> bool:
@@ -280,7 +280,7 @@ def _server(
     if cluster.name:
         raise cluster.wrong("server", "is missing")
     contexts = _contexts(merged, apart)
-    none = "kubectl ctrl up makes one to play in; or point KUBECONFIG to a kubeconfig"
+    none = "create a local cluster with kubectl ctrl up, or set KUBECONFIG"
     raise ConfigError(
         "No cluster is configured: there is no current-context, and no --server was given.",
         tried=f"{merged.order}, the service account of a pod, KUBERNETES_MASTER",
@@ -383,7 +383,7 @@ def _exec(plugin: Entry, cluster: Entry) -> ExecSettings:
     if version not in _EXEC_VERSIONS:
         raise ConfigError(
             f"The exec section of {plugin} has the apiVersion {version!r}.",
-            next_step=f"update the plugin's set-up to {' or '.join(_EXEC_VERSIONS)}",
+            next_step=f"update the plugin's configuration to {' or '.join(_EXEC_VERSIONS)}",
         )
     mode = plugin.text("interactiveMode") or ("IfAvailable" if version == _EXEC_VERSIONS[1] else "")
     if mode not in _INTERACTIVE:
@@ -417,7 +417,7 @@ def _impersonation(flags: ConfigFlags, user: Entry) -> Impersonation:
     extra |= _extra(flags.as_user_extra)
     if not name and (uid or groups or extra):
         raise ConfigError(
-            f"A group, uid or extra to impersonate is given for {user}, and no user.", next_step="add --as USER"
+            f"A group, uid or extra to impersonate is given for {user} without a user.", next_step="add --as USER"
         )
     return Impersonation(user=name, uid=uid, groups=groups, extra=tuple(sorted(extra.items())))
 
@@ -440,5 +440,5 @@ def _request_timeout(text: str) -> float | None:
     except ValueError as error:
         raise UsageError(f"--request-timeout: {error}") from None
     if seconds < 0:
-        raise UsageError(f"--request-timeout {text!r} is negative.", next_step="0 means no limit of yours")
+        raise UsageError(f"--request-timeout {text!r} is negative.", next_step="use 0 for the default")
     return seconds or None

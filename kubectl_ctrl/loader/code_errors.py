@@ -36,7 +36,9 @@ def shown(path: Path) -> str:
 def mishap(place: Place, what: str, next_step: str = "") -> ControllerError:
     """`mine.py:7:14: what`, and the line itself below it."""
     tried = f"line {place.line}: {place.text.strip()}" if place.text.strip() else ""
-    return ControllerError(f"{place}: {what}", tried=tried, next_step=next_step or "correct it, and repeat the command")
+    return ControllerError(
+        f"{place}: {what}", tried=tried, next_step=next_step or ("correct it and repeat the command")
+    )
 
 
 def from_error(

@@ -186,7 +186,7 @@ def _died(one: Background, code: int) -> CtrlError:
     failed = next((at for at, line in enumerate(lines) if line.startswith("error[")), len(lines) - 1)
     said = re.sub(r"^error\[[A-Z-]+\]: ", "", lines[failed]) if lines else ""
     advice = next((line.removeprefix("next: ") for line in lines[failed:] if line.startswith("next: ")), "")
-    outcome = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+    outcome = f"exited with code {code}" if code >= 0 else f"was terminated by signal {-code}"
     error = ProgramFailed(
         f"{one.controller} {outcome} as soon as it was in the background" + (f": {said}" if said else "."),
         argv=one.command,

@@ -98,7 +98,8 @@ def _meant(query: Query, words: Sequence[str], recording: Recording) -> Meant:
 
     if not clusters:
         raise NotRecorded(
-            f"Nothing is recorded in {str(recording.path)!r} yet.", next_step="kubectl ctrl run CONTROLLER records"
+            f"Nothing is recorded in {str(recording.path)!r} yet.",
+            next_step=("create one with kubectl ctrl run CONTROLLER"),
         )
 
     def last(named: Sequence[Cluster]) -> tuple[Cluster, str]:
@@ -328,7 +329,7 @@ def attempt_of(meant: Meant, word: str, of: tuple[Resource, Key] | None = None) 
     if run:
         return meant.recording.attempt(f"{run}-{number}", cluster=meant.cluster.key)
     if of is None:
-        raise UsageError(f"Attempt {number} of which run is not said.", next_step=f"write RUN-{number}, or an object")
+        raise UsageError(f"The run of attempt {number} is missing.", next_step=f"write RUN-{number}, or an object")
     resource, key = of
     newest = meant.recording.attempts(cluster=meant.cluster.key, resource=resource, key=key, last=1)
     if not newest:

@@ -38,7 +38,7 @@ def pointed(user: User, flags: ConfigFlags) -> Target:
         if not gone:
             raise
         raise ConfigError(
-            f"Cluster {gone!r} is not there any more, and the kubeconfig that is asked for was its own.",
+            f"Cluster {gone!r} no longer exists, and the kubeconfig that is asked for was its own.",
             tried=error.message,
             next_step=f"{ctrl('up', '--name', gone)} makes a new one; unset KUBECONFIG goes back to your own contexts",
         ) from error

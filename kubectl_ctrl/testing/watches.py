@@ -235,7 +235,7 @@ class Watch:
                 await self._wake.wait()
         except TimeoutError:
             if self._clock.elapsed() >= silent and not self._over():
-                raise TooSlow(f"Nothing came for {self._request.silence:g} s.", sent=True) from None
+                raise TooSlow(f"No data arrived for {self._request.silence:g} s.", sent=True) from None
 
     async def read(self) -> bytes:
         return b""

@@ -293,7 +293,7 @@ def test_s04_no_verb_prints_any_of_it(
     code = cli.main([*words, f"--from={scene.recording}"])
     out, err = capfdbinary.readouterr()
     assert code in (0, 4, 9), err
-    assert b"fault of kubectl-ctrl" not in err, err
+    assert b"bug in kubectl-ctrl" not in err, err
     assert out or code != 0 or words[0] == "queue", err
     assert_clean("stdout", out)
     assert_clean("stderr", err)

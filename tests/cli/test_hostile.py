@@ -189,7 +189,7 @@ def test_s12_no_verb_that_looks_back_lets_it_through(
     offline = ["--offline"] if words.startswith(("trace", "explain")) else []
     cli.main([*words.split(), *offline, f"--from={file}"])
     out, err = capsys.readouterr()
-    assert "fault of kubectl-ctrl" not in err, err
+    assert "bug in kubectl-ctrl" not in err, err
     assert out or err
     assert_tame("stdout", out)
     assert_tame("stderr", err)
@@ -223,7 +223,7 @@ def test_s12_no_name_of_a_cluster_lets_it_through(
     offline = ["--offline"] if words.startswith(("trace", "explain")) else []
     cli.main([*words.split(), *offline, f"--from={file}"])
     out, err = capsys.readouterr()
-    assert "fault of kubectl-ctrl" not in err, err
+    assert "bug in kubectl-ctrl" not in err, err
     assert out or err
     assert_tame("stdout", out)
     assert_tame("stderr", err)

@@ -101,7 +101,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_s12_no_verb_lets_it_through(home: Path, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(words.split())
     out, err = capsys.readouterr()
-    assert "fault of kubectl-ctrl" not in err, err
+    assert "bug in kubectl-ctrl" not in err, err
     assert out or err
     # What was a tab in a log is one, and divides the cells of nothing else.
     assert_tame("stdout", out.replace("a\t", "a") if words.startswith("logs") else out)
@@ -160,7 +160,7 @@ def test_s12_no_server_says_it_through_a_verb(words: str, capsys: pytest.Capture
     verb, *rest = words.split()
     cli.main([verb, "--allow-context", EVIL, *rest] if verb in ("install", "uninstall", "run") else [verb, *rest])
     out, err = capsys.readouterr()
-    assert "fault of kubectl-ctrl" not in err, err
+    assert "bug in kubectl-ctrl" not in err, err
     assert out or err
     assert_tame("stdout", out)
     assert_tame("stderr", err)

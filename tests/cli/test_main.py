@@ -206,8 +206,8 @@ ERRORS: dict[str, BaseException] = {
 }
 QUOTA = "next: free disk space: the quota is used up\n"
 BUG = (
-    "error[CTRL-ERROR]: This is a fault of kubectl-ctrl itself: ValueError: a\\x1bb.\n"
-    "next: repeat with -v 6 and report what it prints\n"
+    "error[CTRL-ERROR]: This is a bug in kubectl-ctrl: ValueError: a\\x1bb.\nnext: repeat with -v 6 and report the "
+    "output\n"
 )
 
 

@@ -56,4 +56,4 @@ def test_failures() -> None:
     silent = failed(LEAVING, took=1.0, sends=1, code=None, error=Unreachable("Gone\x1b.", site=site))
     assert (silent.code, silent.reason, silent.error) == (None, "", r"Gone\x1b.")
     foreign = failed(LEAVING, took=1.0, sends=1, code=200, error=KeyError("hunter2"))
-    assert (foreign.code, foreign.error) == (200, "It was cut off by KeyError.")
+    assert (foreign.code, foreign.error) == (200, "It was interrupted by KeyError.")

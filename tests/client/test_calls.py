@@ -57,11 +57,11 @@ def test_a_refusal_is_told_with_code_and_reason() -> None:
 def test_a_call_without_an_answer_has_no_code() -> None:
     async def main(rig: Rig, server: ScriptedServer) -> None:
         server.faults.lose(ALL, times=None)
-        with pytest.raises(Exception, match="No answer came"):
+        with pytest.raises(Exception, match="There was no answer"):
             await rig.client.get(REF)
         assert [answered for _, answered in rig.notes] == [False, True]
         assert (rig.calls[0].code, rig.calls[0].sends) == (None, 3)
-        assert rig.calls[0].error.startswith("No answer came to get configmaps default/one.")
+        assert rig.calls[0].error.startswith("There was no answer to get configmaps default/one.")
 
     on_server(main)
 
@@ -75,7 +75,7 @@ def test_a_cancelled_call_is_told_as_ended_without_an_answer() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert rig.told == ["create None 1"]
-        assert rig.calls[0].error == "It was cut off by CancelledError."
+        assert rig.calls[0].error == "It was interrupted by CancelledError."
         assert rig.calls[0].took == 1.0
 
     on_server(main)
@@ -238,7 +238,7 @@ def test_counters() -> None:
         with pytest.raises(NotFound):
             await rig.base.get(CONFIGMAPS.ref("none", "default"))
         server.faults.lose(ALL, times=None)
-        with pytest.raises(Exception, match="No answer"):
+        with pytest.raises(Exception, match="There was no answer"):
             await rig.client.get(REF)
         assert counters.requests == {
             ("create", "POST", "201"): 1,
@@ -282,7 +282,7 @@ def test_an_error_of_another_kind_is_not_quoted() -> None:
     async def main(rig: Rig, canned: Canned) -> None:
         with pytest.raises(RuntimeError):
             await rig.client.get(REF)
-        assert rig.calls[0].error == "It was cut off by RuntimeError."
+        assert rig.calls[0].error == "It was interrupted by RuntimeError."
 
     on_answers(main, RuntimeError(f"Authorization: Bearer {CANARY}"))
 

@@ -306,7 +306,7 @@ def test_a_stale_group_costs_that_group_only() -> None:
     async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
         assert (await discovery.find("pods")).resource == PODS
         assert (await discovery.catalog()).failed == ("metrics.k8s.io/v1beta1",)
-        with pytest.raises(ServerError, match=r"'metrics\.k8s\.io/v1beta1' serves could not be read"):
+        with pytest.raises(ServerError, match=r"'metrics\.k8s\.io/v1beta1' failed, so nodes.metrics.k8s.io is unknown"):
             await discovery.serves(METRICS)
         with pytest.raises(NotServed, match=r"These did not answer: metrics.k8s.io/v1beta1\."):
             await discovery.find("nodes")

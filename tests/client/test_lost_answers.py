@@ -101,7 +101,7 @@ def test_a_namesake_with_other_content_or_owner_is_not_taken_for_ours(same_owner
         owner = an_owner(server)
         before = server.create(configmap(owner=owner, a="2") if same_owner else configmap(a="1"))
         server.faults.lose(CREATE, after_commit=False)
-        with pytest.raises(AlreadyExists, match="reading shows that an object of that name is there") as caught:
+        with pytest.raises(AlreadyExists, match="a read shows that an object of that name exists") as caught:
             await rig.client.create(CONFIGMAPS, configmap(owner=owner, a="1"))
         assert caught.value.code == 409
         assert server.get(CONFIGMAPS, "one") == before
@@ -147,13 +147,13 @@ def test_a_create_that_cannot_be_looked_up_is_unknown_within_the_deadline(outage
             case _:
                 server.faults.fail(GET, 429, times=None, retry_after=1)
         began = rig.clock.elapsed()
-        with pytest.raises(OutcomeUnknown, match="Whether create configmaps default/one took effect is not known"):
+        with pytest.raises(OutcomeUnknown, match="It is unknown whether create configmaps default/one took effect"):
             await rig.client.create(CONFIGMAPS, configmap(a="1"))
         assert rig.clock.elapsed() - began <= 30.0
         assert write_log(server) == ["create"]
         assert len(server.requests) < 40
         assert rig.calls[-1].code is None
-        assert rig.calls[-1].error.startswith("Whether create")
+        assert rig.calls[-1].error.startswith("It is unknown whether create")
 
     on_server(main)
 

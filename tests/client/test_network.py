@@ -133,8 +133,8 @@ class TestTls:
         ("server", "ca", "words"),
         [
             ("named", "ca", ["IP address mismatch", "--tls-server-name"]),
-            ("server", "bare", ["not made by the certificate authority of the kubeconfig"]),
-            ("alone", "ca", ["self-signed certificate", "not made by the certificate authority"]),
+            ("server", "bare", ["not signed by the certificate authority of the kubeconfig"]),
+            ("alone", "ca", ["self-signed certificate", "not signed by the certificate authority"]),
         ],
     )
     def test_a_server_that_is_not_trusted(self, tmp_path: Path, server: str, ca: str, words: list[str]) -> None:
@@ -298,10 +298,10 @@ class TestWhatIsKnownAboutARequestWithoutAnAnswer:
         ("answer", "sentence"),
         [
             (b"", "closed the connection without an answer."),
-            (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "ended too early."),
-            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "ended too early."),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "was truncated."),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "was truncated."),
             (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", "answered with something that is not HTTP."),
-            (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope", "ended too early."),
+            (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope", "was truncated."),
         ],
     )
     def test_broken_answers(self, tmp_path: Path, answer: bytes, sentence: str) -> None:

@@ -67,7 +67,7 @@ class TestRefusedCredentials:
                 with pytest.raises(Refused) as caught:
                     await getattr(transport, use)(GET)
                 assert caught.value.exit_code == 6
-                assert caught.value.tried == f"started with {box.url}, found https://prod.example"
+                assert caught.value.tried == f"started with {box.url}, now https://prod.example"
                 assert len(box.requests) == 1
                 assert repr(transport) == f"NetworkTransport({box.url}, calls=0, streams=0, closed=False)"
 

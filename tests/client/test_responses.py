@@ -218,8 +218,8 @@ def test_an_invalid_object_lists_its_causes_and_counts_the_rest() -> None:
     assert isinstance(error, Invalid)
     assert len(error.causes) == 12
     assert error.message.startswith(
-        "The server finds the object of apply deployments.apps default/one invalid (422 Invalid): "
-        "spec.f0: Required value: 0; spec.f1: Required value: 1; "
+        "The object of apply deployments.apps default/one is invalid (422 Invalid): spec.f0: Required value: 0; "
+        "spec.f1: Required value: 1; "
     )
     assert error.message.endswith("spec.f7: Required value: 7; and 2 more.")
 

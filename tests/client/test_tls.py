@@ -87,8 +87,8 @@ def test_a_bundle_may_hold_other_text_and_broken_certificates() -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"hello", "no certificate in PEM form is in it"),
-        (certificate("client.key"), "no certificate in PEM form is in it"),
+        (b"hello", "it contains no PEM certificate"),
+        (certificate("client.key"), "it contains no PEM certificate"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "."),
         ("-----BEGIN CERTIFICATE-----\nÄ\n-----END CERTIFICATE-----\n".encode(), "it is not ASCII"),
     ],
@@ -117,7 +117,7 @@ def test_the_key_is_on_disk_for_the_loading_alone(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
-        (certificate("server.key"), "do not belong together."),
+        (certificate("server.key"), "do not match."),
         (b"nonsense", "are not both PEM."),
         (certificate("client.encrypted"), "The client key of user 'dev' is encrypted."),
     ],

@@ -36,8 +36,8 @@ def test_s10_the_file_is_byte_for_byte_as_before_where_nobody_wrote_since(app: A
     assert stat.S_IMODE(mine.stat().st_mode) == 0o640
     assert stat.S_IMODE((entry.folder / "kubeconfig.before").stat().st_mode) == 0o600
     assert beside(mine) == ["config"]
-    assert "can be read by others" in app.err.getvalue()  # type: ignore[attr-defined]
-    assert undo(app, used) == f"{mine} is as it was: current-context prod"
+    assert "is readable by other users" in app.err.getvalue()  # type: ignore[attr-defined]
+    assert undo(app, used) == f"{mine} is unchanged: current-context prod"
     assert mine.read_text() == MINE
     assert stat.S_IMODE(mine.stat().st_mode) == 0o640
     assert beside(mine) == ["config"]
@@ -59,7 +59,7 @@ def test_s10_of_a_file_that_others_wrote_since_only_ours_goes_out(app: App, mine
     others["contexts"][2]["context"]["namespace"] = "apps"
     others["contexts"].append({"name": "new", "context": {"cluster": "prod", "user": "me"}})
     mine.write_text(yaml.safe_dump(others))
-    assert undo(app, used) == f"kind-ctrl is taken out of {mine}; current-context is prod again"
+    assert undo(app, used) == f"kind-ctrl is removed from {mine}; current-context is prod again"
     assert [names(mine, one) for one in ("contexts", "clusters", "users")] == [
         ["prod", "staging", "new"],
         ["prod"],
@@ -80,7 +80,7 @@ def test_s10_a_user_of_theirs_with_whom_they_tried_our_context_stays(app: App, m
 def test_s10_a_context_that_the_user_chose_since_stays(app: App, mine: Path, entry: Entry) -> None:
     used = use(app, entry)
     mine.write_text(mine.read_text().replace("current-context: kind-ctrl", "current-context: staging"))
-    assert undo(app, used) == f"kind-ctrl is taken out of {mine}; current-context stays staging"
+    assert undo(app, used) == f"kind-ctrl is removed from {mine}; current-context is still staging"
     assert read(mine)["current-context"] == "staging"
 
 
@@ -110,7 +110,7 @@ def test_one_that_could_not_be_made_anew_is_taken_out_by_the_name_that_it_had(
     used = use(app, entry)
     (entry.folder / "kubeconfig.before").unlink()
     assert undo(app, replace(used, phase=Phase.CREATING, context="")) == (
-        f"kind-ctrl is taken out of {mine}; current-context is prod again"
+        f"kind-ctrl is removed from {mine}; current-context is prod again"
     )
 
 
@@ -120,7 +120,9 @@ def test_a_context_that_is_left_without_its_cluster_is_told(app: App, mine: Path
     content = read(mine)
     content["contexts"][-1]["name"] = content["current-context"] = "play"
     mine.write_text(yaml.safe_dump(content))
-    assert undo(app, used) == f"kind-ctrl is taken out of {mine}; current-context stays play, whose cluster is gone"
+    assert undo(app, used) == (
+        f"kind-ctrl is removed from {mine}; current-context is still play, whose cluster no longer exists"
+    )
     assert names(mine) == ["prod", "staging", "play"]
 
 
@@ -128,15 +130,15 @@ def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path,
     used = use(app, entry)
     mine.write_text(mine.read_text().replace(SERVER, "https://127.0.0.1:5005"))
     text = mine.read_text()
-    assert undo(app, used) == f"{mine} is left as it is: what it calls kind-ctrl is another cluster by now"
+    assert undo(app, used) == f"{mine} is unchanged: kind-ctrl is the name of another cluster now"
     assert mine.read_text() == text
 
 
 def test_two_clusters_one_over_the_other_give_back_what_was_there_first(app: App, mine: Path, entry: Entry) -> None:
     first = use(app, entry)
     second = use(app, made(app.book, "dev", "https://127.0.0.1:4002"))
-    assert undo(app, first) == f"kind-ctrl is taken out of {mine}; current-context stays kind-dev"
-    assert undo(app, second) == f"kind-dev is taken out of {mine}; current-context is prod again"
+    assert undo(app, first) == f"kind-ctrl is removed from {mine}; current-context is still kind-dev"
+    assert undo(app, second) == f"kind-dev is removed from {mine}; current-context is prod again"
     assert names(mine) == ["prod", "staging"]
     third = use(app, replace(entry, used={}))
     text = mine.read_text()
@@ -244,7 +246,7 @@ def test_used_twice_is_used_once_and_anew_after_a_switch(app: App, mine: Path, e
     mine.write_text(mine.read_text().replace("current-context: kind-ctrl", "current-context: staging"))
     used = use(app, used)
     assert read(mine)["current-context"] == "kind-ctrl"
-    assert undo(app, used) == f"{mine} is as it was: current-context staging"
+    assert undo(app, used) == f"{mine} is unchanged: current-context staging"
 
 
 # Locks.

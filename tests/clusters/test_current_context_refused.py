@@ -33,7 +33,7 @@ from tests.cli.theirs import PROD, beside, undo, use
 def test_a_file_that_is_no_kubeconfig_any_more_is_left_as_it_is(app: App, mine: Path, entry: Entry, text: str) -> None:
     used = use(app, entry)
     mine.write_text(text)
-    with pytest.raises(ConfigError, match="is none any more"):
+    with pytest.raises(ConfigError, match="is not a kubeconfig any more"):
         undo(app, used)
     assert mine.read_text() == text
 
@@ -61,11 +61,11 @@ def test_what_is_no_plain_file_is_neither_read_nor_replaced(app: App, mine: Path
     used = use(app, entry)
     mine.unlink()
     os.mkfifo(mine)
-    with pytest.raises(ConfigError, match="it is no plain file"):
+    with pytest.raises(ConfigError, match="it is not a regular file"):
         undo(app, used)
     assert mine.is_fifo()
     app.user = User({**app.user.environ, "KUBECONFIG": "/dev/null"})
-    with pytest.raises(ConfigError, match="'/dev/null' cannot be changed: it is no plain file"):
+    with pytest.raises(ConfigError, match="'/dev/null' cannot be changed: it is not a regular file"):
         current_context.can_use(app.user)
 
 
@@ -83,7 +83,7 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
     text = mine.read_text()
     with pytest.raises(Refused, match="another cluster 'kind-ctrl' already") as caught:
         use(app, entry)
-    assert caught.value.next_step.startswith("give the cluster another --name, or leave out --use; or, ")
+    assert caught.value.next_step.startswith("give the cluster another --name, or omit --use; or, ")
     assert caught.value.next_step.endswith(": kubectl config delete-cluster kind-ctrl")
     assert mine.read_text() == text
     assert beside(mine) == ["config"]
@@ -118,7 +118,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_made(
         current_context.can_use(app.user)
     if what in ("file", "folder", "link", "name", "pipe"):
         assert "cannot be changed" in str(caught.value)
-        first = "leave out --use" if what in ("name", "pipe") else "make it writable, or leave out --use"
+        first = "omit --use" if what in ("name", "pipe") else "make it writable, or omit --use"
         step = f'{first}: eval "$(kubectl ctrl cluster env)" changes one shell alone'
         assert caught.value.next_step == step  # type: ignore[attr-defined]
 

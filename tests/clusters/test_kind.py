@@ -85,9 +85,9 @@ def test_several_nodes_need_no_configuration_of_the_user(there: Programs) -> Non
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (Wish(nodes=3, config=Path("kind.yaml")), "--nodes and --config both say which nodes there are."),
-        (Wish(nodes=0), "A kind cluster of 0 nodes is none."),
-        (Wish(config=Path("no/kind.yaml")), "The configuration 'no/kind.yaml' is not there."),
+        (Wish(nodes=3, config=Path("kind.yaml")), "--nodes and --config both define the nodes."),
+        (Wish(nodes=0), "A kind cluster needs at least one node; --nodes is 0."),
+        (Wish(config=Path("no/kind.yaml")), "The configuration file 'no/kind.yaml' does not exist."),
         (Wish(image="--help"), "'--help' is not the name of an image."),
         (Wish(image="a;b"), "'a;b' is not the name of an image."),
     ],
@@ -115,7 +115,7 @@ def test_a_page_is_read_also_of_a_later_version_or_is_an_error(there: Programs, 
     page = entry.folder / "kind.json"
     later = json.dumps({**json.loads(page.read_text()), "of_a_later_version": 1})
     page.write_text(content)
-    with pytest.raises(ClusterError, match="nobody knows which nodes belong to cluster 'ctrl'"):
+    with pytest.raises(ClusterError, match="the nodes of cluster 'ctrl' are unknown"):
         delete(kind, entry)
     page.write_text(later)
     delete(kind, entry)
@@ -128,9 +128,9 @@ def test_a_page_is_read_also_of_a_later_version_or_is_an_error(there: Programs, 
 def test_a_cluster_of_that_name_that_is_not_ours_is_neither_used_nor_touched(there: Programs) -> None:
     there.made_by_hand()
     kind = there.kind()
-    assert asyncio.run(kind.foreign("ctrl")) == "docker has a container ctrl-control-plane that we did not make"
+    assert asyncio.run(kind.foreign("ctrl")) == "docker has an unmanaged container ctrl-control-plane"
     entry = there.entry()
-    with pytest.raises(Refused, match="The name 'ctrl' is taken"):
+    with pytest.raises(Refused, match="The name 'ctrl' is in use"):
         create(kind, entry)
     delete(kind, entry)
     assert there.nodes() == ["theirs"]
@@ -167,7 +167,7 @@ def test_without_nodes_of_ours_kind_is_not_asked_for_those_of_that_name(there: P
     (there.home / "nodes" / "ctrl" / "ours1").unlink()
     there.made_by_hand()
     for asked in (kind.load(entry, ["example/app:1"]), kind.logs(entry, tmp_path / "logs")):
-        with pytest.raises(ClusterError, match="Cluster 'ctrl' has no nodes any more"):
+        with pytest.raises(ClusterError, match="Cluster 'ctrl' no longer has any nodes"):
             asyncio.run(asked)
     assert there.calls("kind", "load") == there.calls("kind", "export") == []
 
@@ -236,7 +236,7 @@ def test_a_container_that_goes_by_itself_is_no_error(there: Programs) -> None:
 def test_a_name_that_any_container_has_is_taken(there: Programs) -> None:
     (there.home / "others").mkdir()
     there.says("others/x1", node("x1", "ctrl-control-plane"))
-    assert asyncio.run(there.kind().foreign("ctrl")) == "docker has a container ctrl-control-plane that we did not make"
+    assert asyncio.run(there.kind().foreign("ctrl")) == "docker has an unmanaged container ctrl-control-plane"
     there.says("others/x1", node("x1", "not-ctrl-control-plane"))
     assert asyncio.run(there.kind().foreign("ctrl")) == ""
 
@@ -319,7 +319,7 @@ def test_nodes_that_a_daemon_names_and_does_not_show_are_not_gone(there: Program
     with pytest.raises(ClusterError, match="docker container failed: error during connect: EOF"):
         life(kind, entry)
     there.says("inspect.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
-    with pytest.raises(PrerequisiteMissing, match=r"nothing listens at unix:///x\.sock"):
+    with pytest.raises(PrerequisiteMissing, match=r"nothing listens on unix:///x\.sock"):
         delete(kind, entry)
     assert there.nodes() == ["ours1"]
 
@@ -427,7 +427,7 @@ def test_f58_with_a_daemon_that_is_down_nothing_is_said_to_be_gone(there: Progra
         kind.foreign("ctrl"),
         kind.load(entry, ["example/app:1"]),
     ):
-        with pytest.raises(PrerequisiteMissing, match=r"nothing listens at unix:///x\.sock"):
+        with pytest.raises(PrerequisiteMissing, match=r"nothing listens on unix:///x\.sock"):
             asyncio.run(asked)
 
 

@@ -90,14 +90,14 @@ def test_f58_without_either_both_are_said(tmp_path: Path) -> None:
 def test_f58_with_an_old_kind(there: Programs) -> None:
     there.says("kind.version", "kind v0.19.0 go1.20.4 linux/amd64\n")
     assert fitness(there) == "no: kind v0.19.0 is too old: v0.20 or newer is needed"
-    assert remedy(there) == "put a kind of v0.20 or newer in its place"
+    assert remedy(there) == "install kind v0.20 or newer"
 
 
 def test_f58_with_a_kind_that_does_not_work(there: Programs) -> None:
     there.install("kind", "exit 3")
     found = there.home / "bin" / "kind"
-    assert fitness(there) == f"no: {found} does not tell its version: it ended with exit code 3"
-    assert remedy(there) == "put a kind of v0.20 or newer in its place"
+    assert fitness(there) == f"no: {found} does not report its version: it exited with code 3"
+    assert remedy(there) == "install kind v0.20 or newer"
 
 
 def test_f58_with_an_old_docker(there: Programs) -> None:
@@ -115,15 +115,15 @@ def test_f58_with_an_old_containerd(tmp_path: Path) -> None:
 
 def test_f58_with_a_daemon_that_is_down(there: Programs) -> None:
     there.says("daemon.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
-    assert fitness(there) == "no: docker does not answer: nothing listens at unix:///x.sock"
+    assert fitness(there) == "no: docker does not answer: nothing listens on unix:///x.sock"
     found = asyncio.run(there.kind().fitness(Wish()))
-    assert found.missing["docker"] == "does not answer: nothing listens at unix:///x.sock"
-    assert found.next_step == "start docker or set DOCKER_HOST to where it listens"
+    assert found.missing["docker"] == "does not answer: nothing listens on unix:///x.sock"
+    assert found.next_step == "start docker, or set DOCKER_HOST to its address"
 
 
 def test_f58_with_a_docker_that_talks_nonsense(there: Programs) -> None:
     there.says("docker.info", "WARNING: No blkio throttle support\n")
-    assert fitness(there).startswith("no: docker does not answer: what it says is no JSON (")
+    assert fitness(there).startswith("no: docker does not answer: its output is not JSON (")
 
 
 def test_docker_that_is_podman_is_podman(tmp_path: Path) -> None:
@@ -142,10 +142,10 @@ def test_the_runtime_that_the_environment_names_is_the_one(tmp_path: Path) -> No
 
 def test_f58_offline_it_needs_an_image_that_is_here(there: Programs) -> None:
     assert fitness(there, Wish(offline=True, image="example/node:v1.36.3")).startswith("kind v0.33.0")
-    assert fitness(there, Wish(offline=True, image="x:1")) == "no: the node image 'x:1' is not here"
-    assert fitness(there, Wish(offline=True)) == "no: which node image kind would pull is not known without --image"
+    assert fitness(there, Wish(offline=True, image="x:1")) == "no: the node image 'x:1' is not on this machine"
+    assert fitness(there, Wish(offline=True)) == "no: the node image that kind would pull is unknown without --image"
     config = there.home / "kind.yaml"
     config.write_text("nodes: [{role: control-plane, image: 'example/node:v1.36.3'}, {role: worker, image: 'x:2'}]")
-    assert fitness(there, Wish(offline=True, config=config)) == "no: the node image 'x:2' is not here"
+    assert fitness(there, Wish(offline=True, config=config)) == "no: the node image 'x:2' is not on this machine"
     config.write_text("nodes: [{role: control-plane}]")
-    assert "not known without --image" in fitness(there, Wish(offline=True, config=config))
+    assert "unknown without --image" in fitness(there, Wish(offline=True, config=config))

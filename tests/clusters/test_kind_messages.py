@@ -35,21 +35,21 @@ class Row:
 
 
 NO_NODE = (
-    "kind could not make cluster 'ctrl': the container does not come up as a node, so its image is none for nodes."
+    "kind could not create cluster 'ctrl': the container does not start as a node, so its image is not a node image."
 )
 ROWS = (
     Row(
         "daemon-down",
         PrerequisiteMissing,
-        "docker does not answer: nothing listens at unix:///var/run/docker.sock.",
-        "start docker or set DOCKER_HOST to where it listens, or use --provider kwok",
+        "docker does not answer: nothing listens on unix:///var/run/docker.sock.",
+        "start docker, or set DOCKER_HOST to its address, or use --provider kwok",
         "docker info",
     ),
     Row(
         "denied",
         PrerequisiteMissing,
-        "docker does not answer: this user may not use its socket.",
-        "join the group docker (sudo usermod -aG docker $USER) and log in again, or use --provider kwok",
+        "docker does not answer: you have no permission to use its socket.",
+        "add yourself to the group docker (sudo usermod -aG docker $USER) and log in again, or use --provider kwok",
         "docker info",
     ),
     Row(
@@ -61,91 +61,94 @@ ROWS = (
     Row(
         "not-pulled",
         PrerequisiteMissing,
-        "The node image 'registry.invalid/x:1' is not here and could not be pulled:"
+        "The node image 'registry.invalid/x:1' is not on this machine and could not be pulled:"
         ' Get "https://registry.invalid/v2/": dial tcp: lookup registry.invalid on 192.0.2.53:53: no such host.',
-        "name one that is here (see `docker images`) with --image, or use --provider kwok",
+        "choose an existing image with --image (see `docker images`), or use --provider kwok",
         "docker pull registry.invalid/x:1",
     ),
     Row(
         "exists",
         Refused,
-        "The name 'ctrl' is taken: docker has nodes of a kind cluster of that name.",
-        "choose another --name: what is not ours is not touched",
+        "The name 'ctrl' is in use: docker has nodes of a kind cluster of that name.",
+        "choose another --name: only clusters created by kubectl ctrl are changed",
     ),
     Row(
         "bad-name",
         UsageError,
-        "kind does not take the name 'Bad_Name!' for a cluster.",
+        "kind does not accept the cluster name 'Bad_Name!'.",
         "use a-z, 0-9 and '-' in --name",
     ),
     Row(
         "config-absent",
         UsageError,
-        "kind does not take the configuration 'kind.yaml':"
-        " error reading file: open nowhere.yaml: no such file or directory.",
+        "kind does not accept the configuration 'kind.yaml': error reading file: open nowhere.yaml: no such file or "
+        "directory.",
         "correct the file; apiVersion is kind.x-k8s.io/v1alpha4, roles are control-plane and worker",
     ),
     Row(
         "config-field",
         UsageError,
-        "kind does not take the configuration 'kind.yaml':"
-        " yaml: unmarshal errors: line 3: field nodez not found in type v1alpha4.Cluster.",
+        "kind does not accept the configuration 'kind.yaml': yaml: unmarshal errors: line 3: field nodez not found "
+        "in type v1alpha4.Cluster.",
         "correct the file; apiVersion is kind.x-k8s.io/v1alpha4, roles are control-plane and worker",
     ),
     Row(
         "config-role",
         UsageError,
-        "kind does not take the configuration 'kind.yaml': [invalid configuration for node 0:"
+        "kind does not accept the configuration 'kind.yaml': [invalid configuration for node 0:"
         ' "boss" is not a valid node role, must have at least one control-plane node].',
         "correct the file; apiVersion is kind.x-k8s.io/v1alpha4, roles are control-plane and worker",
     ),
     Row(
         "config-version",
         UsageError,
-        "kind does not take the configuration 'kind.yaml': unknown apiVersion: kind.x-k8s.io/v9.",
+        "kind does not accept the configuration 'kind.yaml': unknown apiVersion: kind.x-k8s.io/v9.",
         "correct the file; apiVersion is kind.x-k8s.io/v1alpha4, roles are control-plane and worker",
     ),
     Row(
         "config-syntax",
         UsageError,
-        "kind does not take the configuration 'kind.yaml': yaml: line 1: did not find expected node content.",
+        "kind does not accept the configuration 'kind.yaml': yaml: line 1: did not find expected node content.",
         "correct the file; apiVersion is kind.x-k8s.io/v1alpha4, roles are control-plane and worker",
     ),
     Row(
         "port-of-container",
         ClusterError,
-        "kind could not make cluster 'ctrl': port 127.0.0.1:40095 of this machine is taken.",
-        "end what listens there, or choose another hostPort in the --config file",
+        "kind could not create cluster 'ctrl': port 127.0.0.1:40095 of this machine is in use.",
+        "stop the program that listens there, or choose another hostPort in the --config file",
     ),
     Row(
         "port-of-process",
         ClusterError,
-        "kind could not make cluster 'ctrl': port 127.0.0.1:18999 of this machine is taken.",
-        "end what listens there, or choose another hostPort in the --config file",
+        "kind could not create cluster 'ctrl': port 127.0.0.1:18999 of this machine is in use.",
+        "stop the program that listens there, or choose another hostPort in the --config file",
     ),
     Row(
         "not-a-node",
         ClusterError,
         NO_NODE,
-        "use an image that `kind build node-image` made, or leave out --image",
+        "use an image built by `kind build node-image`, or omit --image",
     ),
     Row(
         "no-kubernetes",
         ClusterError,
         NO_NODE,
-        "use an image that `kind build node-image` made, or leave out --image",
+        "use an image built by `kind build node-image`, or omit --image",
     ),
     Row(
         "kubeadm",
         ClusterError,
-        "kind could not make cluster 'ctrl': its control plane did not start (kubeadm init failed).",
-        "-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
+        "kind could not create cluster 'ctrl': its control plane did not start (kubeadm init failed).",
+        "-v 1 shows its full output; --keep-on-failure keeps the cluster for inspection",
     ),
     Row(
         "locked",
         ClusterError,
-        "kind could not make cluster 'ctrl': failed to lock config file: open /home/u/kubeconfig.lock: file exists.",
-        "-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
+        (
+            "kind could not create cluster 'ctrl': failed to lock config file: open /home/u/kubeconfig.lock: file "
+            "exists."
+        ),
+        "-v 1 shows its full output; --keep-on-failure keeps the cluster for inspection",
     ),
     Row(
         "stopped-load",
@@ -156,20 +159,20 @@ ROWS = (
     Row(
         "stopped-logs",
         ClusterError,
-        "kind could not make cluster 'ctrl': commands in its nodes failed.",
-        "-v 1 shows all that it said; --keep-on-failure leaves what was made to look into",
+        "kind could not create cluster 'ctrl': commands in its nodes failed.",
+        "-v 1 shows its full output; --keep-on-failure keeps the cluster for inspection",
     ),
     Row(
         "unknown-load",
         ClusterError,
-        "Cluster 'ctrl' has no nodes any more.",
-        "make it anew: kubectl ctrl up --name ctrl",
+        "Cluster 'ctrl' no longer has any nodes.",
+        "recreate it: kubectl ctrl up --name ctrl",
     ),
     Row(
         "no-image-load",
         PrerequisiteMissing,
         "docker has no image 'no/such:1'.",
-        "build or pull it first, or give an archive.tar that `docker save` wrote",
+        "build or pull it first, or use an archive.tar written by `docker save`",
         "docker image inspect no/such:1",
     ),
 )
@@ -185,7 +188,7 @@ def test_f58_each_row_of_what_kind_says_is_a_clear_error(row: Row) -> None:
     output = Output(
         argv=("/x/bin/kind", "create", "cluster", "--name", "ctrl"), code=1, stdout="", stderr=said(row.said)
     )
-    error = failure(output, "could not make cluster 'ctrl'", "ctrl", "docker", Path("kind.yaml"))
+    error = failure(output, "could not create cluster 'ctrl'", "ctrl", "docker", Path("kind.yaml"))
     assert type(error) is row.error
     assert (error.message, error.next_step, error.tried) == (row.message, row.next_step, row.tried)
     assert error.exit_code == CODES[row.error]
@@ -195,7 +198,7 @@ def test_f58_each_row_of_what_kind_says_is_a_clear_error(row: Row) -> None:
 
 def test_all_that_kind_said_is_kept() -> None:
     output = Output(argv=("kind", "create"), code=1, stdout="", stderr=said("kubeadm"))
-    error = failure(output, "could not make cluster 'ctrl'", "ctrl", "docker")
+    error = failure(output, "could not create cluster 'ctrl'", "ctrl", "docker")
     assert isinstance(error, ClusterError)
     assert error.output == said("kubeadm")
 
@@ -220,7 +223,7 @@ def test_of_what_kubeadm_said_the_error_has_the_end_without_places_in_its_source
     name: str, last: tuple[int, str, str]
 ) -> None:
     output = Output(argv=("kind", "create"), code=1, stdout="", stderr=said(name))
-    error = failure(output, "could not make cluster 'ctrl'", "ctrl", "docker")
+    error = failure(output, "could not create cluster 'ctrl'", "ctrl", "docker")
     assert isinstance(error, ClusterError)
     assert len(error.last_words) == last[0]
     assert error.last_words[0].startswith(last[1])
@@ -229,7 +232,7 @@ def test_of_what_kubeadm_said_the_error_has_the_end_without_places_in_its_source
 
 def test_what_the_message_has_already_is_not_said_again() -> None:
     output = Output(argv=("kind", "create"), code=1, stdout="", stderr=said("locked"))
-    error = failure(output, "could not make cluster 'ctrl'", "ctrl", "docker")
+    error = failure(output, "could not create cluster 'ctrl'", "ctrl", "docker")
     assert isinstance(error, ClusterError)
     assert error.last_words == ()
 
@@ -237,7 +240,7 @@ def test_what_the_message_has_already_is_not_said_again() -> None:
 def test_who_loads_an_image_is_not_sent_to_a_flag_of_up() -> None:
     output = Output(argv=("kind", "load"), code=1, stdout="", stderr="ERROR: the moon is in the wrong phase\n")
     error = failure(output, "could not load the images", "ctrl", "docker")
-    assert error.next_step == "-v 1 shows all that it said"
+    assert error.next_step == "-v 1 shows its full output"
 
 
 def test_words_that_are_not_known_are_passed_on() -> None:
@@ -255,12 +258,12 @@ def test_colours_and_controls_of_a_terminal_do_not_pass() -> None:
 
 def test_a_kind_that_was_killed_is_told_as_such() -> None:
     error = failure(Output(argv=("kind",), code=-9, stdout="", stderr=""), "could not make it", "ctrl", "docker")
-    assert error.message == "kind could not make it: it was ended by signal 9."
+    assert error.message == "kind could not make it: it was terminated by signal 9."
 
 
 def test_of_a_kind_that_does_not_end_the_steps_tell_where_it_stood() -> None:
     said = "Creating cluster ...\n \x1b[32m✓\x1b[0m Ensuring node image (x) 🖼\n • Preparing nodes 📦  ...\n"
-    argv, outcome = ("/x/bin/kind", "create", "cluster"), "did not end within 9 s and was stopped"
+    argv, outcome = ("/x/bin/kind", "create", "cluster"), "did not exit within 9 s and was stopped"
     error = late(ProgramFailed("long", argv=argv, outcome=outcome, code=-15, stderr=said))
     assert (error.message, error.tried) == (f"kind {outcome}.", "kind create cluster")
     assert error.last_words == ("Creating cluster ...", "✓ Ensuring node image (x) 🖼", "• Preparing nodes 📦 ...")
@@ -271,7 +274,7 @@ def test_its_steps_become_ours() -> None:
     told = [step for line in said("made").splitlines() if (step := progress(line))]
     assert told == [
         "node image example/node:v1.36.3",
-        "making the nodes",
+        "creating the nodes",
         "writing the configuration",
         "starting the control plane",
         "installing the network",
@@ -319,5 +322,5 @@ def test_f58_a_wait_that_ran_out_is_a_timeout_although_kind_ends_well(there: Pro
         "Cluster 'ctrl' was not Ready after 1 s: ctrl-control-plane (container runtime network not ready)."
     )
     assert (error.exit_code, error.tried) == (124, "kind create cluster --name ctrl --wait 1s")
-    assert error.next_step == "give it a longer --wait, or --keep-on-failure to look into it"
+    assert error.next_step == "use a longer --wait, or --keep-on-failure to inspect it"
     assert there.nodes() == []

@@ -144,8 +144,8 @@ def test_a_machine_that_is_not_started_is_said_to_be(there: Programs) -> None:
         "connect: no such file or directory\n",
     )
     found = asyncio.run(there.kind().fitness(Wish()))
-    assert found.text == "podman does not answer: nothing listens at /run/p.sock"
-    assert found.next_step == "start podman or set CONTAINER_HOST to where it listens"
+    assert found.text == "podman does not answer: nothing listens on /run/p.sock"
+    assert found.next_step == "start podman, or set CONTAINER_HOST to its address"
 
 
 def test_of_what_nerdctl_says_the_last_that_is_fatal_tells_why() -> None:

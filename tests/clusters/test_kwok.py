@@ -100,14 +100,14 @@ def test_f58_without_kwokctl_it_says_where_it_looked_and_how_to_get_it(house: Ho
     ("script", "text"),
     [
         ("echo kwokctl version v0.5.2", "is v0.5.2, and v0.6 or newer is needed"),
-        ("echo hello", "does not say its version: 'hello'"),
+        ("echo hello", "does not report its version: 'hello'"),
         ("exit 1", "cannot be run"),
     ],
 )
 def test_f58_a_kwokctl_that_is_too_old_or_none_at_all_is_told(house: House, script: str, text: str) -> None:
     program = house.program("kwokctl", script)
     assert house.fitness()[:2] == (False, f"{str(program)!r} {text}")
-    assert house.fitness()[2] == "put a kwokctl of v0.6 or newer in its place"
+    assert house.fitness()[2] == "install kwokctl v0.6 or newer"
 
 
 def test_f58_programs_of_another_system_and_those_that_are_missing_are_told(house: House) -> None:
@@ -119,11 +119,11 @@ def test_f58_programs_of_another_system_and_those_that_are_missing_are_told(hous
     usable, text, _, missing = house.fitness(bin_dir=house.programs)
     assert not usable
     assert missing == {
-        "etcd": "is no program of this system",
+        "etcd": "is not a program for this system",
         "kube-scheduler": "is not executable",
         "kwok": "is not there",
     }
-    assert "etcd is no program of this system" in text
+    assert "etcd is not a program for this system" in text
     assert str(house.programs) in text
 
 
@@ -159,13 +159,13 @@ def test_it_is_not_for_what_only_kind_has(house: House) -> None:
     config = house.folder / "kind.yaml"
     config.write_text("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n")
     usable, text, _, _ = house.fitness(config=config)
-    assert (usable, text) == (False, f"--config {str(config)!r} is kind's")
+    assert (usable, text) == (False, f"The --config file {str(config)!r} is for kind")
 
 
 @pytest.mark.parametrize(
     ("situation", "message"),
     [
-        ("missing", "kwokctl could not do it for cluster 'one': stat /nowhere/etcd: no such file or directory."),
+        ("missing", "kwokctl failed for cluster 'one': stat /nowhere/etcd: no such file or directory."),
         ("bad-option", "json: cannot unmarshal string into Go struct field"),
     ],
 )
@@ -231,7 +231,7 @@ def test_a_server_that_is_not_yet_what_it_becomes_has_not_ended(house: House) ->
     finally:
         becoming.kill()
         becoming.wait()
-    with pytest.raises(ClusterError, match="etcd of cluster 'one' ended"):
+    with pytest.raises(ClusterError, match="etcd of cluster 'one' exited"):
         asyncio.run(runner.while_alive(work()))
 
 
@@ -277,10 +277,10 @@ def test_the_users_own_file_counts_but_for_what_must_hold(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"runtime": "docker"}, "says runtime: docker, and it can only be binary"),
-        ({"bindAddress": "0.0.0.0"}, "says bindAddress: 0.0.0.0, and it can only be 127.0.0.1"),
-        ({"kubeApiserverInsecurePort": 8080}, "says kubeApiserverInsecurePort: 8080, and it can only be 0"),
-        ({"securePort": False}, "says securePort: False, and it can only be True"),
+        ({"runtime": "docker"}, "sets runtime: docker, but only binary"),
+        ({"bindAddress": "0.0.0.0"}, "sets bindAddress: 0.0.0.0, but only 127.0.0.1"),
+        ({"kubeApiserverInsecurePort": 8080}, "sets kubeApiserverInsecurePort: 8080, but only 0"),
+        ({"securePort": False}, "sets securePort: False, but only True"),
     ],
 )
 def test_a_file_that_asks_for_what_must_not_be_is_refused(tmp_path: Path, options: object, text: str) -> None:
@@ -305,9 +305,9 @@ def test_a_file_that_is_none_of_kwokctls_is_refused(tmp_path: Path, text: str) -
 
 def test_where_a_file_is_no_yaml_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a: 1\nb: [\n")
-    with pytest.raises(UsageError, match=r"no YAML: .*stream end.* in line 3, column 1\.$") as caught:
+    with pytest.raises(UsageError, match=r"not valid YAML: .*stream end.* in line 3, column 1\.$") as caught:
         kwokconfig.read(tmp_path / "file")
-    assert caught.value.next_step == "correct it, and repeat the command"
+    assert caught.value.next_step == "correct it and repeat the command"
 
 
 def test_its_kubeconfig_needs_no_other_file(tmp_path: Path) -> None:
@@ -372,7 +372,7 @@ def test_its_life_is_what_its_folder_and_processes_say(house: House) -> None:
     part = {"name": "etcd", "binary": str(work / "bin" / "etcd"), "ports": [{"port": 1}]}
     (work / "kwok.yaml").write_text(yaml.safe_dump({"kind": "KwokctlConfiguration", "components": [part]}))
     assert asyncio.run(house.kwok.life(entry)) is Life.STOPPED
-    with pytest.raises(PrerequisiteMissing, match="Programs that cluster 'one' was made with are gone: "):
+    with pytest.raises(PrerequisiteMissing, match="Programs of cluster 'one' no longer exist: "):
         asyncio.run(house.kwok.start(entry, house.notes.append))
     asyncio.run(house.kwok.delete(entry, house.notes.append))
     assert asyncio.run(house.kwok.life(entry)) is Life.ABSENT
@@ -444,11 +444,11 @@ def test_f58_a_cluster_that_the_user_has_with_kwokctl_is_foreign(house: House) -
     assert asyncio.run(house.kwok.foreign("one")) == ""
     place = house.folder / ".kwok" / "clusters" / "one"
     place.mkdir(parents=True)
-    assert asyncio.run(house.kwok.foreign("one")) == f"kwokctl keeps a cluster of that name in {str(place)!r}"
+    assert asyncio.run(house.kwok.foreign("one")) == f"kwokctl has a cluster of that name in {str(place)!r}"
 
 
 def test_there_is_nothing_to_load_into(house: House) -> None:
-    with pytest.raises(UsageError, match="pods of kwok are simulated"):
+    with pytest.raises(UsageError, match="its pods are simulated"):
         asyncio.run(house.kwok.load(house.entry(), ["a:1"]))
 
 

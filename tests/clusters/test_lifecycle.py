@@ -57,7 +57,7 @@ def test_the_page_is_there_before_anything_is_made(book: Book) -> None:
     provider = Looking()
     error, _ = up(book, provider)
     assert isinstance(error, TimedOut)
-    assert error.next_step == "--keep-on-failure leaves it to look into; or wait longer: --wait 10m"
+    assert error.next_step == "use --keep-on-failure to inspect it, or wait longer: --wait 10m"
     assert provider.did == ["create, creating", "delete creating, creating"]
     assert list(book.folder.iterdir()) == []
 
@@ -79,8 +79,8 @@ def test_a_failure_that_cannot_be_cleared_away_says_both_and_is_found_again(book
     provider = MadeUp(fails={"create", "delete"})
     error, _ = up(book, provider)
     assert error.message == "The create failed."
-    assert error.tried == "to take it away again: The delete creating failed."
-    assert error.next_step == "take away what is left of it: kubectl ctrl down one"
+    assert error.tried == "deleting it failed: The delete creating failed."
+    assert error.next_step == "delete the rest of it: kubectl ctrl down one"
     assert [entry.phase for entry in book.entries()] == [Phase.CREATING]
     provider.fails = set()
     assert down(book, provider)
@@ -113,7 +113,9 @@ def test_one_that_is_cancelled_leaves_nothing(book: Book) -> None:
     assert book.entries() == ()
 
 
-@pytest.mark.parametrize(("phase", "text"), [(Phase.CREATING, "not made to the end"), (Phase.DELETING, "not taken")])
+@pytest.mark.parametrize(
+    ("phase", "text"), [(Phase.CREATING, "not completely made"), (Phase.DELETING, "not completely taken")]
+)
 def test_what_was_not_finished_is_taken_away_and_made_anew(book: Book, phase: Phase, text: str) -> None:
     written(book, phase)
     provider = MadeUp()
@@ -147,9 +149,9 @@ def test_what_is_in_one_that_is_incomplete_is_not_given_up_unasked(book: Book) -
     error, _ = up(book, provider)
     assert isinstance(error, ClusterError)
     assert error.message == (
-        "Cluster 'one' is incomplete, parts of it are missing, and making it anew would lose what is in it."
+        "Cluster 'one' is incomplete, parts of it are missing, and recreating it would delete everything in it."
     )
-    assert error.next_step == "give that up: kubectl ctrl down one, then kubectl ctrl up --name one"
+    assert error.next_step == "recreate it anyway: kubectl ctrl down one, then kubectl ctrl up --name one"
     before.kubeconfig.unlink()
     provider.now = Life.RUNNING
     assert "its kubeconfig is missing" in up(book, provider)[0].message
@@ -171,7 +173,9 @@ def test_one_that_does_not_come_back_in_time_is_told_where_to_look(book: Book) -
 
     before = written(book, Phase.READY)
     error, _ = up(book, Late(now=Life.STOPPED))
-    assert error.next_step == "see why: kubectl ctrl cluster logs one; or try once more: kubectl ctrl up --name one"
+    assert error.next_step == (
+        "check its logs: kubectl ctrl cluster logs one; or try again: kubectl ctrl up --name one"
+    )
     assert book.entries() == (before,)
 
 
@@ -197,7 +201,7 @@ def test_one_of_another_provider_is_refused(book: Book) -> None:
     written(book, Phase.READY)
     error, _ = up(book, MadeUp(name="other"))
     assert isinstance(error, Refused)
-    assert "made with made-up, not other" in error.message
+    assert "created with made-up, not other" in error.message
 
 
 def test_a_page_that_cannot_be_read_is_taken_away_where_nobody_knows_a_cluster_of_that_name(book: Book) -> None:
@@ -210,7 +214,9 @@ def test_a_page_that_cannot_be_read_is_taken_away_where_nobody_knows_a_cluster_o
     with pytest.raises(ClusterError, match="cannot be read") as caught:
         down(book, provider)
     assert caught.value.tried == "a cluster of that name is there"
-    assert caught.value.next_step == f"if it is that one, end it with made-up; then remove '{book.place('one')}'"
+    assert caught.value.next_step == (
+        f"if it is the same cluster, delete it with made-up; then remove '{book.place('one')}'"
+    )
     assert down(book, MadeUp())
     assert book.entries() == ()
 

@@ -51,7 +51,7 @@ def test_a_provider_is_eight_methods_and_nothing_that_only_one_of_them_has(tmp_p
 
 
 def test_the_first_that_can_is_taken_and_the_line_says_why(book: Book) -> None:
-    assert choose("auto", two(), book) == ("kind", "kind v1 (kwok would do too)")
+    assert choose("auto", two(), book) == ("kind", "kind v1 (kwok works too)")
     assert choose("auto", two(kind=NO_DOCKER), book) == (
         "kwok",
         "kwok v1 (kind: no docker, podman or nerdctl answers)",
@@ -76,18 +76,18 @@ def test_f58_one_that_was_asked_for_says_what_it_lacks(book: Book) -> None:
 
 
 def test_what_the_words_themselves_rule_out_is_wrong_usage(book: Book) -> None:
-    unwanted = Fitness(usable=False, text="its nodes have no image", next_step="leave out --image", usage=True)
+    unwanted = Fitness(usable=False, text="its nodes have no image", next_step="omit --image", usage=True)
     assert choose("auto", two(kwok=unwanted), book)[0] == "kind"
-    with pytest.raises(UsageError, match="kwok cannot do that: its nodes have no image") as caught:
+    with pytest.raises(UsageError, match="kwok does not support this: its nodes have no image") as caught:
         choose("kwok", two(kwok=unwanted), book)
-    assert caught.value.next_step == "leave out --image"
+    assert caught.value.next_step == "omit --image"
 
 
 def test_a_cluster_that_is_there_goes_first(book: Book) -> None:
     book.write(Entry(name="one", provider="kwok", phase=Phase.READY, began=1.0, folder=book.place("one")))
-    assert choose("auto", two(), book) == ("kwok", "kwok, which made cluster 'one'")
-    assert choose("kwok", two(kwok=NO_KWOKCTL), book) == ("kwok", "kwok, which made cluster 'one'")
-    with pytest.raises(Refused, match="made with kwok, not kind"):
+    assert choose("auto", two(), book) == ("kwok", "kwok, which created cluster 'one'")
+    assert choose("kwok", two(kwok=NO_KWOKCTL), book) == ("kwok", "kwok, which created cluster 'one'")
+    with pytest.raises(Refused, match="created with kwok, not kind"):
         choose("kind", two(), book)
 
 
@@ -96,5 +96,5 @@ def test_what_this_version_does_not_know_is_said(book: Book) -> None:
         choose("k3d", two(), book)
     assert caught.value.next_step == "use one of auto, kind, kwok"
     book.write(Entry(name="one", provider="later", phase=Phase.READY, began=1.0, folder=book.place("one")))
-    with pytest.raises(ClusterError, match="which this version does not know"):
+    with pytest.raises(ClusterError, match="which this version does not support"):
         choose("auto", two(), book)

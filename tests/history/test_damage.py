@@ -37,7 +37,7 @@ def test_f50_garbled_bytes_are_reported_as_damage(tmp_path: Path, seed: int) -> 
         content[rng.randrange(len(content))] = rng.randrange(256)
     whole.write_bytes(content)
     error = damage(whole)
-    assert error is None or ("damaged" in error.message and "record export --all" in error.next_step)
+    assert error is None or ("corrupt" in error.message and "record export --all" in error.next_step)
 
 
 def test_f50_a_garbled_value_is_never_shown(tmp_path: Path) -> None:
@@ -54,4 +54,4 @@ def test_f50_a_garbled_value_is_never_shown(tmp_path: Path) -> None:
         assert content.count(data) == 1
         place = content.index(data) + at
         whole.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
-        assert "it is damaged" in str(damage(whole))
+        assert "it is corrupt" in str(damage(whole))

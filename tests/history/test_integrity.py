@@ -43,7 +43,7 @@ def test_damage_in_the_middle_is_found(file: Path) -> None:
     for at in range(4 * page, len(content), page):
         content[at : at + 64] = b"\xff" * 64
     file.write_bytes(bytes(content))
-    with pytest.raises(RecordingError, match="damaged"):
+    with pytest.raises(RecordingError, match="corrupt"):
         health(file, lambda: True)
 
 

@@ -112,7 +112,7 @@ def test_s05_what_others_may_see_or_change_is_warned_about(tmp_path: Path, mode:
     assert prepare(path).too_open == ""
     path.chmod(mode)
     path.parent.chmod(folder)
-    assert "others may see or change" in prepare(path).too_open
+    assert "other users can read or change" in prepare(path).too_open
 
 
 def test_the_command_that_closes_a_file_quotes_its_path(tmp_path: Path) -> None:
@@ -144,13 +144,13 @@ def _newer(path: Path) -> None:
     [
         (lambda path: path.mkdir(), "is a folder"),
         (_link, "is a symbolic link"),
-        (os.mkfifo, "is no regular file"),
+        (os.mkfifo, "is not a regular file"),
         (
             lambda path: path.write_text("This is no database, and long enough to be told from one." * 20),
             "not a recording",
         ),
-        (_of_something_else, "a database of something else"),
-        (_newer, "made by a newer kubectl-ctrl"),
+        (_of_something_else, "a database, but not a recording"),
+        (_newer, "created by a newer kubectl-ctrl"),
     ],
 )
 def test_f50_a_file_that_cannot_be_one_is_told_once_and_left_alone(
@@ -290,7 +290,7 @@ def test_f50_whoever_holds_the_lock_is_waited_for(
         with recorder(path) as made:
             made.observe(attempt(1))
             until(lambda: bool(warnings(caplog)))
-            assert "another process keeps it locked" in warnings(caplog)[0]
+            assert "another process has locked it" in warnings(caplog)[0]
             fcntl.flock(held, fcntl.LOCK_UN)
             until(lambda: count(path) == 1)
     assert warnings(caplog)[1:] == ["Recording again."]
@@ -306,7 +306,7 @@ def test_f50_a_database_that_another_program_locks_is_waited_for(
         with recorder(path) as made:
             made.observe(attempt(1))
             until(lambda: bool(warnings(caplog)))
-            assert "another process keeps it locked" in warnings(caplog)[0]
+            assert "another process has locked it" in warnings(caplog)[0]
             other.execute("COMMIT")
             until(lambda: count(path) == 1)
 
@@ -331,7 +331,7 @@ def test_a_file_that_was_deleted_is_made_again(tmp_path: Path, impatient: None) 
 def test_one_value_that_cannot_be_written_costs_itself_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bad = replace(attempt(2), took={"no": "number"})  # type: ignore[arg-type]
     path = recording_of(tmp_path, attempt(1), bad, attempt(3))
-    assert warnings(caplog) == ["Something could not be recorded, and is left out."]
+    assert warnings(caplog) == ["A value could not be recorded and is omitted."]
     with Recording.open(path) as read:
         assert [one.id for one in read.attempts(cluster="c1", resource=FOOS, key=bad.start.request)] == [
             "r7f3-1",

@@ -173,4 +173,4 @@ def test_program_that_imports_too_much_before_it_answers(tmp_path: Path) -> None
 
 def test_program_that_fails_before_it_answers(tmp_path: Path) -> None:
     plant_program(tmp_path, "def main(words): return 3\n", "def main(): return 0\n")
-    assert step("startup", tmp_path)[0] == "`kubectl ctrl --help` ended with exit code 3."
+    assert step("startup", tmp_path)[0] == "`kubectl ctrl --help` exited with code 3."

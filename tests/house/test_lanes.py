@@ -30,7 +30,7 @@ def test_counts_come_from_the_last_line(line: str, code: int, sums: tuple[int, i
 @pytest.mark.parametrize("line", ["", "12 passed in 0.1s"])
 def test_bad_end_without_a_failure_is_one(line: str) -> None:
     lane = counted("tests", line, -11, 1.0)
-    assert (lane.failed, lane.note) == (1, "ended with exit code -11")
+    assert (lane.failed, lane.note) == (1, "exited with code -11")
 
 
 def test_output_is_shown_while_its_end_is_counted(capfd: pytest.CaptureFixture[str]) -> None:

@@ -97,7 +97,7 @@ def test_what_another_user_made_since_the_look_is_not_taken() -> None:
         land.server.create(crd(THINGS))
         land.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
         done = [await putter.put(step) for step in steps]
-        assert [step.outcome.value for step in done] == ["unchanged, not ours"] * 2 + ["created"] * 5
+        assert [step.outcome.value for step in done] == ["unchanged, not managed"] * 2 + ["created"] * 5
         assert "labels" not in land.crd()["metadata"]
 
     on_land(play)
@@ -106,11 +106,11 @@ def test_what_another_user_made_since_the_look_is_not_taken() -> None:
 def test_an_equal_crd_of_others_is_used_and_a_different_one_refused_before_anything_is_written() -> None:
     async def play(land: Land) -> None:
         land.server.create(crd(THINGS))
-        assert (await land.install())[0].outcome.value == "unchanged, not ours"
+        assert (await land.install())[0].outcome.value == "unchanged, not managed"
         different = deepcopy(crd(THINGS))
         different["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "ours"
         land.changes()
-        with pytest.raises(Refused, match=r"not ours and is different: spec\.versions.*written by test"):
+        with pytest.raises(Refused, match=r"was not created by install, and differs: spec\.versions.*written by test"):
             await land.install(wanted=needs(parts(crds=(different,))))
         assert land.changes() == []
         steps = await land.install(wanted=needs(parts(crds=(different,))), force=True)
@@ -133,7 +133,7 @@ def test_a_stored_version_is_never_dropped() -> None:
         land.server.change(CRDS, THINGS.full_name, stored, subresource="status")
         land.changes()
         for force in (False, True):
-            with pytest.raises(Refused, match="would lose v1alpha1, in which objects may be stored") as caught:
+            with pytest.raises(Refused, match="would lose v1alpha1, but objects may be stored in it") as caught:
                 await land.install(force=force)
             assert "status.storedVersions to ['v1']" in caught.value.next_step
         assert land.changes() == []
@@ -146,7 +146,7 @@ def test_fields_of_others_are_taken_only_by_force() -> None:
         await land.install()
         land.server.apply({**role("*")}, manager="gitops", force=True)
         land.changes()
-        with pytest.raises(Refused, match=r'would change: conflict with "gitops".*: \.rules'):
+        with pytest.raises(Refused, match=r'belong to other field managers: conflict with "gitops": \.rules'):
             await land.install()
         assert land.changes() == []
         await land.install(force=True)
@@ -158,7 +158,9 @@ def test_fields_of_others_are_taken_only_by_force() -> None:
 def test_an_object_of_others_with_other_rights_is_refused() -> None:
     async def play(land: Land) -> None:
         land.server.create(role("*"))
-        with pytest.raises(Refused, match=r"clusterrole\.rbac.* that is not ours and is different: rules"):
+        with pytest.raises(
+            Refused, match=r"clusterrole\.rbac.* exists, was not created by install, and differs: rules"
+        ):
             await land.install()
         assert land.server.get(NAMESPACES, SYSTEM) is None
 

@@ -54,7 +54,7 @@ def test_what_discovery_does_not_show_is_waited_for() -> None:
         land.server.create(crd(THINGS))
         more = crd(THINGS)
         more["spec"]["versions"].append({**more["spec"]["versions"][0], "name": "v2", "storage": False})
-        with pytest.raises(TimedOut, match=r"things\.example\.com \(example\.com/v2\) is not shown by discovery"):
+        with pytest.raises(TimedOut, match=r"things\.example\.com \(example\.com/v2\) is missing in discovery"):
             await wait_until_served(land.client, [more], 5)
 
     on_land(play)

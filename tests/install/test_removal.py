@@ -42,8 +42,8 @@ def test_labels_alone_do_not_make_an_object_ours() -> None:
         found = await installed(land.client, "mine")
         assert (found.rights, found.crds) == ((), ())
         assert found.left[1] == (
-            "customresourcedefinition.apiextensions.k8s.io/things.example.com stays: "
-            "it has our labels, and was written by test."
+            "customresourcedefinition.apiextensions.k8s.io/things.example.com is kept: it has the labels of "
+            "install, but was written by test."
         )
 
     on_land(play)
@@ -104,7 +104,7 @@ def test_what_cannot_be_looked_at_counts_as_contents() -> None:
     async def play(land: Land) -> None:
         await land.install()
         land.server.faults.fail(Match(verb="list", plural="secrets"), 403, reason="Forbidden")
-        assert await Remover(land.client, "mine").contents(SYSTEM) == ("secrets (which may not be listed)",)
+        assert await Remover(land.client, "mine").contents(SYSTEM) == ("secrets (no right to list it)",)
 
     on_land(play)
 
@@ -116,7 +116,7 @@ def test_waiting_for_the_end_names_what_is_still_there() -> None:
         assert space is not None
         assert other is not None
         land.server.delete(CRDS, THINGS.full_name)
-        with pytest.raises(TimedOut, match=r"Not gone within 5s: namespace/mine-system\."):
+        with pytest.raises(TimedOut, match=r"Not deleted within 5s: namespace/mine-system\."):
             await wait_until_gone(land.client, [space, other], 5)
         land.server.delete(NAMESPACES, SYSTEM)
         await wait_until_gone(land.client, [space, other], 5)

@@ -73,5 +73,5 @@ def test_leases_are_limited_by_name_where_others_could_have_some() -> None:
 
 def test_a_role_by_the_name_that_install_needs_is_refused() -> None:
     clash = {**role("get"), "kind": "Role", "metadata": {"name": ACCOUNT}}
-    with pytest.raises(ControllerError, match="a name that install needs itself"):
+    with pytest.raises(ControllerError, match="a name that install uses itself"):
         needs(parts(rbac=(clash,)))

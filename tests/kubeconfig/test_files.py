@@ -69,15 +69,15 @@ def test_errors_never_quote_the_file(around: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("- a", "holds a list where a mapping must be"),
-        ("hello", "holds text where a mapping must be"),
-        ("kind: Pod", "it says apiVersion 'v1', kind 'Pod'"),
-        ("{apiVersion: v2, kind: Config}", "it says apiVersion 'v2', kind 'Config'"),
+        ("- a", "contains a list instead of a mapping"),
+        ("hello", "contains text instead of a mapping"),
+        ("kind: Pod", "it has apiVersion 'v1', kind 'Pod'"),
+        ("{apiVersion: v2, kind: Config}", "it has apiVersion 'v2', kind 'Config'"),
         ("contexts: {a: b}", "'contexts' of kubeconfig"),
         ("contexts: [a]", "must be a list of mappings"),
         ("contexts: [{name: a, context: b}]", "'context' of context 'a' in"),
         ("contexts: [{name: 1}]", "'name' of kubeconfig"),
-        ("users: [{name: a}, {name: a}]", "has two users of the name 'a'"),
+        ("users: [{name: a}, {name: a}]", "has two users named 'a'"),
         ("current-context: [a]", "'current-context' of kubeconfig"),
     ],
 )

@@ -315,7 +315,7 @@ ERRORS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"user": {"client-certificate": "c", **CERTIFIED}}, {}, "Both client-certificate and client-certificate-data"),
     ({"user": {"client-key": "c", **CERTIFIED}}, {}, "Both client-key and client-key-data"),
     ({"user": {"client-key-data": "%", "client-certificate": "c"}}, {}, "'client-key-data' of user 'dev'"),
-    ({"user": {"token": "a", "as-groups": ["g"]}}, {}, "and no user"),
+    ({"user": {"token": "a", "as-groups": ["g"]}}, {}, "without a user"),
     ({"user": {"token": "a", "as": ["g"]}}, {}, "'as' of user 'dev'"),
     ({"user": {"token": "a", "as": "b", "as-groups": "g"}}, {}, "must be a list of strings"),
     ({"user": plugin() | {"auth-provider": {"name": "x"}}}, {}, "Both exec and auth-provider"),
@@ -362,7 +362,7 @@ def test_without_any_configuration_the_order_is_told(tmp_path: Path) -> None:
         f"KUBECONFIG={tmp_path}/a{os.pathsep}{tmp_path}/b (not found: {tmp_path}/a, {tmp_path}/b), "
         "the service account of a pod, KUBERNETES_MASTER"
     )
-    assert caught.value.next_step == "kubectl ctrl up makes one to play in; or point KUBECONFIG to a kubeconfig"
+    assert caught.value.next_step == "create a local cluster with kubectl ctrl up, or set KUBECONFIG"
     with pytest.raises(ConfigError) as caught:
         load(ConfigFlags(), {}, tmp_path)
     assert caught.value.tried.startswith(f"{tmp_path}/.kube/config (not found), ")

@@ -189,8 +189,8 @@ def test_m01_a_word_that_no_file_would_be_called_gets_another_one_as_an_example(
         (
             "import os\n\ndef reconcile(ctx:\n    pass\n",
             (
-                "mine.py:3:14: It does not compile: '(' was never closed.\ntried: line 3: def reconcile(ctx:\n"
-                "next: correct it, and repeat the command"
+                "mine.py:3:14: It does not compile: '(' was never closed.\ntried: line 3: def reconcile(ctx:\nnext: "
+                "correct it and repeat the command"
             ),
         ),
         (

@@ -129,7 +129,7 @@ def test_the_document_has_every_line_with_its_group() -> None:
 
 
 def test_our_own_name_is_not_torn_at_the_end_of_a_line() -> None:
-    advice = "start docker, or set DOCKER_HOST to where it listens, then kubectl ctrl doctor --fix kind"
+    advice = "start docker, or set DOCKER_HOST to its address, then kubectl ctrl doctor --fix kind"
     line = Line(check="providers", mark=Mark.WARN, text="nothing listens", advice=advice)
     found = Diagnosis(at=NOON, told=(Told(group=Group.PROVIDERS, lines=(line,)),))
     for width in range(40, 120):

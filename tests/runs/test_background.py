@@ -132,7 +132,7 @@ def test_one_that_dies_says_why_and_what_to_do(app: App) -> None:
     with pytest.raises(ProgramFailed) as caught:
         settled(app, one)
     error = caught.value
-    assert error.message.startswith("foo ended with exit code 3 as soon as it was in the background: ")
+    assert error.message.startswith("foo exited with code 3 as soon as it was in the background: ")
     assert "error[" not in error.message
     assert error.tried == "kubectl ctrl run foo --context=kind-ctrl --namespace=default"
     assert error.next_step.endswith("all that it said: kubectl ctrl logs foo --name ctrl")
@@ -147,7 +147,7 @@ def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) ->
     log.write_text("error[CTRL-OLD]: long ago\n")
     one = started(app, entry)
     os.kill(one.pid, signal.SIGKILL)
-    with pytest.raises(ProgramFailed, match=r"foo was ended by signal 9 as soon as it was in the background\.$"):
+    with pytest.raises(ProgramFailed, match=r"foo was terminated by signal 9 as soon as it was in the background\.$"):
         settled(app, one)
 
 

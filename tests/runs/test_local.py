@@ -259,7 +259,7 @@ def test_a_name_in_the_environment_gives_way_to_what_is_typed(
 def test_a_kubeconfig_that_says_nothing_of_use_is_as_bad_for_each_of_them(
     ctrl: Entry, theirs: Path, process: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    next_step = "next: mend the kubeconfig, or choose another one with --kubeconfig"
+    next_step = "next: correct the kubeconfig, or choose another one with --kubeconfig"
     theirs.write_text("a: [")
     for verb in (["status"], ["stop", "foo"], ["logs", "foo"]):
         told = said(capsys, *verb, code=3)[1]
@@ -334,7 +334,7 @@ def test_stop_says_where_it_runs_instead(
 def test_stop_alone_lists_what_can_be_stopped(ctrl: Entry, process: subprocess.Popen[str], capsys: Captured) -> None:
     nothing = "next: kubectl ctrl status -A shows what runs where"
     assert said(capsys, "stop", "--name", "two", code=2)[1][1] == nothing
-    assert said(capsys, "stop", "--name", "ctrl", code=2)[1][1] == "next: name one of: foo"
+    assert said(capsys, "stop", "--name", "ctrl", code=2)[1][1] == "next: choose one of: foo"
 
 
 def test_stop_takes_no_word_that_means_nothing(

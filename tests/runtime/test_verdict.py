@@ -103,7 +103,7 @@ def _tree(kind: type[errors.CtrlError]) -> list[type[errors.CtrlError]]:
 
 def _made(kind: type[errors.CtrlError]) -> errors.CtrlError:
     if kind is errors.ProgramFailed:
-        return errors.ProgramFailed("It did not work.", argv=("toy",), outcome="ended with exit code 1", code=1)
+        return errors.ProgramFailed("It did not work.", argv=("toy",), outcome="exited with code 1", code=1)
     if issubclass(kind, ApiError):
         return api(kind)
     return call(kind) if issubclass(kind, CallError) else kind("It did not work.")

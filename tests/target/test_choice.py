@@ -131,7 +131,7 @@ def test_s10_a_shell_that_points_to_a_cluster_that_is_gone_means_no_other_one(ap
     made(app.book, "dev", "https://127.0.0.1:4003")
     app.book.remove("ctrl")
     assert gone_cluster(app.user, given().cluster_flags) == "ctrl"
-    with pytest.raises(ConfigError, match="Cluster 'ctrl' is not there any more") as caught:
+    with pytest.raises(ConfigError, match="Cluster 'ctrl' no longer exists") as caught:
         app.pointed(given())
     assert "kubectl ctrl up --name ctrl" in caught.value.next_step
     assert app.pointed(given("--context=kind-dev")).context == "kind-dev"

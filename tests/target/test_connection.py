@@ -84,7 +84,7 @@ def test_what_starts_it_again_is_named_of_a_cluster_of_ours_alone(
         book.write(replace(entry, ca=ca))
         assert cli.main(verb.split()) == 3
         error, step = capsys.readouterr().err.splitlines()[-2:]
-        assert error.startswith("error[CTRL-UNREACHABLE]: No answer came to ")
+        assert error.startswith("error[CTRL-UNREACHABLE]: There was no answer to ")
         assert step == f"next: {helps}"
 
 

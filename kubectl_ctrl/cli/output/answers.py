@@ -80,7 +80,7 @@ def _read(file: str) -> str:
     try:
         return Path(file).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(
-            f"The file {file!r} of --output cannot be read: {why}.", next_step="name one that can"
+            f"The file {file!r} of --output cannot be read: {why}.", next_step="use a readable file"
         ) from None

@@ -112,8 +112,8 @@ def stopping(progress: Progress) -> Callable[[str], None]:
     """Says, told the name of the first signal, what the next one does."""
 
     def say(name: str) -> None:
-        asked = "stopping; Ctrl-C again" if name == "SIGINT" else f"stopping, as {name} asks; a second one"
-        progress.say(f"{asked} ends at once")
+        asked = "stopping; Ctrl-C again" if name == "SIGINT" else f"stopping after {name}; a second one"
+        progress.say(f"{asked} exits at once")
 
     return say
 

@@ -52,5 +52,7 @@ def _there(word: str, flag: str, what: str) -> Path | None:
 def named(given: Given, words: Sequence[str]) -> str:
     """The name that a word says, or else --name, which the environment may; "" for neither."""
     if len(words) > 1:
-        raise UsageError(f"One name at a time, not {' '.join(words)}.", next_step="repeat it for each of them")
+        raise UsageError(
+            f"Only one name is allowed, not {' '.join(words)}.", next_step=("repeat the command for each of them")
+        )
     return words[0] if words else str(given["name"])

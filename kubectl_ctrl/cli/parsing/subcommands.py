@@ -16,11 +16,11 @@ def chosen(
     """The action and the words after it; `own` names the flags that only some actions take, by their long names."""
     names = [name for name, _ in actions]
     if not given.arguments:
-        raise UsageError(f"{verb} needs to be told what to do.", next_step=f"one of: {', '.join(names)}")
+        raise UsageError(f"{verb} needs an action.", next_step=f"one of: {', '.join(names)}")
     action, *words = given.arguments
     if action not in names:
         hint = nearest(action, names) or f"one of: {', '.join(names)}"
-        raise UsageError(f"{verb} knows no {action!r}.", next_step=hint)
+        raise UsageError(f"{verb} has no action {action!r}.", next_step=hint)
     for flag in given.typed:
         name = flag.partition("=")[0].removeprefix("--")
         if action not in own.get(name, names):

@@ -61,7 +61,8 @@ class Given(Value):
             return Path(file).read_bytes(), file
         except OSError as error:
             raise UsageError(
-                f"The file {file!r} cannot be read: {error.strerror}.", next_step="name one that can, or - for stdin"
+                f"The file {file!r} cannot be read: {error.strerror}.",
+                next_step=("use a readable file, or - for stdin"),
             ) from None
 
     def saying(self, *names: str) -> list[str]:
@@ -134,7 +135,7 @@ class Verb(Value, kw_only=True):
             name = word.removeprefix("--").partition("=")[0]
             if word.startswith("--") and name in others:
                 raise UsageError(
-                    f"{self.name} takes no --{name}: it is about no cluster of your kubeconfig.", next_step=self.hint
+                    f"{self.name} does not take --{name}: it uses no cluster of your kubeconfig.", next_step=self.hint
                 )
 
     def parse(self, words: Sequence[str], environ: Mapping[str, str]) -> Given | None:

@@ -156,15 +156,15 @@ class Credentials:
             target = _target(fresh)
         except ConfigError as error:
             _log.warning(
-                "The kubeconfig could not be read again; the credentials stay as they were",
+                "The kubeconfig could not be read again; the credentials are unchanged",
                 extra={"action": "credentials.reload_failed", "error": error.message},
             )
             return False
         if target != self._target:
             raise Refused(
                 f"The context {self._resolved.context!r} now means another cluster or certificate authority.",
-                tried=f"started with {self._resolved.server}, found {fresh.server}",
-                next_step="start again if that is the cluster you mean",
+                tried=f"started with {self._resolved.server}, now {fresh.server}",
+                next_step="restart if this is the intended cluster",
             )
         if fresh.auth == self._resolved.auth:
             return False
@@ -176,8 +176,11 @@ class Credentials:
         auth = resolved.auth
         if auth.provider not in ("", "oidc"):
             raise CredentialsError(
-                f"The auth-provider {auth.provider!r} of user {resolved.user!r} is not supported, by kubectl neither.",
-                next_step="set the user up with a credential plugin (exec)",
+                (
+                    f"The auth-provider {auth.provider!r} of user {resolved.user!r} is not supported (nor is it by "
+                    "kubectl)."
+                ),
+                next_step="configure a credential plugin (exec) for the user",
             )
         if auth.token_file:
             return TokenFile(resolved, clock=self._clock)

@@ -51,7 +51,7 @@ class ExecPlugin:
             return self._grant(status)
         except (ConfigError, ValueError) as error:
             why = error.message if isinstance(error, ConfigError) else str(error)
-            raise CredentialsError(f"{self._origin} answered wrongly.", tried=why) from None
+            raise CredentialsError(f"{self._origin} gave an invalid answer.", tried=why) from None
 
     async def _run(self) -> bytes:
         settings, interactive = self._settings, self._interactive()
@@ -79,7 +79,7 @@ class ExecPlugin:
         mode = self._settings.interactive_mode
         if mode == "Always" and not self._terminal:
             raise CredentialsError(
-                f"{self._origin} wants a terminal (interactiveMode Always), and stdin is none.",
+                f"{self._origin} needs a terminal (interactiveMode Always), but stdin is not a terminal.",
                 next_step="run it from a terminal",
             )
         return mode != "Never" and self._terminal
@@ -92,9 +92,9 @@ class ExecPlugin:
     def _grant(self, status: Mapping[str, Any]) -> Grant:
         token, chain, key = (_text(status, name) for name in ("token", "clientCertificateData", "clientKeyData"))
         if bool(chain) != bool(key):
-            raise ValueError("it gave a certificate without its key, or a key without its certificate")
+            raise ValueError("it returned a certificate without its key, or a key without its certificate")
         if not token and not chain:
-            raise ValueError("it gave neither a token nor a certificate")
+            raise ValueError("it returned neither a token nor a certificate")
         certificate = Certificate(chain=chain.encode(), key=Secret(key), origin=self._origin) if chain else None
         return Grant(
             authorization=bearer(token) if token else None,
@@ -132,7 +132,7 @@ def _status(answer: Any, version: str) -> Mapping[str, Any]:
     if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
         raise ValueError("it did not print an ExecCredential")
     if answer.get("apiVersion") != version:
-        raise ValueError(f"it answered in another apiVersion than the {version!r} of the kubeconfig")
+        raise ValueError(f"the apiVersion of its answer is not the {version!r} of the kubeconfig")
     status = answer.get("status")
     if not isinstance(status, dict):
         raise ValueError("its ExecCredential has no status")

@@ -77,7 +77,7 @@ class TokenFile:
             token = Secret(content.decode().strip())
         except (ConfigError, UnicodeDecodeError) as error:
             if self._last is None:
-                why = error.message if isinstance(error, ConfigError) else f"{auth.token_file!r} holds no token."
+                why = error.message if isinstance(error, ConfigError) else f"{auth.token_file!r} contains no token."
                 raise CredentialsError(why) from None
             token = self._last
         self._last = token or self._last
@@ -96,7 +96,7 @@ class TokenFile:
 def bearer(token: str) -> Secret:
     """The header for a token; a line end in it would end the header too."""
     if not token.isascii() or not token.isprintable():
-        raise CredentialsError("The bearer token holds characters that cannot stand in a header.")
+        raise CredentialsError("The bearer token contains characters that are not allowed in a header.")
     return Secret(f"Bearer {token}")
 
 

@@ -64,7 +64,7 @@ class Oidc:
     async def _refresh(self) -> None:
         if not self._refresh_token:
             raise CredentialsError(
-                f"The id-token of {self._origin} is over, and there is no refresh-token.", next_step="log in again"
+                f"The id-token of {self._origin} has expired, and there is no refresh-token.", next_step="log in again"
             )
         try:
             async with (
@@ -152,7 +152,7 @@ class Oidc:
             claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
             return float(claims["exp"]) - _MARGIN
         except (ValueError, KeyError, TypeError):
-            raise CredentialsError(f"The id-token of {self._origin} is not a JWT with an expiry.") from None
+            raise CredentialsError(f"The id-token of {self._origin} is not a JWT with an expiry time.") from None
 
     def __repr__(self) -> str:
         return f"Oidc({self._issuer!r})"

@@ -80,7 +80,7 @@ def _kept(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ClusterError(
-            f"{str(path)!r} cannot be kept: {error.strerror}.",
+            f"{str(path)!r} cannot be stored: {error.strerror}.",
             next_step=files.state_remedy(error),
         ) from error
 
@@ -104,8 +104,8 @@ def page_of(entry: Entry) -> Page | None:
         return None
     removal = command("kind", "delete", "cluster", "--name", entry.name)
     raise ClusterError(
-        f"{str(file)!r} cannot be read, so nobody knows which nodes belong to cluster {entry.name!r}.",
-        next_step=f"delete its nodes with {removal}, remove that file, then repeat this",
+        f"{str(file)!r} cannot be read, so the nodes of cluster {entry.name!r} are unknown.",
+        next_step=f"delete its nodes with {removal}, remove that file, then repeat the command",
     ) from error
 
 
@@ -118,8 +118,8 @@ def marking(entry: Entry, runtime: str, script: str, path: str) -> str:
     path = f"{file.parent}{os.pathsep}{path}"
     if programs.found(runtime, {"PATH": path}) != file:
         raise PrerequisiteMissing(
-            f"kind cannot work from {str(entry.folder)!r}: programs in it are not found or not run, "
-            "as where a path has a ':' or a disk is mounted noexec.",
+            f"kind cannot work from {str(entry.folder)!r}: programs in it are not found or cannot be executed. "
+            "Possible reasons: a ':' in the path, or a disk mounted with noexec.",
             next_step="set XDG_STATE_HOME to another folder, or use --provider kwok",
         )
     return path
@@ -127,18 +127,20 @@ def marking(entry: Entry, runtime: str, script: str, path: str) -> str:
 
 def checked(wish: Wish) -> None:
     if wish.config is not None and wish.nodes is not None:
-        raise UsageError("--nodes and --config both say which nodes there are.", next_step="use one of them")
+        raise UsageError("--nodes and --config both define the nodes.", next_step="use one of them")
     if wish.nodes is not None and wish.nodes < 1:
-        raise UsageError(f"A kind cluster of {wish.nodes} nodes is none.", next_step="use --nodes 1 or more")
+        raise UsageError(
+            f"A kind cluster needs at least one node; --nodes is {wish.nodes}.", next_step="use --nodes 1 or more"
+        )
     if wish.config is not None and not wish.config.is_file():
-        raise UsageError(f"The configuration {str(wish.config)!r} is not there.", next_step="correct --config")
+        raise UsageError(f"The configuration file {str(wish.config)!r} does not exist.", next_step="correct --config")
     if wish.image:
         checked_image(wish.image)
 
 
 def checked_image(image: str) -> str:
     if not _IMAGE.fullmatch(image):
-        raise UsageError(f"{image!r} is not the name of an image.", next_step="write it as in `docker pull NAME:TAG`")
+        raise UsageError(f"{image!r} is not the name of an image.", next_step="write NAME:TAG, as for `docker pull`")
     return image
 
 

@@ -139,7 +139,7 @@ class Runtime:
         told = self._read(await self._ask("info", "--format", "{{json .}}", timeout=_QUICK))
         if told.get("ServerErrors") or not told.get("ServerVersion"):
             # finch and old dockers say so with exit code 0.
-            raise self._no_answer("; ".join(told.get("ServerErrors") or ["it names no version"]))
+            raise self._no_answer("; ".join(told.get("ServerErrors") or ["it prints no version"]))
         machine = str(told.get("Architecture") or "")
         return Daemon(
             version=self.version if self.name in _NERDCTLS else told["ServerVersion"],
@@ -277,7 +277,7 @@ class Runtime:
         try:
             return json.loads(answer)
         except ValueError as error:
-            raise self._no_answer(f"what it says is no JSON ({error})") from error
+            raise self._no_answer(f"its output is not JSON ({error})") from error
 
     def _failure(self, said: str, argv: Sequence[str]) -> CtrlError:
         known = unreachable(said, self.name)
@@ -340,15 +340,18 @@ def unreachable(said: str, name: str) -> PrerequisiteMissing | None:
         place = match[1] or match[2] or "its socket"
         variable = "CONTAINER_HOST" if name == "podman" else "DOCKER_HOST"
         return PrerequisiteMissing(
-            f"{name} does not answer: nothing listens at {plain(place)}.",
+            f"{name} does not answer: nothing listens on {plain(place)}.",
             tried=f"{name} info",
-            next_step=f"start {name} or set {variable} to where it listens, or use --provider kwok",
+            next_step=f"start {name}, or set {variable} to its address, or use --provider kwok",
         )
     if re.search(r"permission denied while trying to connect to the docker (daemon socket|API)", said, re.IGNORECASE):
         return PrerequisiteMissing(
-            f"{name} does not answer: this user may not use its socket.",
+            f"{name} does not answer: you have no permission to use its socket.",
             tried=f"{name} info",
-            next_step="join the group docker (sudo usermod -aG docker $USER) and log in again, or use --provider kwok",
+            next_step=(
+                "add yourself to the group docker (sudo usermod -aG docker $USER) and log in again, or use "
+                "--provider kwok"
+            ),
         )
     return None
 
@@ -389,7 +392,7 @@ def last_line(said: str) -> str:
     told = [line for line in lines if "rror" in line and not line.startswith("Run '")]
     if fatal := re.findall(r'level=fatal msg="((?:[^"\\]|\\.)*)"', said):  # nerdctl's
         return plain(fatal[-1].replace('\\"', '"'), 300).rstrip(".")
-    line = (told or lines or ["it said nothing"])[-1]
+    line = (told or lines or ["it printed nothing"])[-1]
     if line.endswith(":") and line != lines[-1]:
         line = f"{line} {lines[lines.index(line) + 1].removeprefix('* ')}"
     line = re.sub(r"^(Command Output: )?(docker: )?(Error( response from daemon)?: )?", "", line)

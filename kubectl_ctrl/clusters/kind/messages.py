@@ -45,7 +45,7 @@ _USUAL = re.compile(
 # Its steps, each by how its line begins; what is told of them, and whether its last words in parentheses are too.
 _STEPS = (
     ("Ensuring node image", "node image {}"),
-    ("Preparing nodes", "making the nodes"),
+    ("Preparing nodes", "creating the nodes"),
     ("Configuring the external load balancer", "configuring the load balancer"),
     ("Writing configuration", "writing the configuration"),
     ("Starting control-plane", "starting the control plane"),
@@ -56,7 +56,7 @@ _STEPS = (
     ("Waiting", "waiting until the control plane is Ready"),
 )
 
-_KEEP = "; --keep-on-failure leaves what was made to look into"
+_KEEP = "; --keep-on-failure keeps the cluster for inspection"
 
 
 class _Case(Value, kw_only=True):
@@ -100,7 +100,7 @@ def late(error: ProgramFailed) -> TimedOut:
     found = TimedOut(
         f"kind {error.outcome}.",
         tried=str(command("kind", *error.argv[1:])),
-        next_step="see what the runtime is doing",
+        next_step="check the container runtime",
     )
     found.output, found.last_words = said, last_words(said, found.message)
     return found
@@ -114,7 +114,7 @@ def _explained(case: _Case) -> CtrlError | None:
 
 
 def _unexplained(case: _Case, code: int) -> CtrlError:
-    why = f"it was ended by signal {-code}" if code < 0 else _sentence(case.said)
+    why = f"it was terminated by signal {-code}" if code < 0 else _sentence(case.said)
     return _untold(case, f"kind {case.what}: {why}.")
 
 
@@ -122,7 +122,7 @@ def _untold(case: _Case, message: str) -> ClusterError:
     """The error for a failure whose cause is not in the message, but perhaps in what was said."""
     return ClusterError(
         message,
-        next_step="-v 1 shows all that it said" + _KEEP * case.making,
+        next_step="-v 1 shows its full output" + _KEEP * case.making,
         output=case.said,
         last_words=last_words(_USUAL.sub("", case.said), message),
     )
@@ -133,7 +133,7 @@ def no_image(image: str, runtime: str) -> CtrlError:
     return PrerequisiteMissing(
         f"{runtime} has no image {plain(image)!r}.",
         tried=f"{runtime} image inspect {plain(image)}",
-        next_step=f"build or pull it first, or give an archive.tar that `{runtime} save` wrote",
+        next_step=f"build or pull it first, or use an archive.tar written by `{runtime} save`",
     )
 
 
@@ -156,21 +156,21 @@ _Explain = Callable[[re.Match[str], _Case], CtrlError]
 
 def _exists(_: re.Match[str], case: _Case) -> CtrlError:
     return Refused(
-        f"The name {case.cluster!r} is taken: {case.runtime} has nodes of a kind cluster of that name.",
-        next_step="choose another --name: what is not ours is not touched",
+        f"The name {case.cluster!r} is in use: {case.runtime} has nodes of a kind cluster of that name.",
+        next_step="choose another --name: only clusters created by kubectl ctrl are changed",
     )
 
 
 def _name(match: re.Match[str], case: _Case) -> CtrlError:
     return UsageError(
-        f"kind does not take the name {plain(match[1])!r} for a cluster.", next_step="use a-z, 0-9 and '-' in --name"
+        f"kind does not accept the cluster name {plain(match[1])!r}.", next_step="use a-z, 0-9 and '-' in --name"
     )
 
 
 def _config(match: re.Match[str], case: _Case) -> CtrlError:
     why = plain(match[1].strip(), 300).rstrip(".")
     return UsageError(
-        f"kind does not take the configuration {case.config or 'that it was given'!r}: {why}.",
+        f"kind does not accept the configuration {case.config or 'that it was given'!r}: {why}.",
         next_step="correct the file; apiVersion is kind.x-k8s.io/v1alpha4, roles are control-plane and worker",
     )
 
@@ -184,24 +184,24 @@ def _no_runtime(match: re.Match[str], case: _Case) -> CtrlError:
 
 def _not_pulled(match: re.Match[str], case: _Case) -> CtrlError:
     return PrerequisiteMissing(
-        f"The node image {plain(match[1])!r} is not here and could not be pulled: {last_line(case.said)}.",
+        f"The node image {plain(match[1])!r} is not on this machine and could not be pulled: {last_line(case.said)}.",
         tried=f"{case.runtime} pull {match[1]}",
-        next_step=f"name one that is here (see `{case.runtime} images`) with --image, or use --provider kwok",
+        next_step=f"choose an existing image with --image (see `{case.runtime} images`), or use --provider kwok",
     )
 
 
 def _port(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
-        f"kind {case.what}: port {match[1] or match[2]} of this machine is taken.",
-        next_step="end what listens there, or choose another hostPort in the --config file",
+        f"kind {case.what}: port {match[1] or match[2]} of this machine is in use.",
+        next_step="stop the program that listens there, or choose another hostPort in the --config file",
         output=case.said,
     )
 
 
 def _no_node_image(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
-        f"kind {case.what}: the container does not come up as a node, so its image is none for nodes.",
-        next_step="use an image that `kind build node-image` made, or leave out --image",
+        f"kind {case.what}: the container does not start as a node, so its image is not a node image.",
+        next_step="use an image built by `kind build node-image`, or omit --image",
         output=case.said,
     )
 
@@ -214,15 +214,15 @@ def _kubeadm(match: re.Match[str], case: _Case) -> CtrlError:
 def _disk(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
         f"kind {case.what}: a disk is full.",
-        next_step=f"give it room, as with `{case.runtime} system prune`",
+        next_step=f"free disk space, for example with `{case.runtime} system prune`",
         output=case.said,
     )
 
 
 def _pools(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
-        f"kind {case.what}: {case.runtime} has no addresses left for one more network.",
-        next_step=f"remove networks that nobody uses: {case.runtime} network prune",
+        f"kind {case.what}: {case.runtime} has no free addresses for another network.",
+        next_step=f"remove unused networks: {case.runtime} network prune",
         output=case.said,
     )
 
@@ -241,8 +241,8 @@ def _image_missing(match: re.Match[str], case: _Case) -> CtrlError:
 def no_nodes(cluster: str) -> CtrlError:
     """kind goes by name, and would take one that somebody made since: without nodes of ours it is not asked."""
     return ClusterError(
-        f"Cluster {cluster!r} has no nodes any more.",
-        next_step=f"make it anew: {ctrl('up', '--name', cluster)}",
+        f"Cluster {cluster!r} no longer has any nodes.",
+        next_step=f"recreate it: {ctrl('up', '--name', cluster)}",
     )
 
 

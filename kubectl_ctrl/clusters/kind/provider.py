@@ -81,7 +81,7 @@ class Kind:
             return Fitness(usable=False, text=too_old, next_step=_update(too_old))
         lack = await _offline_lack(runtime, wish)
         text = lack or f"kind v{version} with {runtime.name} {daemon.version}"
-        remedy = f"name an image that is here with --image (see `{runtime.name} images`)"
+        remedy = f"choose an existing image with --image (see `{runtime.name} images`)"
         return Fitness(usable=not lack, text=text, next_step=remedy if lack else "")
 
     async def foreign(self, name: str) -> str:
@@ -191,8 +191,8 @@ class Kind:
             raise PrerequisiteMissing(f"{too_old}.", next_step=_update(too_old))
         if there := await runtime.nodes(entry.name):
             raise Refused(
-                f"The name {entry.name!r} is taken: {_taken(runtime, there)}.",
-                next_step="choose another --name: what is not ours is not touched",
+                f"The name {entry.name!r} is in use: {_taken(runtime, there)}.",
+                next_step="choose another --name: only clusters created by kubectl ctrl are changed",
             )
         page = Page(
             runtime=runtime.name,
@@ -228,7 +228,7 @@ class Kind:
             if left := await runtime.marked(page.mark):
                 await self._removed(runtime, left)
         if output.code != 0:
-            what = f"could not make cluster {entry.name!r}"
+            what = f"could not create cluster {entry.name!r}"
             raise messages.failure(output, what, entry.name, page.runtime, wish.config)
         if messages.WAITED_IN_VAIN in output.stderr:
             raise await self._waited_in_vain(entry, wish, page, runtime)
@@ -239,9 +239,8 @@ class Kind:
         if control is None:
             removal = command("kind", "delete", "cluster", "--name", entry.name)
             raise ClusterError(
-                f"Of cluster {entry.name!r}, kind made no control plane that carries the label "
-                f"{container_runtimes.MARK}.",
-                next_step=f"take it away with `{removal}`, and use --provider kwok",
+                f"The control plane of cluster {entry.name!r} does not have the label {container_runtimes.MARK}.",
+                next_step=f"delete it with `{removal}`, and use --provider kwok",
             )
         cluster_files.write(entry, replace(page, volumes=tuple(volume for node in ours for volume in node.volumes)))
         return Made(
@@ -266,7 +265,7 @@ class Kind:
         return TimedOut(
             f"Cluster {entry.name!r} was not Ready after {wish.wait:g} s: {late}.",
             tried=str(command("kind", "create", "cluster", "--name", entry.name, "--wait", f"{wish.wait:g}s")),
-            next_step="give it a longer --wait, or --keep-on-failure to look into it",
+            next_step="use a longer --wait, or --keep-on-failure to inspect it",
         )
 
     # Taking away.
@@ -280,7 +279,7 @@ class Kind:
             if clock.elapsed() > start + _REMOVING:
                 raise ClusterError(
                     f"{_names(ours)} cannot be removed.",
-                    next_step=f"see what {runtime.name} says of it, then repeat this",
+                    next_step=f"check them with {runtime.name}, then repeat the command",
                 )
             if ours:
                 note(f"removing {_names(ours)}")
@@ -323,12 +322,12 @@ class Kind:
             )
         least = ".".join(map(str, _LEAST))
         # `doctor --fix` gets none where there is one.
-        remedy = f"put a kind of v{least} or newer in its place, or use --provider kwok"
+        remedy = f"install kind v{least} or newer, or use --provider kwok"
         env = container_runtimes.environment(self._machine.environ)
         try:
             output = await run([str(file), "version"], timeout=_QUICK, env=env)
         except ProgramFailed as error:
-            message = f"{file} does not tell its version: it {error.outcome}."
+            message = f"{file} does not report its version: it {error.outcome}."
             raise PrerequisiteMissing(message, tried=f"{file} version", next_step=remedy) from error
         version = match[1] if (match := re.match(r"kind v(\S+)", output.stdout)) else ""
         if container_runtimes.numbers(version) < _LEAST:
@@ -359,8 +358,8 @@ class Kind:
         if page.daemon and (answers := (await runtime.daemon()).id) != page.daemon:
             host = page.environ.get("DOCKER_HOST") or page.environ.get("DOCKER_CONTEXT") or "its default"
             raise PrerequisiteMissing(
-                f"Another {page.runtime} answers than the one that has the cluster (id {answers}, not {page.daemon}).",
-                next_step=f"have {page.runtime} point to the one of then ({host}), as with `docker context use`",
+                f"This {page.runtime} daemon is not the one that runs the cluster (id {answers}, not {page.daemon}).",
+                next_step=f"select the daemon that {host} refers to, for example with `docker context use`",
             )
         return runtime
 
@@ -374,8 +373,8 @@ class Kind:
         page = cluster_files.page_of(entry)
         if page is None:
             raise ClusterError(
-                f"Cluster {entry.name!r} was never made by kind.",
-                next_step=f"take it away: {ctrl('down', entry.name)}",
+                f"kind never created cluster {entry.name!r}.",
+                next_step=f"delete it: {ctrl('down', entry.name)}",
             )
         return page
 
@@ -400,9 +399,9 @@ async def _offline_lack(runtime: Runtime, wish: Wish) -> str:
         return ""
     images = [wish.image] if wish.image else cluster_files.images_of(wish.config)
     if not images:
-        return "which node image kind would pull is not known without --image"
+        return "the node image that kind would pull is unknown without --image"
     absent = [image for image in images if not await runtime.has_image(image)]
-    return f"the node image {absent[0]!r} is not here" if absent else ""
+    return f"the node image {absent[0]!r} is not on this machine" if absent else ""
 
 
 def _update(too_old: str) -> str:
@@ -415,7 +414,7 @@ def _clause(error: CtrlError) -> str:
 
 
 def _taken(runtime: Runtime, nodes: Sequence[Node]) -> str:
-    return f"{runtime.name} has a container {nodes[0].name} that we did not make"
+    return f"{runtime.name} has an unmanaged container {nodes[0].name}"
 
 
 def _remedy(error: CtrlError) -> str:

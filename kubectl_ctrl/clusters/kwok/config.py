@@ -48,10 +48,10 @@ _EXTRA_ARGS = {
 
 # Option -> the only value that a file may give it, and why.
 _FIXED: Mapping[str, tuple[Any, str]] = {
-    "runtime": ("binary", "clusters are made without a container runtime"),
-    "bindAddress": (LOOPBACK, "they are to be reached from this machine alone"),
-    "securePort": (True, "they are told from others by their certificate authority"),
-    "kubeApiserverInsecurePort": (0, "they are told from others by their certificate authority"),
+    "runtime": ("binary", "clusters are created without a container runtime"),
+    "bindAddress": (LOOPBACK, "they must only be reachable from this machine"),
+    "securePort": (True, "they are identified by their certificate authority"),
+    "kubeApiserverInsecurePort": (0, "they are identified by their certificate authority"),
 }
 
 
@@ -95,27 +95,27 @@ def read(path: Path | None) -> Configuration:
         documents = tuple(yaml.safe_load_all(path.read_bytes()))
     except OSError as error:
         raise UsageError(
-            f"--config {str(path)!r} cannot be read: {error.strerror}.", next_step="name a file that can be read"
+            f"The --config file {str(path)!r} cannot be read: {error.strerror}.", next_step="use a readable file"
         ) from error
     except yaml.YAMLError as error:
         raise UsageError(
-            f"--config {str(path)!r} is no YAML: {_what_is_wrong(error)}.",
-            next_step="correct it, and repeat the command",
+            f"The --config file {str(path)!r} is not valid YAML: {_what_is_wrong(error)}.",
+            next_step="correct it and repeat the command",
         ) from error
     found = tuple(document for document in documents if document is not None)
     if any(_group(document).startswith("kind.") for document in found):
-        raise UsageError(f"--config {str(path)!r} is kind's.", next_step="leave it out")
+        raise UsageError(f"The --config file {str(path)!r} is for kind.", next_step="leave it out")
     if not found or not all(_is_kwoks(document) for document in found):
         raise UsageError(
-            f"--config {str(path)!r} is not a configuration of kwokctl.",
-            next_step=f"give it documents of {_GROUP}, as `kwokctl config view` prints them",
+            f"The --config file {str(path)!r} is not a configuration of kwokctl.",
+            next_step=f"use documents of {_GROUP}, as `kwokctl config view` prints them",
         )
     configuration = Configuration(found)
     for option, (value, why) in _FIXED.items():
         given = configuration.options.get(option, value)
         if given not in (value, ""):
             raise UsageError(
-                f"--config {str(path)!r} says {option}: {given}, and it can only be {value}: {why}.",
+                f"The --config file {str(path)!r} sets {option}: {given}, but only {value} is possible: {why}.",
                 next_step="leave it out",
             )
     return configuration

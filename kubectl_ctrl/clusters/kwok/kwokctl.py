@@ -33,7 +33,7 @@ T = TypeVar("T")
 _NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _PACE = 0.3
 _TAIL = 40  # lines of a log that an error keeps
-_MORE = "-v 1 shows all that it said; --keep-on-failure leaves what was made to look into"
+_MORE = "-v 1 shows its full output; --keep-on-failure keeps the cluster for inspection"
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 # In the order in which they need each other: the first one that ended is to blame.
 _ORDER = ("etcd", "kube-apiserver")
@@ -180,7 +180,7 @@ def _private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise PermissionError(errno.EPERM, "it is not a folder of yours alone", str(folder))
+        raise PermissionError(errno.EPERM, "other users can write to that folder", str(folder))
 
 
 def environ(root: Path, given: Mapping[str, str], *, path: Path) -> dict[str, str]:
@@ -197,8 +197,8 @@ def _tell(line: str, note: Note) -> None:
 
 def failed(error: ProgramFailed, name: str) -> CtrlError:
     """What kwokctl complained of; it writes a JSON object per line, and its last error is why it ended."""
-    if error.outcome.startswith("did not end"):
-        late = TimedOut(f"The control plane of cluster {name!r} does not serve: kwokctl {error.outcome}.")
+    if error.outcome.startswith("did not exit"):
+        late = TimedOut(f"The control plane of cluster {name!r} does not work: kwokctl {error.outcome}.")
         late.output, late.last_words = error.stderr, programs.last_words(error.stderr, late.message)
         return late
     told = [programs.fields(line) for line in error.stderr.splitlines()]
@@ -208,16 +208,16 @@ def failed(error: ProgramFailed, name: str) -> CtrlError:
     if fetching := _FETCHING.match(said):
         return PrerequisiteMissing(
             f"kwokctl cannot download {fetching[1]}: {fetching[2]}.",
-            next_step="give a folder with the programs: --bin-dir DIR, or see to the network (HTTPS_PROXY counts)",
+            next_step="use a folder with the programs (--bin-dir DIR), or check the network (HTTPS_PROXY is used)",
         )
     if unfit := _UNFIT.search(said):
         path = Path(unfit[1])
         return PrerequisiteMissing(
             f"{path.name} cannot be run: {unfit[2]}.",
             tried=os.path.realpath(path),
-            next_step="give a folder with programs of this system: --bin-dir DIR",
+            next_step="use a folder with programs for this system: --bin-dir DIR",
         )
-    return _error(f"kwokctl could not do it for cluster {name!r}", said, error.stderr, name, explained=bool(why))
+    return _error(f"kwokctl failed for cluster {name!r}", said, error.stderr, name, explained=bool(why))
 
 
 def ended(part: str, name: str, log: str, *, full: bool = False) -> ClusterError:
@@ -226,7 +226,7 @@ def ended(part: str, name: str, log: str, *, full: bool = False) -> ClusterError
     last = programs.told("".join(log.strip().splitlines()[-1:]))
     said = _FULL if full or _FULL in log else found or last or "its log is empty"
     tail = "\n".join(log.splitlines()[-_TAIL:])
-    return _error(f"{part} of cluster {name!r} ended", said, tail, name, explained=bool(found))
+    return _error(f"{part} of cluster {name!r} exited", said, tail, name, explained=bool(found))
 
 
 def _reason(log: str) -> str:
@@ -242,13 +242,13 @@ def _error(what: str, said: str, output: str, name: str, *, explained: bool) -> 
     if _FULL in said:
         return ClusterError(
             f"{what}: the disk is full.",
-            next_step="make room, or set XDG_STATE_HOME to a folder on another disk",
+            next_step="free disk space, or set XDG_STATE_HOME to a folder on another disk",
             output=output,
         )
     if taken := _TAKEN.search(said):
         return PortTaken(
-            f"{what}: another program has {taken[1]}.",
-            next_step=f"end that program, or have other ports chosen: {anew(name)}",
+            f"{what}: another program uses {taken[1]}.",
+            next_step=f"stop that program, or recreate the cluster with other ports: {anew(name)}",
             output=output,
         )
     message = f"{what}: {said.rstrip('.')}."

@@ -17,7 +17,7 @@ from kubectl_ctrl.value import Value, field, replace
 
 OLDEST = (0, 6)  # of kwokctl: since then all that is told it means the same
 _GET = "kubectl ctrl doctor --fix kwok"
-_FOLDER = "give a folder with them: --bin-dir DIR"
+_FOLDER = "use a folder with them: --bin-dir DIR"
 # About what each is to download, in megabytes. The longest name first: one is how another begins.
 _SIZES = {
     "kube-controller-manager": 74,
@@ -52,11 +52,11 @@ async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> 
     if program is None:
         where = f"not in --bin-dir {str(wish.bin_dir)!r}" if wish.bin_dir else "not in PATH"
         step = "" if wish.bin_dir else _GET
-        return _unusable(f"kwokctl is {where}", step or "name the folder that has it", {"kwokctl": f"is {where}"})
+        return _unusable(f"kwokctl is {where}", step or "use the folder that contains it", {"kwokctl": f"is {where}"})
     version, wrong = await _version(program)
     if wrong:
         # `doctor --fix` gets none where there is one.
-        step = f"put a kwokctl of v{OLDEST[0]}.{OLDEST[1]} or newer in its place"
+        step = f"install kwokctl v{OLDEST[0]}.{OLDEST[1]} or newer"
         return _unusable(f"{str(program)!r} {wrong}", step, {"kwokctl": wrong})
     kubectl = programs.found("kubectl", machine.environ, wish.bin_dir) or programs.found("kubectl", machine.environ)
     links = {"kwokctl": program, **({"kubectl": kubectl} if kubectl else {})}
@@ -64,7 +64,7 @@ async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> 
     wanted = [name for name in OPTIONS if name != "kubectl"]
     lacking = {name: clause for name in wanted if (clause := programs.wrong(folder / name))}
     if kubectl is None:
-        lacking["kubectl"] = "is neither there nor in PATH"
+        lacking["kubectl"] = "is neither in that folder nor in PATH"
     cache = Path(configuration.options.get("cacheDir") or machine.cache / "kwok")
     if wish.bin_dir is None and lacking:
         found = Needs(fitness=Fitness(usable=True, text=f"kwok {version}"), version=version, links=links)
@@ -73,7 +73,7 @@ async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> 
     missing = {name: clause for name, clause in lacking.items() if OPTIONS[name] not in configuration.options}
     if missing:
         text = ", ".join(f"{name} {clause}" for name, clause in missing.items())
-        return _unusable(f"in --bin-dir {str(folder)!r}: {text}", "put them there, or leave out --bin-dir", missing)
+        return _unusable(f"in --bin-dir {str(folder)!r}: {text}", "add them to the folder, or omit --bin-dir", missing)
     links |= {name: folder.absolute() / name for name in wanted if name not in lacking}
     fitness = Fitness(usable=True, text=f"kwok {version}")
     return Needs(fitness=fitness, version=version, links=links, cache=cache)
@@ -89,7 +89,7 @@ async def _version(program: Path) -> tuple[str, str]:
         return "", "cannot be run"
     found = re.search(r"v(\d+)\.(\d+)\S*", said)
     if found is None:
-        return "", f"does not say its version: {said.strip()[:60]!r}"
+        return "", f"does not report its version: {said.strip()[:60]!r}"
     if (int(found[1]), int(found[2])) < OLDEST:
         return "", f"is {found[0]}, and v{OLDEST[0]}.{OLDEST[1]} or newer is needed"
     return found[0], ""
@@ -103,7 +103,7 @@ async def _fetched(wish: Wish, needs: Needs, machine: Machine) -> Needs:
     try:
         output = await run([str(needs.links["kwokctl"]), *words, *config], timeout=10, env=env)
     except CtrlError as error:
-        return _unusable(f"kwokctl does not say what it needs: {error.message.rstrip('.')}", _FOLDER)
+        return _unusable(f"kwokctl does not report its requirements: {error.message.rstrip('.')}", _FOLDER)
     wanted = {name: url for name, url in _named(output.stdout.split()) if name not in needs.links}
     missing = {name: url for name, url in wanted.items() if not _cached(url, needs.cache).exists()}
     if not missing:
@@ -111,7 +111,7 @@ async def _fetched(wish: Wish, needs: Needs, machine: Machine) -> Needs:
     if wish.offline:
         clauses = dict.fromkeys(missing, f"is not in {str(needs.cache)!r}")
         text = f"kwokctl would have to download {_list(missing)}, and --offline forbids it"
-        return _unusable(text, f"{_FOLDER}, or leave out --offline once", clauses)
+        return _unusable(text, f"{_FOLDER}, or omit --offline once", clauses)
     size = sum(_SIZES[name] for name in missing)
     fitness = Fitness(usable=True, text=f"{needs.fitness.text}, which downloads about {size} MB first")
     return replace(needs, fitness=fitness, downloads=missing)

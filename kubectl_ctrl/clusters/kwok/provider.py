@@ -42,9 +42,9 @@ class Kwok:
 
     async def fitness(self, wish: Wish) -> Fitness:
         if wish.image:
-            return _unwanted("its nodes have no image, and --image asks for one", "leave out --image")
+            return _unwanted("its nodes have no image, so --image does not apply", "omit --image")
         if wish.load:
-            return _unwanted("its pods are simulated, and --load asks for images that they run", "leave out --load")
+            return _unwanted("its pods are simulated, so --load does not apply", "omit --load")
         try:
             configuration = config.read(wish.config)
         except UsageError as error:
@@ -54,7 +54,7 @@ class Kwok:
     async def foreign(self, name: str) -> str:
         """Ours has a folder of its own. But a context of the same name would mean the other one."""
         place = _own_place(self._machine.environ, name)
-        return f"kwokctl keeps a cluster of that name in {str(place)!r}" if place and place.is_dir() else ""
+        return f"kwokctl has a cluster of that name in {str(place)!r}" if place and place.is_dir() else ""
 
     async def life(self, entry: Entry) -> Life:
         kwokctl = Kwokctl(entry, self._machine)
@@ -127,8 +127,8 @@ class Kwok:
         if busy := ports.taken(wanted):
             names = ", ".join(f"{port} ({wanted[port]})" for port in busy)
             raise ClusterError(
-                f"Ports that cluster {entry.name!r} has are taken by another program: {names}.",
-                next_step=f"end that program, or have it made anew: {anew(entry.name)}",
+                f"Ports of cluster {entry.name!r} are in use by another program: {names}.",
+                next_step=f"stop that program, or recreate the cluster: {anew(entry.name)}",
             )
         for part in ended:
             # After a restart of the machine the number in it is somebody else's, and kwokctl believes it.
@@ -150,13 +150,16 @@ class Kwok:
         gone = [f"{path.name} ({os.path.realpath(path)})" for path in needed if not path.exists()]
         if gone:
             raise PrerequisiteMissing(
-                f"Programs that cluster {kwokctl.name!r} was made with are gone: {', '.join(gone)}.",
-                next_step=f"put them back, or have it made anew: {anew(kwokctl.name)}",
+                f"Programs of cluster {kwokctl.name!r} no longer exist: {', '.join(gone)}.",
+                next_step=f"restore them, or recreate the cluster: {anew(kwokctl.name)}",
             )
 
     async def load(self, entry: Entry, images: Sequence[str]) -> None:
         raise UsageError(
-            f"There is nothing to load {', '.join(images)} into: pods of kwok are simulated, and no image is ever run.",
+            (
+                f"Images cannot be loaded into a kwok cluster ({', '.join(images)}): its pods are simulated and run no "
+                "images."
+            ),
             next_step="leave out --load, or use --provider kind",
         )
 
@@ -167,7 +170,7 @@ class Kwok:
         except (OSError, shutil.Error) as error:
             raise ClusterError(
                 f"The logs of cluster {entry.name!r} cannot be copied: {error}.",
-                next_step="name another folder with --to",
+                next_step="choose another folder with --to",
             ) from error
 
     async def delete(self, entry: Entry, note: Note) -> None:
@@ -177,8 +180,8 @@ class Kwok:
             kwokctl.clear()
         except OSError as error:
             raise ClusterError(
-                f"Of cluster {entry.name!r}, {str(error.filename)!r} cannot be removed: {error.strerror}.",
-                next_step=f"make it writable, then again: {ctrl('down', entry.name)}",
+                f"{str(error.filename)!r} of cluster {entry.name!r} cannot be removed: {error.strerror}.",
+                next_step=f"make it writable, then repeat: {ctrl('down', entry.name)}",
             ) from error
 
 
@@ -215,6 +218,6 @@ def _check_given(configuration: config.Configuration, wish: Wish) -> None:
     if busy:
         names = ", ".join(f"{port} ({option})" for option, port in given.items() if port in busy)
         raise ClusterError(
-            f"Ports that --config {str(wish.config)!r} asks for are taken by another program: {names}.",
-            next_step="choose others there, or leave them out to have free ones chosen",
+            f"Ports in the --config file {str(wish.config)!r} are in use by another program: {names}.",
+            next_step="choose other ports, or remove them from the file to get free ones",
         )

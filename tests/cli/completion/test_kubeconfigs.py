@@ -40,8 +40,8 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (b"", "No cluster is configured"),
         (b"a: 1\nb: {c", "is not valid YAML at line "),
         (b"\xff\xfe", "is not UTF-8 text"),
-        (b"- a", "holds a list where a mapping must be"),
-        (b"apiVersion: v1\nkind: Secret", "is not a kubeconfig: it says apiVersion 'v1', kind 'Secret'"),
+        (b"- a", "contains a list instead of a mapping"),
+        (b"apiVersion: v1\nkind: Secret", "is not a kubeconfig: it has apiVersion 'v1', kind 'Secret'"),
         (b"contexts: 3", "must be a list of mappings"),
     ],
 )

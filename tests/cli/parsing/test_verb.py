@@ -94,7 +94,7 @@ def variable(flag: str) -> str:
 
 def test_a_flag_of_kubectl_is_not_taken_for_another() -> None:
     up = table.load(table.find("up"))
-    with pytest.raises(UsageError, match=r"^up takes no --kubeconfig: it is about no cluster of your kubeconfig\.$"):
+    with pytest.raises(UsageError, match=r"^up does not take --kubeconfig: it uses no cluster of your kubeconfig\.$"):
         up.parse(["foo", "--kubeconfig=mine"], {})
     with pytest.raises(UsageError, match=r"^Unknown flag: '--usee'\.$"):
         up.parse(["foo", "--usee"], {})

@@ -136,7 +136,7 @@ def test_what_is_not_in_the_book_is_not_found(book: Book, capsys: Captured, word
     assert cli.main(["cluster", *words]) == 4
     told = capsys.readouterr()
     assert told.out == ""
-    assert "error[CTRL-NO-CLUSTER]: There is no cluster" in told.err
+    assert "error[CTRL-NO-CLUSTER]: There is no managed cluster" in told.err
 
 
 def test_the_only_one_is_meant_and_ctrl_among_several(book: Book, capsys: Captured) -> None:
@@ -144,7 +144,7 @@ def test_the_only_one_is_meant_and_ctrl_among_several(book: Book, capsys: Captur
     assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
     add(book, "one")
     assert cli.main(["cluster", "kubeconfig", "--path"]) == 2
-    assert "next: name one of: one, two" in capsys.readouterr().err
+    assert "next: choose one of: one, two" in capsys.readouterr().err
     add(book, "ctrl")
     assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
     assert capsys.readouterr().out.endswith("/ctrl/kubeconfig\n")
@@ -154,10 +154,8 @@ def test_one_that_was_not_made_to_its_end_cannot_be_used(book: Book, capsys: Cap
     add(book, "two", Phase.CREATING)
     assert cli.main(["cluster", "env"]) == 1
     told = capsys.readouterr()
-    assert "Cluster 'two' was not made to the end." in told.err
-    assert (
-        "next: kubectl ctrl down two removes what is left of it, kubectl ctrl up --name two makes it anew" in told.err
-    )
+    assert "Cluster 'two' was not completely made." in told.err
+    assert "next: kubectl ctrl down two deletes the rest of it, kubectl ctrl up --name two recreates it" in told.err
 
 
 def test_the_list_says_how_each_stands(book: Book, capsys: Captured) -> None:
@@ -223,7 +221,7 @@ def test_up_ends_by_saying_what_means_the_cluster(
 
 def test_of_no_clusters_the_list_is_empty(capsys: Captured) -> None:
     assert cli.main(["cluster", "list"]) == 0
-    assert capsys.readouterr() == ("", "there is no cluster of ours\n")
+    assert capsys.readouterr() == ("", "there is no managed cluster\n")
 
 
 @pytest.mark.parametrize("words", [["up"], ["cluster", "env"], ["cluster", "kubeconfig"]])
@@ -234,7 +232,7 @@ def test_a_page_that_cannot_be_read_is_named_and_nothing_is_guessed(
     page.write_text("{")
     assert cli.main(words) == 1
     told = capsys.readouterr().err
-    assert "error[CTRL-CLUSTER]: The page of cluster 'ctrl' cannot be read" in told
+    assert "error[CTRL-CLUSTER]: The registry entry of cluster 'ctrl' cannot be read" in told
     assert f"tried: {page}" in told
     assert "kubectl ctrl down ctrl" in told
     assert page.read_text() == "{"
@@ -258,7 +256,7 @@ def test_down_of_nothing_is_fine(tmp_path: Path, capsys: Captured, words: list[s
     assert cli.main(words) == 0
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith("there is no cluster")
+    assert told.err.startswith("there is no managed cluster")
     assert not list((tmp_path / "state").rglob("*")), "It leaves no trace of having looked."
 
 
@@ -266,7 +264,7 @@ def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> 
     add(book, "one")
     add(book, "two")
     assert cli.main(["down"]) == 2
-    assert "next: name one of: one, two" in capsys.readouterr().err
+    assert "next: choose one of: one, two" in capsys.readouterr().err
     assert [entry.name for entry in book.entries()] == ["one", "two"]
 
 
@@ -280,8 +278,8 @@ def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> 
         (["up", "foo", "--detach", "--timeout=1m"], "--timeout is for controllers in the foreground."),
         (["up", "foo", "--timeout=0"], "Invalid value for --timeout: it must be more than nothing"),
         (["up", "fooo"], "next: did you mean foo?"),
-        (["up", "--name", "A"], "'A' is not a name for a cluster."),
-        (["up", "--name", "a/../b"], "'a/../b' is not a name for a cluster."),
+        (["up", "--name", "A"], "'A' is not a valid cluster name."),
+        (["up", "--name", "a/../b"], "'a/../b' is not a valid cluster name."),
         (["up", "--nodes=-1"], "Invalid value for --nodes"),
         (["up", "--wait=0"], "Invalid value for --wait"),
         (["up", "--config=none.yaml"], "There is no file 'none.yaml'."),
@@ -292,14 +290,14 @@ def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> 
         (["up", "--load="], "--load needs an image."),
         (["down", "--all", "--name=a"], "--all and a name exclude each other."),
         (["up", "--progress=loud"], "Invalid value for --progress: 'loud'."),
-        (["down", "a", "b"], "One name at a time, not a b."),
+        (["down", "a", "b"], "Only one name is allowed, not a b."),
         (["down", "a", "--all"], "--all and a name exclude each other."),
-        (["down", "../a"], "'../a' is not a name for a cluster."),
-        (["cluster"], "cluster needs to be told what to do."),
+        (["down", "../a"], "'../a' is not a valid cluster name."),
+        (["cluster"], "cluster needs an action."),
         (["cluster", "creat"], "next: did you mean create?"),
         (["cluster", "env", "--nodes=3"], "--nodes is for cluster create."),
         (["cluster", "env", "--nodes=3"], "next: kubectl ctrl cluster --help"),
-        (["cluster", "create", "a", "b"], "One name at a time, not a b."),
+        (["cluster", "create", "a", "b"], "Only one name is allowed, not a b."),
         (["cluster", "env", "--shell=tcsh"], "next: use one of: sh, fish, pwsh"),
         (["cluster", "load"], "cluster load needs an image."),
         (["cluster", "list", "a"], "cluster list takes no name."),
@@ -352,15 +350,15 @@ def test_images_for_pods_that_nobody_runs_are_refused_before_anything_is_made(
     monkeypatch.setenv("PATH", "/nowhere")
     assert cli.main(["up", "--load=mine:dev", "--provider=kwok"]) == 2
     told = capsys.readouterr().err
-    assert told.startswith("error[CTRL-USAGE]: kwok cannot do that: its pods are simulated"), "No step failed."
+    assert told.startswith("error[CTRL-USAGE]: kwok does not support this: its pods are simulated"), "No step failed."
     assert not list((tmp_path / "state").rglob("cluster.json"))
 
 
 def test_what_is_left_is_not_promised_while_another_process_changes_it(book: Book) -> None:
     add(book, "ctrl")
-    assert names.left(book, "ctrl") == "cluster ctrl stays; to take it away: kubectl ctrl down"
+    assert names.left(book, "ctrl") == "cluster ctrl is kept; to delete it: kubectl ctrl down"
     with book.locked("ctrl"):
-        assert names.left(book, "ctrl") == "cluster ctrl stays; to take it away: kubectl ctrl down", "It is us."
+        assert names.left(book, "ctrl") == "cluster ctrl is kept; to delete it: kubectl ctrl down", "It is us."
         (book.folder / "ctrl.lock").write_text("1")
         assert names.left(book, "ctrl") == "process 1 is changing cluster ctrl right now"
 
@@ -371,8 +369,8 @@ def test_one_that_is_being_made_is_to_be_waited_for(book: Book, capsys: Captured
         (book.folder / "ctrl.lock").write_text("1")
         assert cli.main(["cluster", "env"]) == 1
     told = capsys.readouterr().err
-    assert "Cluster 'ctrl' is not made to the end yet: process 1 is at it." in told
-    assert "next: wait for that one, and repeat the command" in told
+    assert "Cluster 'ctrl' is not completely made yet: process 1 is changing it." in told
+    assert "next: wait for that process, and repeat the command" in told
 
 
 @pytest.mark.parametrize("words", [["cluster", "env", "--help"], ["help", "cluster", "env"]])
@@ -389,7 +387,7 @@ def test_an_answer_that_finds_no_room_is_an_error_and_what_is_said_beside_it_is_
     with Path("/dev/full").open("w") as out, Path("/dev/full").open("w") as err:
         app = App(out=out, err=err, user=User({}))
         app.narrate("It is lost.")
-        with pytest.raises(CtrlError, match="cannot be written to standard output: No space left on device"):
+        with pytest.raises(CtrlError, match="Cannot write to standard output: No space left on device"):
             cli.run(app, ["cluster", "kubeconfig"])
 
 

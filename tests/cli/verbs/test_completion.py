@@ -138,8 +138,8 @@ def test_removed(home: Path, asked: Asked) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "completion needs to be told what to do"),
-        (("ksh",), "completion knows no 'ksh'"),
+        ((), "completion needs an action"),
+        (("ksh",), "completion has no action 'ksh'"),
         (("bash", "x"), "completion bash takes no 'x'"),
         (("bash", "--remove"), "--remove is for completion install"),
     ],

@@ -346,7 +346,7 @@ def test_a_controller_of_a_cluster_whose_page_cannot_be_read_runs_on(tmp_path: P
 
         async def play(at: Layout) -> None:
             (line,) = await leftovers.machine(await at.bench())
-            assert line.text.startswith("The page of cluster 'one' cannot be read")
+            assert line.text.startswith("The registry entry of cluster 'one' cannot be read")
             await at.mended()
 
         try:

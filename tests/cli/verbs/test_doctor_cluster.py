@@ -97,9 +97,9 @@ def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pytest.Mon
     async def gone(at: Layout) -> None:
         lost = at.app.book.place("lost") / "kubeconfig"
         at.app.user = User({**at.app.user.environ, "KUBECONFIG": str(lost)})
-        at.reachable = ConfigError("Cluster 'lost' is not there any more.")
+        at.reachable = ConfigError("Cluster 'lost' no longer exists.")
         (line,) = await at.see(context.context)
-        assert (line.code, line.text) == (3, "Cluster 'lost' is not there any more")
+        assert (line.code, line.text) == (3, "Cluster 'lost' no longer exists")
 
     laid_out(gone, tmp_path)
 

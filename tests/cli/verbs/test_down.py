@@ -97,7 +97,7 @@ def test_contexts_of_others_that_came_into_its_kubeconfig_do_not_go_with_it(
     assert cli.main([*words, "--progress=none"]) == 6
     message, tried, step, *_ = told(capsys)
     assert message.endswith(
-        "The kubeconfig of cluster 'ctrl' holds contexts of others, which would go with it: 'my prod'."
+        "The kubeconfig of cluster 'ctrl' also contains other contexts, which would be deleted with it: 'my prod'."
     )
     assert tried == f"tried: {entry.kubeconfig}"
     assert step.endswith(f"for each: kubectl --kubeconfig {entry.kubeconfig} config delete-context 'my prod'")
@@ -160,7 +160,7 @@ def test_a_recording_that_cannot_be_written_keeps_no_cluster(book: Book, state: 
 def test_a_maker_that_nobody_knows_is_an_error_and_the_page_stays(book: Book, capsys: Captured) -> None:
     add(book, "ctrl", provider="minikube")
     assert cli.main(["down"]) == 1
-    assert "Cluster 'ctrl' was made with 'minikube', which this version does not know." in capsys.readouterr().err
+    assert "Cluster 'ctrl' was created with 'minikube', which this version does not support." in capsys.readouterr().err
     assert book.find("ctrl") is not None
 
 

@@ -189,8 +189,8 @@ def test_a_file_that_cannot_be_meant_is_refused(tmp_path: Path, file: str, error
         (
             ["plan", "-f", "/absent"],
             (
-                "error[CTRL-USAGE]: The file '/absent' cannot be read: No such file or directory.\n"
-                "next: name one that can, or - for stdin\n"
+                "error[CTRL-USAGE]: The file '/absent' cannot be read: No such file or directory.\nnext: use a "
+                "readable file, or - for stdin\n"
             ),
         ),
         (
@@ -284,7 +284,7 @@ def test_s07_no_name_of_an_object_leads_a_file_elsewhere(tmp_path: Path, capfd: 
 
 
 def test_a_program_that_fails_is_an_error(tmp_path: Path, capfd: Captured) -> None:
-    with pytest.raises(ProgramFailed, match="ended with exit code 2"):
+    with pytest.raises(ProgramFailed, match="exited with code 2"):
         compare(app({VARIABLE: str(program(tmp_path, 2)), "PATH": os.environ["PATH"]}), [side()])
     with pytest.raises(PrerequisiteMissing):
         compare(app({VARIABLE: str(tmp_path / "absent")}), [side()])

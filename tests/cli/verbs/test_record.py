@@ -101,7 +101,7 @@ def test_the_list_of_one_cluster(file: Path, capsys: Captured, flag: str) -> Non
 def test_without_a_recording_the_list_is_empty(tmp_path: Path, capsys: Captured) -> None:
     out, err = asked(capsys, "list")
     assert out == ""
-    assert err.startswith("Nothing is recorded yet")
+    assert err.startswith("There is no recording yet")
     assert listed(capsys)["runs"] == []
     asked(capsys, "list", f"--from={tmp_path / 'none.db'}", code=4)
 
@@ -344,7 +344,7 @@ def test_m34_a_database_of_something_else(tmp_path: Path, capsys: Captured, word
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE run (id)")
-    assert "something else" in refused(capsys, path, words)
+    assert "a database, but not" in refused(capsys, path, words)
 
 
 @ACTIONS
@@ -352,7 +352,7 @@ def test_m34_a_newer_version(file: Path, capsys: Captured, words: list[str]) -> 
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     err = refused(capsys, file, words)
-    assert f"its schema is {VERSION + 1}, known here is {VERSION}" in err
+    assert f"its schema is {VERSION + 1}; this version supports {VERSION}" in err
 
 
 @ACTIONS
@@ -369,7 +369,7 @@ def test_m34_a_damaged_file(file: Path, capsys: Captured, words: list[str]) -> N
     spoilt[4096:] = b"\x5a" * (len(spoilt) - 4096)
     file.write_bytes(spoilt)
     err = refused(capsys, file, words)
-    assert "damaged" in err
+    assert "corrupt" in err
     assert f"mv {file}* {file.parent}/damaged" in err
     assert f"record export --all --from={file.parent}/damaged/history.db --to=saved.db" in err
 
@@ -393,7 +393,7 @@ def test_m34_what_is_advised_for_a_damaged_file_saves_what_can_be_read(
 def test_m34_nothing_to_save(file: Path, capsys: Captured, tmp_path: Path) -> None:
     file.write_bytes(b"\x00" * 8192)
     _, err = asked(capsys, "export", "--all", f"--from={file}", f"--to={tmp_path / 'saved.db'}", code=1)
-    assert "nothing to save in it" in err
+    assert "there is nothing to save" in err
     assert not (tmp_path / "saved.db").exists()
 
 

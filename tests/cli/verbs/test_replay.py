@@ -172,8 +172,8 @@ def test_a_secret_that_was_read_ends_with_4(scene: Scene, capsys: Captured) -> N
     ("words", "code", "said"),
     [
         ((), 2, "replay takes one attempt or one file."),
-        (("12",), 2, "Attempt 12 of which run is not said."),
-        (("r7f3-9999",), 4, "holds no attempt 'r7f3-9999'"),
+        (("12",), 2, "The run of attempt 12 is missing."),
+        (("r7f3-9999",), 4, "contains no attempt 'r7f3-9999'"),
         (("nothing.json",), 2, "'nothing.json' is neither an attempt nor a file."),
         (("mine.py",), 2, "mine.py is no JSON"),
         ((".",), 2, "cannot be read: Is a directory."),

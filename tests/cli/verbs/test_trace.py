@@ -134,7 +134,7 @@ def test_a_recording_that_another_process_keeps_locked_is_an_error(state: Path, 
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA journal_mode = TRUNCATE")
         other.execute("BEGIN EXCLUSIVE")
-        assert "another process keeps it locked" in told("foo/web", "-w", code=1)
+        assert "another process has locked it" in told("foo/web", "-w", code=1)
         other.execute("COMMIT")
         assert numbers(told("foo/web")) == ["r7f3-1"]
 
@@ -368,4 +368,4 @@ def test_since_when() -> None:
 
 def test_what_was_recorded_and_that_no_cluster_answered_are_two_things(state: Path, told: Told) -> None:
     recording(state)
-    assert "(c1); the cluster was asked in vain: No answer came" in told("nosuch/x", code=4)
+    assert "(c1); the cluster was asked in vain: There was no answer" in told("nosuch/x", code=4)

@@ -79,7 +79,7 @@ def test_which_way_is_taken(tmp_path: Path, user: dict[str, Any], flags: Any, so
         ({"password": "p"}, "The user 'dev' has no credentials for https://127.0.0.1:6443."),
         (
             {"auth-provider": {"name": "gcp"}},
-            "The auth-provider 'gcp' of user 'dev' is not supported, by kubectl neither.",
+            "The auth-provider 'gcp' of user 'dev' is not supported (nor is it by kubectl).",
         ),
         ({"auth-provider": {"name": "oidc"}}, "The auth-provider oidc of user 'dev' has no idp-issuer-url."),
     ],
@@ -169,7 +169,7 @@ class TestCurrent:
             tries: list[float] = []
             while clock.elapsed() - started < 1200:
                 before = runs(tmp_path)
-                with pytest.raises(CredentialsError, match="ended with exit code 1"):
+                with pytest.raises(CredentialsError, match="exited with code 1"):
                     await held.current()
                 tries += [clock.elapsed() - started] * (runs(tmp_path) - before)
                 clock.advance(5)
@@ -200,7 +200,7 @@ class TestCurrent:
                 await held.renew(refused)
             assert runs(tmp_path) == 5
             clock.advance(10)
-            with pytest.raises(CredentialsError, match="ended with exit code 1"):
+            with pytest.raises(CredentialsError, match="exited with code 1"):
                 await held.renew(refused)
             assert runs(tmp_path) == 5
 

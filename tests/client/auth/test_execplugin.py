@@ -131,7 +131,7 @@ def test_interactive_modes(tmp_path: Path, mode: str, terminal: bool, told: bool
 
 
 def test_always_needs_a_terminal(tmp_path: Path) -> None:
-    with pytest.raises(CredentialsError, match="wants a terminal"):
+    with pytest.raises(CredentialsError, match="needs a terminal"):
         obtain(described(tmp_path, prints(answer({"token": "x"})), interactiveMode="Always"))
 
 
@@ -156,7 +156,7 @@ def test_a_plugin_that_fails_is_quoted_without_secrets(tmp_path: Path) -> None:
     found = described(tmp_path, script, env=[{"name": "S", "value": CANARY}], args=[f"{CANARY}-arg"])
     with pytest.raises(CredentialsError) as caught:
         obtain(found)
-    assert str(caught.value) == f"The credential plugin '{tmp_path}/plugin' of user 'dev' ended with exit code 7."
+    assert str(caught.value) == f"The credential plugin '{tmp_path}/plugin' of user 'dev' exited with code 7."
     assert caught.value.tried == "first expired \\x1b[1m; secret was (hidden)"
     assert CANARY not in repr(caught.value.__dict__)
     assert caught.value.__suppress_context__
@@ -169,14 +169,14 @@ def test_a_plugin_that_fails_is_quoted_without_secrets(tmp_path: Path) -> None:
         (CANARY, "it did not print an ExecCredential"),
         (f"{{{CANARY}", "The output is not valid YAML"),
         ('{"kind": "Secret"}', "it did not print an ExecCredential"),
-        (answer({"token": CANARY}, V1BETA1), f"it answered in another apiVersion than the '{V1}' of the kubeconfig"),
+        (answer({"token": CANARY}, V1BETA1), f"the apiVersion of its answer is not the '{V1}' of the kubeconfig"),
         (answer(None), "its ExecCredential has no status"),
         (answer([CANARY]), "its ExecCredential has no status"),
-        (answer({}), "it gave neither a token nor a certificate"),
+        (answer({}), "it returned neither a token nor a certificate"),
         (answer({"token": 5}), "status.token is not a string"),
-        (answer({"token": "", "clientKeyData": CANARY}), "it gave a certificate without its key, or a key without"),
+        (answer({"token": "", "clientKeyData": CANARY}), "it returned a certificate without its key, or a key without"),
         (answer({"token": "t", "expirationTimestamp": CANARY}), "status.expirationTimestamp is not an RFC 3339 time"),
-        (answer({"token": f"{CANARY}\n"}), "characters that cannot stand in a header"),
+        (answer({"token": f"{CANARY}\n"}), "characters that are not allowed in a header"),
     ],
 )
 def test_wrong_answers_are_named_and_not_quoted(tmp_path: Path, output: str, why: str) -> None:

@@ -94,7 +94,7 @@ class TestTokenFile:
 
     @pytest.mark.parametrize(
         ("content", "sentence"),
-        [(None, "cannot be read: No such file"), (b"", "is empty"), (b"\xff\xfe", "holds no token")],
+        [(None, "cannot be read: No such file"), (b"", "is empty"), (b"\xff\xfe", "contains no token")],
     )
     def test_nothing_at_all(self, tmp_path: Path, content: bytes | None, sentence: str) -> None:
         if content is not None:

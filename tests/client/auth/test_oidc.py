@@ -222,18 +222,18 @@ class TestTrust:
 @pytest.mark.parametrize(
     ("config", "answer", "sentence"),
     [
-        ({"refresh-token": "", "id-token": "{expired}"}, None, "is over, and there is no refresh-token."),
-        ({"id-token": f"{CANARY}"}, None, "is not a JWT with an expiry."),
-        ({"id-token": f"a.{CANARY}.b"}, None, "is not a JWT with an expiry."),
+        ({"refresh-token": "", "id-token": "{expired}"}, None, "has expired, and there is no refresh-token."),
+        ({"id-token": f"{CANARY}"}, None, "is not a JWT with an expiry time."),
+        ({"id-token": f"a.{CANARY}.b"}, None, "is not a JWT with an expiry time."),
         ({"idp-certificate-authority-data": "%"}, None, "is not valid base64."),
-        ({"idp-certificate-authority-data": "YQ=="}, None, "cannot be used: no certificate in PEM form is in it."),
+        ({"idp-certificate-authority-data": "YQ=="}, None, "cannot be used: it contains no PEM certificate."),
         (
             {},
             plain(f'{{"error": "{CANARY}"}}'.encode(), "400 Bad Request"),
             "refused the refresh-token of auth-provider",
         ),
         ({}, {"access_token": CANARY}, "refreshed without an id_token."),
-        ({}, {"id_token": CANARY}, "is not a JWT with an expiry."),
+        ({}, {"id_token": CANARY}, "is not a JWT with an expiry time."),
         ({}, plain(CANARY.encode()), "answered something that is not a JSON object."),
         ({}, plain(b"[]"), "answered something that is not a JSON object."),
     ],

@@ -48,7 +48,7 @@ class _Asked(Value, kw_only=True):
     def _or_only(self, name: str) -> str:
         found = name or names.only(self.app.book)
         if not found:
-            raise NoCluster("There is no cluster of ours.", next_step="kubectl ctrl up makes one")
+            raise NoCluster("There is no managed cluster.", next_step="kubectl ctrl up makes one")
         return found
 
 
@@ -94,7 +94,7 @@ def _list(asked: _Asked) -> int:
         cells = [[row[column] or "-" for column in columns] for row in rows]
         asked.app.answer(form.table(cells, [column.upper() for column in columns]))
     else:
-        asked.app.narrate("there is no cluster of ours")
+        asked.app.narrate("there is no managed cluster")
     return 0
 
 
@@ -196,8 +196,8 @@ def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]
     provider = providers(names.machine(app.user, clock)).get(entry.provider)
     if provider is None:
         raise ClusterError(
-            f"Cluster {name!r} was made with {entry.provider!r}, which this version does not know.",
-            next_step="use the version that made it",
+            f"Cluster {name!r} was created with {entry.provider!r}, which this version does not support.",
+            next_step="use the version that created it",
         )
     return entry, provider
 

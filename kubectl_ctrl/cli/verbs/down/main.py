@@ -41,7 +41,7 @@ def down(app: App, given: Given, words: Sequence[str]) -> int:
     clock = SystemClock()
     progress = Progress.of(app, given, STEPS, clock)
     if not names:
-        progress.say("there is no cluster of ours")
+        progress.say("there is no managed cluster")
     return _end(app, names, progress, clock)
 
 
@@ -63,7 +63,7 @@ def _end(app: App, names: list[str], progress: Progress, clock: Clock) -> int:
             try:
                 if not await taken_down(app, name, progress, clock):
                     await _refuse_anothers(app, name, clock)
-                    progress.say(f"there is no cluster {name} of ours")
+                    progress.say(f"there is no managed cluster {name}")
             except CtrlError as problem:
                 problems[name] = problem
         if problems:

@@ -49,11 +49,11 @@ async def _externally(app: App, words: Sequence[str], objects: Sequence[Sides]) 
         app.out.flush()
         done = await programs.run(argv, timeout=None, env=app.user.environ, shown=True, check=False)
     if done.code not in (0, 1):
-        how = f"exit code {done.code}" if done.code > 0 else f"signal {-done.code}"
+        how = f"exited with code {done.code}" if done.code > 0 else f"was terminated by signal {-done.code}"
         raise ProgramFailed(
-            f"The program {words[0]!r} in {VARIABLE} ended with {how}.",
+            f"The program {words[0]!r} in {VARIABLE} {how}.",
             argv=argv,
-            outcome=f"ended with {how}",
+            outcome=how,
             code=done.code,
         )
 

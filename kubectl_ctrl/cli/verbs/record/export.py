@@ -48,7 +48,7 @@ def export(asked: Asked) -> int:
 
 def _case(asked: Asked, word: str) -> None:
     if "-" not in word:
-        raise UsageError(f"Attempt {word} of which run is not said.", next_step="write RUN-N, like r7f3-12")
+        raise UsageError(f"The run of attempt {word} is missing.", next_step="write RUN-N, like r7f3-12")
     with opened(asked.file, SystemClock().now()) as recording:
         attempt = recording.replayable(word.removeprefix("#"), cluster=asked.cluster_in(recording))
         text = dumps(case_of(attempt, recording.run(attempt.run)))

@@ -90,7 +90,7 @@ def _instead(case: Case, recorded: bool) -> str:
 def _from_recording(app: App, given: Given, word: str) -> Case:
     """RUN-N says all, so that neither a cluster nor a context is needed to find it."""
     if "-" not in word:
-        raise UsageError(f"Attempt {word} of which run is not said.", next_step="write RUN-N, like r7f3-12")
+        raise UsageError(f"The run of attempt {word} is missing.", next_step="write RUN-N, like r7f3-12")
     if given["recorded_cluster"]:
         meant = lookup.meant_recording(query_of(app, given))
         recording, cluster = meant.recording, meant.cluster.key
@@ -185,4 +185,4 @@ def _replace(file: Path, text: str) -> None:
     try:
         files.replace(file.expanduser().resolve(), text.encode(), keep=True)
     except OSError as error:
-        raise RecordingError(f"{file} cannot be written: {error.strerror}.", next_step="it is as it was") from None
+        raise RecordingError(f"{file} cannot be written: {error.strerror}.", next_step="it is unchanged") from None

@@ -39,7 +39,7 @@ def run(app: App, given: Given) -> int:
 
 def _what_runs(here: Sequence[Attendance], place: Where) -> str:
     running = sorted({one.controller for one in here if one.lives})
-    return f"name one of: {', '.join(running)}" if running else "kubectl ctrl status -A shows what runs where"
+    return f"choose one of: {', '.join(running)}" if running else "kubectl ctrl status -A shows what runs where"
 
 
 def _name(word: str, found: Sequence[Attendance]) -> str:
