@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_ctrl.errors import RecordingError, StatusCause
@@ -200,6 +200,7 @@ def taken(text: str) -> tuple[Case | None, RecordingError | None]:
 
 
 @given(place=st.sampled_from(EVERY_PLACE), value=json_values)
+@example(place="attempt", value="")
 def test_whatever_stands_where_it_should_not_is_told_in_one_sentence(place: str, value: Any) -> None:
     document = json.loads(dumps(CASE))
     *way, last = [part.replace("\0", ".") for part in place.replace("\\.", "\0").split(".")]
