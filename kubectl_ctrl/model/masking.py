@@ -33,7 +33,7 @@ _TELLING = (
 # These tell only as a word of their own, unless another word is before them: `dbPass`, and not `bypass` or `maxTokens`.
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 _TELLING_WORDS = {
-    **dict.fromkeys(("pass", "pwd", "pw"), ("by", "first", "last", "multi", "one", "second", "single", "two", "old")),
+    **dict.fromkeys(("pass", "pwd", "pw"), ("by", "first", "last", "multi", "one", "second", "single", "two")),
     "tokens": ("completion", "context", "input", "max", "min", "num", "output", "prompt", "total"),
 }
 # The working directory, which every shell has in its environment.

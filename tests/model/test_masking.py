@@ -27,6 +27,7 @@ JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl"
     [
         *("password", "DB_PASSWORD", "passwd", "token", "accessToken", "bearerToken", "clientSecret", "secret"),
         *("privateKey", "private-key", "AWS_SECRET_ACCESS_KEY", "api_key", "Authorization", "tls.key", "id_rsa"),
+        *("OLD_PASS", "oldPass", "old_pw", "OLD_PWD"),
         *("SMTP_PASS", "pass", "dbPass", "db-pass", "MYSQL_PWD", "dbPwd", "pwd", "ROOT_PW", "PGPASSWORD"),
         *(
             "password2",
@@ -55,7 +56,7 @@ def test_keys_of_secrets_are_telling(key: str) -> None:
         *("secretName", "secretRef", "tokenSecretRef", "passwordSecretRef", "tokenExpirationSeconds", "key", "keys"),
         *("imagePullSecrets", "secretKeyRef", "privateKeyPath", "name", "topologyKey", "monkey"),
         *("passthrough", "bypass", "byPass", "BYPASS", "compass", "passes", "passive", "multiPass", "passwordRef"),
-        *("PWD", "OLDPWD", "OLD_PWD", "tokenizer", "tokenReview", "maxTokens", "MAX_TOKENS", "tokensPerMinute"),
+        *("PWD", "OLDPWD", "tokenizer", "tokenReview", "maxTokens", "MAX_TOKENS", "tokensPerMinute"),
         *("keyRef", "publicKeys", "secrets", "secretsStore", "passwordPolicy", "passportId", "firstPass"),
     ],
 )
