@@ -196,9 +196,11 @@ class _Walk:
         return {**obj, **changed} if changed else obj
 
     def secret(self, obj: Any) -> Any:
-        """A Secret without its contents, or a JSON patch of one without its values."""
+        """A Secret without its contents, or a JSON patch of one without its values. A wrong body can be anything."""
         if isinstance(obj, list):
-            return [{**step, "value": self.all(step["value"])} if "value" in step else step for step in obj]
+            return [self.secret_step(step) if isinstance(step, dict) else step for step in obj]
+        if not isinstance(obj, dict):
+            return obj
         return {**obj, **{part: self.all(obj[part]) for part in _CONTENTS if part in obj}}
 
     def all(self, value: Any) -> Any:
@@ -211,3 +213,6 @@ class _Walk:
             return value
         self.hidden = True
         return MASK
+    def secret_step(self, step: Obj) -> Obj:
+        return {**step, "value": self.all(step["value"])} if "value" in step else step
+

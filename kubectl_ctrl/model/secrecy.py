@@ -29,7 +29,7 @@ from kubectl_ctrl.model.masking import (
     masked_value,
     may_hold_secrets,
 )
-from kubectl_ctrl.model.objects import Obj, annotations_of
+from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
 from kubectl_ctrl.value import replace
 
@@ -226,21 +226,25 @@ def _pattern(values: Iterable[str]) -> re.Pattern[str]:
 
 
 def _values(secret: Any) -> Iterator[str]:
-    """Everything that a Secret, or a JSON patch of one, holds: as it is, and decoded."""
+    """Everything that a Secret, or a JSON patch of one, holds: as it is, and decoded. A wrong body can be anything."""
     if isinstance(secret, list):
         for step in secret:
-            yield from _below(step.get("value"))
+            yield from _below(step.get("value") if isinstance(step, dict) else step)
+        return
+    if not isinstance(secret, dict):
+        yield from _below(secret)
         return
     for text in _below(secret.get("data")):
         yield text
         yield from _decoded(text)
     yield from _below(secret.get("stringData"))
-    copy = annotations_of(secret).get(LAST_APPLIED) if isinstance(secret.get("metadata"), dict) else None
-    if copy:
-        try:
-            yield from _values(json.loads(copy))
-        except (ValueError, AttributeError):
-            yield copy
+    meta = secret.get("metadata")
+    annotations = meta.get("annotations") if isinstance(meta, dict) else None
+    copy = annotations.get(LAST_APPLIED) if isinstance(annotations, dict) else None
+    try:
+        yield from _values(json.loads(copy) if isinstance(copy, str) else copy)
+    except ValueError:
+        yield from _below(copy)
 
 
 def _below(value: Any) -> Iterator[str]:

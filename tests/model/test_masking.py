@@ -169,3 +169,9 @@ def test_json_patches_go_by_their_path_and_those_of_secrets_lose_all_values() ->
 def test_lists_under_a_telling_key_lose_their_texts_alone() -> None:
     shown = masked_difference(Difference(path="spec.apiTokens", old=["canary", {"name": "a"}], new=ABSENT))
     assert shown.old == [MASK, {"name": "a"}]
+@pytest.mark.parametrize("body", ["text", None, 4711, True, [1], ["value"], [None, {"op": "remove"}], [["value"]]])
+def test_a_body_that_is_no_secret_is_treated_like_any_other(body: Any) -> None:
+    assert masked(body, SECRETS) == (body, False)
+    assert masked(JWT, SECRETS) == (MASK, True)
+
+

@@ -12,10 +12,11 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import Difference
 from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, MASKED
 from kubectl_ctrl.model.objects import Key, Obj
-from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
+from kubectl_ctrl.model.record import Changes, Made, Recorded, Why, told
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
-from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.value import replace
+from tests.history.made import begun, done
 
 CANARY = 'canary "of" the mine/4711'
 PEM = "-----BEGIN X-----\nMIIEowIBAAKCAQEA7\n-----END X-----\n"
@@ -110,3 +111,18 @@ def test_nothing_of_an_attempt_holds_it() -> None:
     everything = [repr(shown), *bodies, shown.traceback]
     assert not [text for text in everything if "4711" in text]
     assert (shown.id, shown.request, len(shown.calls)) == (recorded.id, recorded.request, 1)
+
+
+@pytest.mark.parametrize(
+    "body", [CANARY, [CANARY], [[CANARY]], {"metadata": {"annotations": {LAST_APPLIED: [CANARY]}}}, None, 1, [1]]
+)
+def test_a_body_that_is_no_secret_is_kept_without_what_it_holds(body: Any) -> None:
+    wish = Wish(verb="create", resource=SECRETS, key=Key("a", "b"), body=json.dumps(body))
+    verdict = Verdict(outcome=Outcome.RETRY, message=f"Refused: {CANARY}")
+    attempt = replace(done(begun(1)), wishes=(wish,), verdict=verdict)
+    known = Secrecy()
+    known.learn(secrets_in(attempt))
+    kept = known.told(told(attempt))
+    assert "4711" not in kept.wishes[0].body
+    assert kept.verdict is not None
+    assert ("4711" in kept.verdict.message) == ("4711" not in wish.body)
