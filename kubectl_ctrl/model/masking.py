@@ -39,16 +39,21 @@ _TELLING_WORDS = {
 # The working directory, which every shell has in its environment.
 _FOLDER = "PWD"
 # Known by form: JSON web tokens, private keys, bearer tokens, and passwords in addresses and in connection strings:
-# scheme://user:password@host, user:password@tcp(host)/name, password=... .
+# scheme://user:password@host, password=... . Others choose the texts, so no part of one may be gone over again from
+# each of its places: a token is looked for where its word begins, and what the word has before it is hidden too.
 _FORMS = (
-    r"(?s)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+    r"(?s)(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{8,}\.)"
+    r"[A-Za-z0-9_-]*eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
     r"|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"
-    r"|[^\s/@:\"'=]+:[^\s\"']+(?=@[a-z0-9]*\([^\s()]*\)/)"
     r"|(?i:(?<=password=)|(?<=passwd=)|(?<=pwd=))(?<!\bPWD=)(?<!\bOLDPWD=)(?!\$[({])[^\s;&\"']+"
 )
-_POSITION = r"(\[\d+\])+$"
+# user:password@tcp(host)/name: what is before the host, and in it where the user begins.
+_BEFORE_HOST = r"(?<![^\s\"'])[^\s\"']+(?=@[a-z0-9]*\([^\s()]*\)/)"
+_USER = r"(?<![^/@:=])[^/@:=]+:(?=.)"
+# At the end of a path, which is turned round to find them in one go.
+_POSITIONS = r"\A(\]\d+\[)+"
 _QUOTED = r'\["((?:[^"\\]|\\.)*)"\]$'
 _FORM_SIGNS = ("eyJ", "PRIVATE KEY", "earer ", "@", "word=", "wd=", "WORD=", "WD=")
 # In small letters, something of every telling key, and of every form.
@@ -99,8 +104,13 @@ def masked_text(text: str) -> str:
     """A message without tokens and keys that are known by their form."""
     for sign in _FORM_SIGNS:  # asked of every text that is kept
         if sign in text:
-            return re.sub(_FORMS, MASK, text)
+            return re.sub(_FORMS, MASK, re.sub(_BEFORE_HOST, _without_password, text))
     return text
+
+
+def _without_password(found: re.Match[str]) -> str:
+    user = re.search(_USER, found[0])
+    return found[0] if user is None else found[0][: user.start()] + MASK
 
 
 def masked_difference(one: Difference) -> Difference:
@@ -117,7 +127,7 @@ def _tells(path: str) -> bool | None:
     """Whether texts at that path are to be hidden; None when nothing there is to be shown."""
     if LAST_APPLIED in path:
         return None
-    return is_telling(_last(re.sub(_POSITION, "", path))) or _of_variable(path)
+    return is_telling(_last(re.sub(_POSITIONS, "", path[::-1])[::-1])) or _of_variable(path)
 
 
 def _shown(side: Any, telling: bool) -> Any:
@@ -203,6 +213,9 @@ class _Walk:
             return obj
         return {**obj, **{part: self.all(obj[part]) for part in _CONTENTS if part in obj}}
 
+    def secret_step(self, step: Obj) -> Obj:
+        return {**step, "value": self.all(step["value"])} if "value" in step else step
+
     def all(self, value: Any) -> Any:
         """Every text below, hidden; the places stay."""
         if isinstance(value, dict):
@@ -213,6 +226,3 @@ class _Walk:
             return value
         self.hidden = True
         return MASK
-    def secret_step(self, step: Obj) -> Obj:
-        return {**step, "value": self.all(step["value"])} if "value" in step else step
-
