@@ -101,12 +101,16 @@ def known(kind: type[Value], document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _locked(draft: Path) -> int:
-    """The draft, for nobody but us until it has its name. A link, or a file of another user's, is removed first."""
+    """The draft, for nobody but us until it has its name.
+
+    A link of either kind, a file of another user's and what is no file is removed first: somebody may have put it there
+    to have its target overwritten, or to own what is written.
+    """
     while True:
         try:
             handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            if error.errno not in (errno.EACCES, errno.ELOOP):
+            if error.errno not in (errno.EACCES, errno.ELOOP, errno.ENXIO):
                 raise
             try:
                 draft.unlink()
@@ -116,11 +120,17 @@ def _locked(draft: Path) -> int:
         try:
             locks.lock(handle, wait=True)
             if locks.is_at(handle, draft):
-                return handle
+                if _is_ours_alone(os.fstat(handle)):
+                    return handle
+                draft.unlink()
         except BaseException:
             os.close(handle)
             raise
         os.close(handle)
+
+
+def _is_ours_alone(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
 
 
 def _status(path: Path) -> os.stat_result | None:

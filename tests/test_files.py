@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,42 @@ def test_a_draft_that_was_planted_as_a_link_is_not_followed(tmp_path: Path) -> N
     files.draft_of(path).symlink_to(victim)
     files.replace(path, b"new")
     assert (path.read_bytes(), victim.read_text(), path.is_symlink()) == (b"new", "precious", False)
+
+
+def test_a_draft_that_was_planted_as_a_hard_link_is_not_written(tmp_path: Path) -> None:
+    path, victim = tmp_path / "page", tmp_path / "victim"
+    victim.write_text("precious")
+    files.draft_of(path).hardlink_to(victim)
+    files.replace(path, b"new")
+    assert (path.read_bytes(), victim.read_text(), path.samefile(victim)) == (b"new", "precious", False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="Only root can make files of others.")
+def test_a_draft_that_is_another_user_s_is_not_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "page"
+    planted = files.draft_of(path)
+    planted.touch()
+    planted.chmod(0o666)
+    os.chown(planted, 65534, 65534)
+    with planted.open("rb") as theirs:
+        files.replace(path, b"new")
+        assert (path.read_bytes(), theirs.read(), path.stat().st_uid) == (b"new", b"", 0)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(os.fspath(path))
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, _socket])
+def test_a_draft_that_is_no_file_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[[Path], object]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the name of a socket has to be short
+    path = Path("page")
+    plant(files.draft_of(path))
+    files.replace(path, b"new")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"new", [tmp_path / "page"])
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
