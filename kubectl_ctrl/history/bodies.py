@@ -1,7 +1,8 @@
 """The objects that attempts were given, kept once for each form in which they were seen.
 
 One version of an object has several forms: as a cache keeps it, its metadata alone, as the server answered a write. A
-replay needs the very one, managedFields included, so a form is told by its content. Of Secrets nothing is kept.
+replay needs the very one, managedFields included, so a form is told by its content. What a subresource answered, such
+as a Scale, is kept for replays alone. Of Secrets nothing is kept.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 
 import orjson
 
+from kubectl_ctrl.client.shapes import PARTIAL_KIND
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt
 from kubectl_ctrl.model.masking import is_secret, may_hold_secrets
@@ -84,7 +86,7 @@ class Bodies:
         key = Key(meta.get("namespace") or "", meta.get("name") or "")
         values = {
             "object": self._object_row(resource, key, uid_of(obj)),
-            "version": version_of(obj),
+            "version": version_of(obj) if _is_whole(obj, resource) else "",
             "digest": hashlib.blake2b(text, digest_size=12).digest(),
             "seen": at,
             "data": zlib.compress(text, 1, wbits=_WINDOW),
@@ -94,6 +96,11 @@ class Bodies:
 
     def __repr__(self) -> str:
         return f"Bodies(known={len(self._known)})"
+
+
+def _is_whole(obj: Obj, resource: Resource) -> bool:
+    """Whether it tells how the object itself looks: its Scale has the same UID and version."""
+    return obj.get("kind", resource.kind) in (resource.kind, PARTIAL_KIND)
 
 
 def _text(obj: Obj, secrecy: Secrecy) -> bytes:

@@ -123,6 +123,20 @@ def test_bodies_come_back_as_they_were_seen(tmp_path: Path) -> None:
         assert read.body("c2", "u-web", "12") is None
 
 
+def test_the_scale_of_an_object_is_not_its_body(tmp_path: Path) -> None:
+    scale = {**NEW, "apiVersion": "autoscaling/v1", "kind": "Scale", "status": {"selector": "app=a-much-longer-text"}}
+    start = begun(1)
+    wish = Wish(verb="patch", resource=FOOS, key=WEB, body="{}", uid="u-web", version="12", answer=scale)
+    end = replace(done(start, reads=(read_of(scale, query="default/web/scale"),)), wishes=(wish,))
+    with opened(tmp_path, start, end) as read:
+        again = read.replayable("r7f3-1")
+        assert [one.objects for one in again.reads] == [(scale,)]
+        assert [one.answer for one in again.wishes] == [scale]
+        assert read.body("c1", "u-web", "12") is None
+    with opened(tmp_path, begun(2), done(begun(2), reads=(read_of(NEW),))) as read:
+        assert read.body("c1", "u-web", "12") == NEW
+
+
 def test_bodies_without_what_is_hidden_say_so(tmp_path: Path) -> None:
     obj = owned("ConfigMap", "c", "u-c", "5", password="canary")
     start = begun(1)
