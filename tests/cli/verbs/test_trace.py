@@ -337,6 +337,12 @@ def test_as_recorded_and_for_programs(state: Path, told: Told) -> None:
     assert len(json.loads(told("foo", "-o", "json"))["objects"]) == 1
 
 
+def test_what_is_printed_as_recorded_is_json_whatever_is_in_it(state: Path, told: Told) -> None:
+    message = "a\x7fb\x85c\x9b31m\u2028\u202e\x1b é"
+    recording(state, replace(attempt(1), verdict=Verdict(outcome=Outcome.RETRY, message=message)), run=MINE)
+    assert json.loads(told("foo/web", "--raw"))["verdict"]["message"] == message
+
+
 def test_it_needs_neither_a_client_nor_an_event_loop(state: Path) -> None:
     recording(state, attempt(1, calls=(created(1),)), run=MINE)
     code = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
@@ -264,7 +265,8 @@ class _Tracing:
             self._app.answer(note)
 
     def _raw(self, attempts: Iterable[Recorded]) -> None:
-        self._app.answer_all(encoded(attempt).decode() for attempt in attempts)
+        # Written anew in ASCII: a terminal must not get the control characters that JSON lets stand as they are.
+        self._app.answer_all(json.dumps(json.loads(encoded(attempt)), separators=(",", ":")) for attempt in attempts)
 
     def _export(self, story: Story) -> None:
         if note := note_of(self._meant, self._style):
