@@ -302,8 +302,10 @@ class _Taken:
 
     def _attempt(self, of: Part, controller: str) -> Recorded:
         request = of.part("request")
+        if not (attempt := of.text("attempt")):  # it would be left out when the case is written again
+            raise of.part("attempt").wrong("the id of an attempt")
         return Recorded(
-            id=of.text("attempt"),
+            id=attempt,
             controller=controller,
             request=Request(request.text("namespace", ""), request.text("name")),
             uid=of.text("uid", ""),

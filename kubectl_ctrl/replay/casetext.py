@@ -45,11 +45,7 @@ class Part:
             yield name, Part(value, self._place(name))
 
     def text(self, name: str, default: Any = _NEEDED) -> str:
-        """Without a default it must not be empty: a case is written without its empty fields."""
-        part = self.part(name, default)
-        if default is _NEEDED and part.value == "":
-            raise part.wrong("text that is not empty")
-        return part.a_text()
+        return self.part(name, default).a_text()
 
     def number(self, name: str, default: int) -> int:
         value: int = self.part(name, default).expect(int, "a whole number")
