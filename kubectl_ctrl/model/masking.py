@@ -40,14 +40,15 @@ _TELLING_WORDS = {
 _FOLDER = "PWD"
 # Known by form: JSON web tokens, private keys, bearer tokens, and passwords in addresses and in connection strings:
 # scheme://user:password@host, password=... . Others choose the texts, so no part of one may be gone over again from
-# each of its places: a token is looked for where its word begins, and what the word has before it is hidden too.
+# each of its places: a token is looked for where its word begins, and what the word has before it is hidden too. That
+# comes last, since the other forms hide more of what begins at the same place.
 _FORMS = (
-    r"(?s)(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{8,}\.)"
-    r"[A-Za-z0-9_-]*eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{8,}"
     r"|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"
     r"|(?i:(?<=password=)|(?<=passwd=)|(?<=pwd=))(?<!\bPWD=)(?<!\bOLDPWD=)(?!\$[({])[^\s;&\"']+"
+    r"|(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{8,}\.)"
+    r"[A-Za-z0-9_-]*eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
 )
 # user:password@tcp(host)/name: what is before the host, and in it where the user begins.
 _BEFORE_HOST = r"(?<![^\s\"'])[^\s\"']+(?=@[a-z0-9]*\([^\s()]*\)/)"

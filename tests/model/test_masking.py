@@ -105,6 +105,7 @@ def test_what_holds_nothing_is_given_back_itself() -> None:
         (f"cannot use {JWT} there", f"cannot use {MASK} there"),
         ("Authorization: Bearer abcdefgh1234 refused", f"Authorization: Bearer {MASK} refused"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", MASK),
+        (f"password=x{JWT}.more Bearer x{JWT}/more", f"password={MASK} Bearer {MASK}"),
         ("https://user:pass@host/path", f"https://{MASK}@host/path"),
         ("redis://:pass@host/0", f"redis://{MASK}@host/0"),
         ("cannot reach root:s3cr3t@tcp(db:3306)/app?tls=true", f"cannot reach {MASK}@tcp(db:3306)/app?tls=true"),
