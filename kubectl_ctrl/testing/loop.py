@@ -94,10 +94,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._settling: list[asyncio.Future[None]] = []
         self._set = 0  # timers ever set: the tie-break of equal times
         self._turns = 0  # since time last moved
-        self._hands = threading.Condition()  # guards the three below
-        self._busy = 0  # threads that run while the loop waits
+        self._hands = threading.Condition()  # guards the two below
+        self._threads: dict[threading.Thread, int] = {}  # what each has handed over and is not done; none: it is busy
         self._posted: list[asyncio.Handle] = []  # by threads, in order
-        self._posting = False  # what runs now was handed over by a thread, which waits for the task that it makes
+        self._poster: threading.Thread | None = None  # handed over what runs now, and waits for the task that it makes
         self.unhandled: list[str] = []  # errors that nobody looked at, as the loop was told of them
         self.set_exception_handler(_note_unhandled)
 
@@ -188,55 +188,67 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        if threading.get_ident() == self._thread_id or not self._busy:
-            return super().call_soon_threadsafe(callback, *args, context=context)
-        self._check_closed()
-        handle = asyncio.Handle(self._run_posted, (callback, args), self, context)
-        self._hand_over(handle)
-        return handle
+        if threading.get_ident() != self._thread_id:
+            with self._hands:
+                if self._threads:
+                    return self._post(callback, args, context)
+        return super().call_soon_threadsafe(callback, *args, context=context)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = super().create_task(coro, **options)
-        if self._posting:
-            self._posting = False
-            task.add_done_callback(self._resume_thread)
+        if self._poster is not None:
+            thread, self._poster = self._poster, None
+            task.add_done_callback(lambda _: self._hand_back(thread))
         return task
 
     def _start_thread(self, future: asyncio.Future[T], func: Callable[[*Ts], T], args: tuple[*Ts]) -> None:
         if future.cancelled():
             return
-        self._resume_thread()
 
         def work() -> None:
             settled = _outcome(future, func, args)
-            self._hand_over(asyncio.Handle(settled, (), self))
+            with self._hands:
+                del self._threads[thread]
+                self._posted.append(asyncio.Handle(settled, (), self))
+                self._hands.notify_all()
 
-        threading.Thread(target=work, name="executor of a VirtualLoop", daemon=True).start()
+        thread = threading.Thread(target=work, name="executor of a VirtualLoop", daemon=True)
+        with self._hands:
+            self._threads[thread] = 0
+        thread.start()
         self._wait_for_threads()
 
-    def _hand_over(self, handle: asyncio.Handle) -> None:
-        """In a thread: it ends, or waits for what the loop makes of the handle."""
-        with self._hands:
-            self._posted.append(handle)
-            self._busy -= 1
-            self._hands.notify_all()
+    def _post(self, callback: Callable[[*Ts], object], args: tuple[*Ts], context: Context | None) -> asyncio.Handle:
+        """In a thread: it goes on, or waits for what the loop makes of the callback; nobody can tell which."""
+        self._check_closed()
+        thread = threading.current_thread()
+        if thread not in self._threads:  # one that an executor function started, which waits for it
+            thread = min(self._threads, key=self._threads.__getitem__)
+        handle = asyncio.Handle(self._run_posted, (thread, callback, args), self, context)
+        self._posted.append(handle)
+        self._threads[thread] += 1
+        self._hands.notify_all()
+        return handle
 
-    def _run_posted(self, callback: Callable[[*Ts], object], args: tuple[*Ts]) -> None:
+    def _run_posted(self, thread: threading.Thread, callback: Callable[[*Ts], object], args: tuple[*Ts]) -> None:
         """A thread that left no task is waiting for nothing, so it goes on."""
-        self._posting = True
-        callback(*args)
-        if self._posting:
-            self._posting = False
-            self._resume_thread()
+        self._poster = thread
+        try:
+            callback(*args)
+        finally:
+            if self._poster is not None:
+                self._poster = None
+                self._hand_back(thread)
 
-    def _resume_thread(self, *_: object) -> None:
+    def _hand_back(self, thread: threading.Thread) -> None:
         with self._hands:
-            self._busy += 1
+            if thread in self._threads:  # it may have ended before
+                self._threads[thread] -= 1
 
     def _wait_for_threads(self) -> bool:
         """Until none is busy; whether that made anything ready."""
         with self._hands:
-            self._hands.wait_for(lambda: not self._busy)
+            self._hands.wait_for(lambda: all(self._threads.values()))
             handed, self._posted = self._posted, []
         self._ready.extend(handed)
         return bool(handed)

@@ -209,6 +209,40 @@ def test_a_thread_waits_for_coroutines_in_virtual_time() -> None:
     assert all(run == runs[0] for run in runs)
 
 
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_thread_that_calls_and_does_not_wait_goes_on(calls: int) -> None:
+    log: list[object] = []
+
+    def work(loop: asyncio.AbstractEventLoop) -> str:
+        for number in range(calls):
+            loop.call_soon_threadsafe(log.append, number)
+        return asyncio.run_coroutine_threadsafe(slept(loop), loop).result()
+
+    async def slept(loop: asyncio.AbstractEventLoop) -> str:
+        timer = loop.create_future()
+        loop.call_later(5, timer.set_result, "slept")
+        return str(await timer)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        log.append(await asyncio.to_thread(work, loop))
+        await asyncio.to_thread(lambda: loop.call_soon_threadsafe(log.append, "last"))
+        await settle()
+        log.append(loop.time() - START)
+
+    run_virtual(main)
+    assert log == [*range(calls), "slept", "last", 5]
+
+
+def test_a_thread_whose_callback_fails_goes_on() -> None:
+    async def main() -> None:
+        loop, nothing = asyncio.get_running_loop(), dict[str, str]()
+        await asyncio.to_thread(lambda: loop.call_soon_threadsafe(lambda: nothing["none"]))
+
+    with pytest.raises(Unhandled, match="KeyError"):
+        run_virtual(main)
+
+
 def test_a_thread_that_waits_for_a_cancelled_coroutine_ends() -> None:
     ended: list[str] = []
 
