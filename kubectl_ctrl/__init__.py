@@ -29,7 +29,10 @@ Everything a controller needs is imported from here and from nowhere else:
 
     CONTROLLER = controller("foo", reconcile).for_(FOOS).owns(DEPLOYMENTS)
 
-`kubectl ctrl run ./foo.py` runs it; `asyncio.run(kubectl_ctrl.run(CONTROLLER))` does so in a program of one's own.
+`kubectl ctrl run ./foo.py` runs it. So does a program of one's own, which other commands can still import:
+
+    if __name__ == "__main__":
+        asyncio.run(kubectl_ctrl.run(CONTROLLER))
 
 Names are loaded when they are first used: a command line that only prints help pays for none of them.
 """

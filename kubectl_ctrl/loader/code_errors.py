@@ -11,6 +11,8 @@ from pathlib import Path
 from kubectl_ctrl.errors import ControllerError, CtrlError
 from kubectl_ctrl.value import Value
 
+AS_PROGRAM = 'put what it is to do as a program below `if __name__ == "__main__":`'
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -55,7 +57,7 @@ def from_error(
         return mishap(place, error.message, error.next_step), place
     if isinstance(error, SystemExit):
         what = f"It asks the process to exit ({error.code!r}) when it is imported."
-        return mishap(place, what, 'put what it is to do as a program below `if __name__ == "__main__":`'), place
+        return mishap(place, what, AS_PROGRAM), place
     if isinstance(error, UnicodeDecodeError | ValueError) and place.line == 0:
         return mishap(place, f"It does not compile: {_sentence(_one_line(error))}"), place
     text = _one_line(error)

@@ -16,6 +16,7 @@ import site
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -27,6 +28,8 @@ from kubectl_ctrl.loader.code_errors import Place, from_error, shown, site_packa
 from kubectl_ctrl.value import Value
 
 T = TypeVar("T")
+
+importing = ContextVar("importing", default=False)  # whether a user's module is; asyncio.run() in it hands that on
 
 _OURS = "kubectl_ctrl"
 _EXTRA = "KUBECTL_CTRL_PYTHONPATH"
@@ -109,6 +112,7 @@ class Code:
         return _INSTALLED.isdisjoint(file.relative_to(self.root).parts) and not file.is_relative_to(_STDLIB)
 
     def _guarded(self, main: Main) -> ModuleType:
+        before = importing.set(True)
         try:
             return self._imported(main)
         except (Exception, SystemExit) as error:
@@ -117,6 +121,8 @@ class Code:
             told, place = from_error(error, main.file, self.owns, os.environ)
             self.failed = frozenset({place.file}) if self.owns(place.file) else frozenset()
             raise told from error
+        finally:
+            importing.reset(before)
 
     def _imported(self, main: Main) -> ModuleType:
         if main.name in sys.modules and main.name in self._loaded():

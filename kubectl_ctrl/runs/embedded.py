@@ -1,4 +1,8 @@
-"""Controllers in another program: `await run(CONTROLLER)` does what `kubectl ctrl run` does, without its output."""
+"""Controllers in another program: `await run(CONTROLLER)` does what `kubectl ctrl run` does, without its output.
+
+if __name__ == "__main__":
+    asyncio.run(kubectl_ctrl.run(CONTROLLER))
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from kubectl_ctrl.errors import ControllerError, CtrlError
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
+from kubectl_ctrl.loader.code_errors import AS_PROGRAM
+from kubectl_ctrl.loader.modules import importing
 from kubectl_ctrl.model.attempt import Observed
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs.session import Surroundings, session
@@ -50,6 +56,8 @@ async def run(
     names its context, and so does a controller that runs already. A cancellation lets reconciles in progress finish,
     for at most 30 s; a second one cancels them. Signals are the program's own: `asyncio.run` cancels on Ctrl-C.
     """
+    if importing.get():
+        raise ControllerError("It starts its controllers when it is imported.", next_step=AS_PROGRAM)
     if not controllers:
         raise ControllerError("run() needs a controller.", next_step="Write: await run(CONTROLLER)")
     user = User(os.environ)  # the caller is a program, whose environment this is

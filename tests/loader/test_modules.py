@@ -173,3 +173,13 @@ def test_a_path_to_a_bundled_controller_means_that_one() -> None:
 
     folder = os.path.dirname(str(package.__file__))  # noqa: PTH120
     assert named(folder, "foo") == ["foo"]
+
+
+def test_code_that_starts_its_controller_when_it_is_imported_is_told_where_that_belongs(write: Write) -> None:
+    start = "import asyncio, kubectl_ctrl\nasyncio.run(kubectl_ctrl.run(CONTROLLER, kubeconfig='/absent'))\n"
+    write("mine.py", MINE + start)
+    with pytest.raises(ControllerError, match=r"^mine\.py:10:1: It starts its controllers when it is imported") as told:
+        sources.resolve(["./mine.py"])
+    assert '`if __name__ == "__main__":`' in told.value.next_step
+    write("mine.py", MINE + start.replace("\n", "\nif __name__ == '__main__': ", 1))
+    assert named("./mine.py") == ["mine"]
