@@ -117,8 +117,10 @@ class ReplayWriter:
         with self._notes.asked(question) as asked:
             return (await self.answered(asked, question, obj, {**obj, "status": status}))[0]
 
-    async def conditions(self, obj: Obj, /, *conditions: Condition, **status: Any) -> Obj:
-        return await self.status(obj, status_with(obj, conditions, status, self._now()))
+    async def conditions(
+        self, obj: Obj, /, *conditions: Condition, resource: Resource | None = None, **status: Any
+    ) -> Obj:
+        return await self.status(obj, status_with(obj, conditions, status, self._now()), resource=resource)
 
     async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:
         own = self._notes.start.request.namespace

@@ -143,9 +143,11 @@ class LiveWriter:
             asked.answered(answer, given=obj)
         return answer
 
-    async def conditions(self, obj: Obj, /, *conditions: Condition, **status: Any) -> Obj:
+    async def conditions(
+        self, obj: Obj, /, *conditions: Condition, resource: Resource | None = None, **status: Any
+    ) -> Obj:
         now = self._notes.time(self._clock.now())
-        return await self.status(obj, status_with(obj, conditions, status, now))
+        return await self.status(obj, status_with(obj, conditions, status, now), resource=resource)
 
     async def create(self, obj: Obj, *, resource: Resource | None = None) -> Obj:
         resource = resource or self._spec.resource_of(obj)

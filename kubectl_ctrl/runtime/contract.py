@@ -136,7 +136,9 @@ class Writer(Protocol):
         `status` is all that this controller says: a field that it said before and leaves out now goes away.
         """
 
-    async def conditions(self, obj: Obj, /, *conditions: Condition, **status: Any) -> Obj:
+    async def conditions(
+        self, obj: Obj, /, *conditions: Condition, resource: Resource | None = None, **status: Any
+    ) -> Obj:
         """Make the object's status these conditions, `observedGeneration` and the fields given by name.
 
         Times and generations are filled in; a transition time moves only when the condition's status does. Conditions

@@ -78,6 +78,25 @@ def test_times_move_with_the_status_and_what_is_left_out_goes_away() -> None:
     run_virtual(main)
 
 
+def test_the_resource_can_be_named() -> None:
+    async def named(ctx: Context, request: Request) -> None:
+        if found := await ctx.read.get(FOOS, request.name):
+            bare = {"metadata": found["metadata"], "status": found.get("status", {})}
+            await ctx.write.conditions(bare, Condition("Ready", "True", reason="Up"), resource=FOOS, replicas=2)
+
+    async def main() -> None:
+        stage = Stage()
+        stage.install(CRD)
+        stage.server.create(made(2))
+        spec = controller("named", named).for_(FOOS)
+        async with stage.running(spec):
+            await stage.rest(5)
+        status = held(stage)["status"]
+        assert ([one["type"] for one in status["conditions"]], status["replicas"]) == (["Ready"], 2)
+
+    run_virtual(main)
+
+
 def test_conditions_of_others_stay_theirs_and_nothing_is_written_at_rest() -> None:
     async def main() -> None:
         stage = Stage()
