@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Book
-from kubectl_ctrl.errors import ControllerError, CtrlError
+from kubectl_ctrl.errors import ControllerError, CtrlError, Refused
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags
@@ -55,6 +55,8 @@ async def run(
     The arguments are flags of `kubectl ctrl run`: a cluster that is not local raises Refused unless `allow_context`
     names its context, and so does a controller that runs already. A cancellation lets reconciles in progress finish,
     for at most 30 s; a second one cancels them. Signals are the program's own: `asyncio.run` cancels on Ctrl-C.
+    An event loop that is blocked until the controller's Lease may pass to another ends the whole process, with exit
+    code 1, after a log record of level CRITICAL that says so.
     """
     if importing.get():
         raise ControllerError("It starts its controllers when it is imported.", next_step=AS_PROGRAM)
@@ -136,7 +138,11 @@ def _plan(
 ) -> RunPlan:
     """The defaults of `kubectl ctrl run` for everything but the cluster; Refused where the guard does."""
     resolved, book = pointed(user, flags).resolved, Book.of(user)
-    guard.check(Effect.WRITE, resolved, allow=allow, standing=guard.standing_list(user.config_file), book=book)
+    try:
+        guard.check(Effect.WRITE, resolved, allow=allow, standing=guard.standing_list(user.config_file), book=book)
+    except Refused as error:  # a program has no flags
+        error.next_step = f"pass allow_context={guard.to_allow(resolved)!r} if that is the cluster you mean"
+        raise
     ours = guard.ours(resolved, book)
     programs = tuple(map(_Embedded, controllers))
     return RunPlan(

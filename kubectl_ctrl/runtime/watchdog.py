@@ -87,7 +87,7 @@ class Watchdog:
                 extra={"action": "loop.blocked", "seconds": round(silent, 1), "attempt": self._who()},
             )
         if self._must_end():
-            _log.error(
+            _log.critical(
                 "The event loop stayed blocked until the lease may have passed to another; the process ends.",
                 extra={"action": "loop.ended", "seconds": round(silent, 1)},
             )

@@ -180,7 +180,9 @@ def test_a_cluster_that_is_not_local_is_refused_unless_it_is_allowed(play: Calla
         for allowed in ("", "production"):
             async with place.running(LABELS, allow_context=allowed) as task:
                 await asyncio.wait([task])
-                assert isinstance(task.exception(), Refused)
+                refused = task.exception()
+                assert isinstance(refused, Refused)
+                assert refused.next_step == "pass allow_context='staging' if that is the cluster you mean"
         assert place.server.requests == []
         async with place.running(LABELS, allow_context="staging") as task:
             await place.labelled(task)
