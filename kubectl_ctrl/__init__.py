@@ -4,12 +4,13 @@ The rooms, in the order in which one event of a cluster meets them:
 
 client       one request: bytes become watch events; the only HTTP to a cluster
 cache        reflector, store and overlay: a watch event becomes a Change, told once the store has it
-runtime      watching: a Change becomes requests with their causes
+runtime      triggers: a Change becomes requests with their causes
 workqueue    one entry for each request, its causes beside it, in a fair order
 runtime      controller: a worker takes a request, gives it an attempt's name, and calls the reconciler
 controllers  the reconcilers, behind two doors: `ctx.read` and `ctx.write`
 runtime      verdict: what follows; observers: what was done, as frozen values
-history      those values in one file, and back; findings: from what was recorded to why
+history      those values in one file, and back
+findings     from what was recorded to why
 render       live or recorded, as text, JSON and pictures
 cli          the verbs that put it all together
 

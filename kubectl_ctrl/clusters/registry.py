@@ -47,7 +47,7 @@ class Entry(Value, kw_only=True):
     uid: str = ""  # of its namespace kube-system
     version: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)  # the provider's
-    used: Mapping[str, str] = field(default_factory=dict)  # what --use changed: see cli/using
+    used: Mapping[str, str] = field(default_factory=dict)  # what --use changed: see current_context
 
     @property
     def kubeconfig(self) -> Path:

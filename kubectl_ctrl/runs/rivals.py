@@ -1,6 +1,6 @@
 """Before a run starts: nobody else may be running the same controller, in the cluster or on another machine.
 
-A process of this machine is told by its lock (`runlock`). Here are Deployments of ours, which run until they are taken
+A process of this machine is told by its lock (`runners`). Here are Deployments of ours, which run until they are taken
 over, and Leases, of any scope that overlaps, also where this run holds none itself: somebody else runs with them.
 """
 

@@ -26,7 +26,7 @@ from kubectl_ctrl.text import nearest
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value
 
-# As `runtime/runs` makes them.
+# As `runtime/ids` makes them.
 _ATTEMPT = re.compile(r"#?(?:(r[0-9a-z]+)-)?([0-9]+)")
 _KEY_CUT, _SHORTEST_KEY = 8, 4
 _MOST_TYPES = 12

@@ -23,7 +23,7 @@ from kubectl_ctrl.value import Value
 Pairs = Iterable[tuple[str, str]]
 
 _FILES, _NO_SPACE, _NO_FILES = 0, 2, 4
-# What the value of a flag is, where a recording knows such: a key of recalling.SORTS.
+# What the value of a flag is, where a recording knows such: a key of recorded.SORTS.
 _RECALLED = {
     "controller": "any controller",
     "id": "numbers",
@@ -31,7 +31,7 @@ _RECALLED = {
     "run": "runs",
     "until": "goals",
 }
-# And where it is found elsewhere: a key of offering.SORTS.
+# And where it is found elsewhere: a key of candidates.SORTS.
 _OFFERED = {
     "allow-context": "contexts",
     "cluster": "kubeconfig clusters",

@@ -1,7 +1,7 @@
 """What completion remembers: controllers, types, names, runs and attempts out of the recording.
 
 Within a tenth of a second, so without the values that verbs work on; and without a word where something is wrong. Only
-where nothing is recorded of a type is the cluster asked for its names (`offering`).
+where nothing is recorded of a type is the cluster asked for its names (`candidates`).
 """
 
 from __future__ import annotations

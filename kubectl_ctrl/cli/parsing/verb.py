@@ -115,7 +115,7 @@ class Verb(Value, kw_only=True):
     details: str = ""
     cluster: bool = True  # takes kubectl's 21 flags
     completes: Callable[[], Sequence[tuple[str, str]]] = lambda: ()  # candidates for its arguments
-    recalls: str = ""  # what else there is for them: a key of recalling.SORTS or offering.SORTS
+    recalls: str = ""  # what else there is for them: a key of SORTS in recorded or candidates
     takes_one: bool = False  # only its first argument has candidates of its own; so it is where it recalls
     takes_file: bool = False  # an argument may be a file
     own: Mapping[str, Sequence[str]] = field(default_factory=dict)  # flags that only some actions, its first word, take

@@ -151,7 +151,7 @@ VERBS = (
     Entry(
         "doctor",
         "kubectl_ctrl.cli.verbs.doctor:VERB",
-        Effect.READ,  # what --fix changes passes the guard in `mending`
+        Effect.READ,  # what --fix changes passes the guard in doctor/fixes
         "Check this machine and the cluster for problems, and fix them.",
     ),
     Entry("options", "kubectl_ctrl.cli.verbs.options:VERB", Effect.NONE, "List the flags that all verbs take."),
