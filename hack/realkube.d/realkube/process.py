@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from realkube import CannotHere, Failed
@@ -41,12 +42,26 @@ def _program(pid: int) -> str:
 def end(folder: Path, only: str = "", patience: float = 30) -> None:
     """Kill the folder's processes, or the `only` one, with any child that they are just starting; return when gone."""
     deadline = time.monotonic() + patience
-    while left := [(name, pid) for name, pid in _programs(folder) if only in ("", name)]:
+    killed: dict[int, str] = {}
+    while True:
+        for name, pid in _programs(folder):
+            if only in ("", name):
+                killed[pid] = name
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        killed = {pid: name for pid, name in killed.items() if not _gone(pid)}
+        if not killed:
+            return
         if time.monotonic() > deadline:
-            raise Failed(f"These processes of {folder} do not end: {left!r}.")
-        for _, pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+            raise Failed(f"These processes of {folder} do not end: {killed!r}.")
         time.sleep(0.02)
+
+
+def _gone(pid: int) -> bool:
+    """A killed process loses its program first; its ports are taken until the last of its threads has ended."""
+    entry = PROC / str(pid)
+    try:
+        state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        return state in ("Z", "X") and len(list((entry / "task").iterdir())) < 2
+    except OSError:
+        return True
