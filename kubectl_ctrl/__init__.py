@@ -1,22 +1,32 @@
 """Run Kubernetes controllers, and tell what they did and why.
 
-The rooms, in the order in which one event of a cluster meets them:
+The rooms, from the top; each imports only rooms below it:
 
-client       one request: bytes become watch events; the only HTTP to a cluster
-cache        reflector, store and overlay: a watch event becomes a Change, told once the store has it
-runtime      triggers: a Change becomes requests with their causes
-workqueue    one entry for each request, its causes beside it, in a fair order
-runtime      controller: a worker takes a request, gives it an attempt's name, and calls the reconciler
-controllers  the reconcilers, behind two doors: `ctx.read` and `ctx.write`
-runtime      verdict: what follows; observers: what was done, as frozen values
-history      those values in one file, and back
+cli          the verbs, which put it all together
+testing      the kit for people who write controllers
+render       live or recorded values as text, JSON and pictures
+doctor       checks of the machine, the cluster and the recordings
+story        what is known of one object, recorded and live
+runs         one run of controllers from start to end, and who else runs here
+loader       from a word of the command line to a controller
+controllers  the bundled reconcilers, written on what is public here
+target       the cluster that a command line means, past the guard
+plan         a reconcile without effects
+replay       a recorded reconcile again, without a cluster
+clusters     local clusters: made, found again, deleted
+history      what runs recorded, in one file, and back
 findings     from what was recorded to why
-render       live or recorded, as text, JSON and pictures
-cli          the verbs that put it all together
+install      what a controller needs in a cluster, applied and deleted
+runtime      triggers turn a Change into requests, a controller calls the reconciler, the verdict says what follows
+rbac         rights: read, derived, compared, written
+cache        reflector, store and overlay: a watch event becomes a Change, told once the store has it
+client       one request: bytes become watch events; the only HTTP to a cluster
+workqueue    one entry for each request, its causes beside it, in a fair order
+kubeconfig   files, flags and environment become one server, user and namespace
+model        pure data, which all of them speak
 
-Under them all: model (pure data), clock (time), exec (subprocesses), files (written whole), locks (on files), user (the
-environment and folders), text (words that several rooms write), errors (one tree). Beside them: testing, the kit for
-people who write controllers.
+Under them all: processes, clock (time), exec (subprocesses), files (written whole), text (words that several rooms
+write), user (the environment and folders), errors (one tree), version, locks (on files), value (how data is declared).
 
 Everything a controller needs is imported from here and from nowhere else:
 
