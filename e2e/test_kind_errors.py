@@ -102,7 +102,7 @@ def test_f58_the_image_is_not_here_and_there_is_no_registry(user: Errors) -> Non
 def test_f58_the_name_is_somebody_elses(user: Errors) -> None:
     user.docker.pretend(user.name, user.image)
     ran = user.up(f"--image={user.image}")
-    says(ran, 6, "CTRL-REFUSED", f"docker has an unmanaged container {user.name}-control-plane", "choose another --name")
+    says(ran, 6, "CTRL-REFUSED", f"has an unmanaged container {user.name}-control-plane", "choose another --name")
     down = Ctrl(user.env, user.folder)("down", user.name)
     assert (down.code, user.docker.nodes(user.name)) == (6, [f"{user.name}-control-plane"]), down.err
     user.docker.remove(user.name)

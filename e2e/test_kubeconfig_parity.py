@@ -12,7 +12,7 @@ import base64
 import json
 import os
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -299,8 +299,7 @@ class Pair:
 
     async def ours(self) -> bool:
         file = written(self.folder, self.content)
-        known = {one.name for one in fields(ConfigFlags)}
-        assert set(self.flags) <= known
+        assert set(self.flags) <= set(ConfigFlags.__struct_fields__)
         clock = SystemClock()
         try:
             found = load(ConfigFlags(kubeconfig=str(file), **self.flags), self.environ, self.folder)
