@@ -29,13 +29,15 @@ def limit(apps: AppsV1Api, request: Request) -> None:
     container = {"name": "web", "imagePullPolicy": "Always"}
     body = {"spec": {"replicas": 2, "template": {"spec": {"containers": [container]}}}}
     apps.patch_namespaced_deployment(name, namespace, body)
-    web = apps.list_namespaced_deployment(namespace, label_selector="app=web").items[0]
-    try:
-        apps.replace_namespaced_deployment(name, namespace, stale)
-    except ApiException as error:
-        web.metadata.labels["refused"] = str(error.status)
-    web.spec.replicas = 1
-    apps.replace_namespaced_deployment(name, namespace, web)
+    web = stale
+    while True:
+        try:
+            apps.replace_namespaced_deployment(name, namespace, web)
+            return
+        except ApiException as error:  # the first time for certain, later when the Deployment's controller was faster
+            refused = str(error.status)
+        web = apps.list_namespaced_deployment(namespace, label_selector="app=web").items[0]
+        web.metadata.labels["refused"], web.spec.replicas = refused, 1
 
 
 CONTROLLER = controller("limit", reconcile).for_(DEPLOYMENTS)
@@ -68,11 +70,10 @@ def test_typed_models_read_patch_and_replace_a_deployment(
     assert (container["image"], container["imagePullPolicy"]) == ("web:1", "Always")
 
     written = audit.writes(since, namespace=namespace)
-    assert [(one.verb, one.resource, one.code) for one in written if "deployments" in one.resource] == [
-        ("patch", "deployments.apps", 200),
-        ("update", "deployments.apps", 409),
-        ("update", "deployments.apps", 200),
-    ]
+    calls = [(one.verb, one.resource, one.code) for one in written if "deployments" in one.resource]
+    assert calls[:2] == [("patch", "deployments.apps", 200), ("update", "deployments.apps", 409)]
+    assert set(calls[2:-1]) <= {("update", "deployments.apps", 409)}
+    assert calls[-1] == ("update", "deployments.apps", 200)
     shown = program("trace", "deployment/web", "--calls")
     for one in written:
         assert one.audit_id in shown
