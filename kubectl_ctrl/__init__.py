@@ -121,7 +121,7 @@ if TYPE_CHECKING:
         Resource,
     )
     from kubectl_ctrl.model.selectors import Selector
-    from kubectl_ctrl.runs.embedded import run
+    from kubectl_ctrl.runs.program import run
     from kubectl_ctrl.runtime.builder import ControllerSpec, controller
     from kubectl_ctrl.runtime.contract import Cached, Context, Ensured, How, Reader, Result, Writer
     from kubectl_ctrl.runtime.predicates import (
@@ -163,7 +163,7 @@ _HOMES = {
     "runtime.predicates": (
         "Predicate all_of annotations_changed any_of generation_changed labels_changed named not_ owner_changed"
     ),
-    "runs.embedded": "run",
+    "runs.program": "run",
 }
 
 

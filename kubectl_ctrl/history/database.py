@@ -16,7 +16,7 @@ from kubectl_ctrl import files
 from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history import sql
 from kubectl_ctrl.history.disk import on_network
-from kubectl_ctrl.history.parsing import Damaged
+from kubectl_ctrl.history.raw_json import Damaged
 from kubectl_ctrl.model.suggestions import command, ctrl
 
 VERSION = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.disk import WriteLock
-from kubectl_ctrl.history.parsing import loaded
+from kubectl_ctrl.history.raw_json import loaded
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.value import Value
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kubectl_ctrl.history.parsing import Damaged, loaded
+from kubectl_ctrl.history.raw_json import Damaged, loaded
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference, Marker
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Recorded

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from kubectl_ctrl.history import database
-from kubectl_ctrl.history.parsing import loaded
+from kubectl_ctrl.history.raw_json import loaded
 from kubectl_ctrl.history.sql import query
 
 # More than anybody reads, and little enough for a shell.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.disk import on_network
-from kubectl_ctrl.history.parsing import Damaged
 from kubectl_ctrl.history.pruning import file_size
+from kubectl_ctrl.history.raw_json import Damaged
 from kubectl_ctrl.value import Value
 
 # Steps of SQLite's machine after which it looks at the time.

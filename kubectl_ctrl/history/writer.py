@@ -19,8 +19,8 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.disk import WriteLock
-from kubectl_ctrl.history.parsing import loaded
 from kubectl_ctrl.history.pruning import Caps, Keeper
+from kubectl_ctrl.history.raw_json import loaded
 from kubectl_ctrl.history.rows import Store
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt, Called, Observed, Started

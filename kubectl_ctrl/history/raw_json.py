@@ -1,4 +1,4 @@
-"""JSON out of a recording, and what it is called where it is none."""
+"""Reads the JSON of a recording's documents, and names the error for one that is not intact."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 
 class Damaged(Exception):
-    """What was read is not what was written: the disk's doing, or somebody's."""
+    """The document read is not the document written: the disk or another program changed it."""
 
 
 def loaded(document: bytes | str) -> Any:
