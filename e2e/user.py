@@ -52,7 +52,7 @@ class User:
             with suppress(OSError):
                 words = (entry / "cmdline").read_bytes().decode(errors="replace") if entry.name.isdecimal() else ""
                 if f"{self.state}/" in words:
-                    found.append(f"{entry.name} {' '.join(words.split(chr(0)))[:120]}")
+                    found.append(f"{entry.name} {' '.join(words.split(chr(0)))}")
         return found
 
     def files(self) -> list[str]:
