@@ -11,7 +11,9 @@ import socket
 import subprocess
 import time
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,17 @@ from realkube.build import SOURCES
 POLICY = SOURCES / "audit.yaml"
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller")
 
-# Of API servers, which can be stopped. Below those that kwokctl gives to everything else, from 32766 down: it takes
-# whatever nobody listens on, also the port of a server that is stopped.
+# Left to kwokctl, a port is whatever nobody listens on at that moment: also the one of a server that is stopped, or the
+# one that another kwokctl, left by a killed `up`, is about to use. Its etcd then ends at once and kwokctl waits for it.
 PORTS = range(30_000, 31_000)
+PORT_OPTIONS = (
+    "kubeApiserverPort",
+    "etcdPort",
+    "etcdPeerPort",
+    "kubeControllerManagerPort",
+    "kubeSchedulerPort",
+    "kwokControllerPort",
+)
 
 # kwokctl's name for an option -> (name of the link that it starts, program).
 BINARIES = {
@@ -168,7 +178,7 @@ class Cluster:
             (links / link).symlink_to(programs / program)
         shutil.copy(POLICY, self.folder / "policy.yaml")
         content = self._kwokctl_config()
-        content["options"]["kubeApiserverPort"] = self._port()
+        content["options"] |= self._ports()
         config = self.folder / "kwokctl.json"
         config.write_text(json.dumps(content, indent=1))
         self._kwokctl("create", "cluster", "--config", str(config), "--kubeconfig", str(self.kubeconfig), "--wait=60s")
@@ -176,8 +186,7 @@ class Cluster:
             raise Failed(f"The API server of {self.name!r} is not ready after 60 s; see {self.folder / 'logs'}.")
 
     def _kwokctl_config(self) -> dict[str, Any]:
-        """Every program by its path, so that nothing is downloaded. Ports but the API server's are kwokctl's choice,
-        below those that the kernel hands out."""
+        """Every program by its path, so that nothing is downloaded."""
         options: dict[str, Any] = {name: str(self.folder / "bin" / link) for name, (link, _) in BINARIES.items()}
         options |= {
             "runtime": "binary",
@@ -191,16 +200,19 @@ class Cluster:
         kind = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokctlConfiguration"}
         return {**kind, "options": options, "componentsPatches": patches}
 
-    def _port(self) -> int:
-        """Of no cluster beside this one, not even of one that is stopped; each folder begins to look elsewhere."""
-        files = [other.kubeconfig for other in all_of(self.root) if other.kubeconfig.exists()]
-        theirs = {int(port) for file in files for port in re.findall(r"https://127\.0\.0\.1:(\d+)", file.read_text())}
+    def _ports(self) -> dict[str, int]:
+        """Of no cluster beside this one, not even of one that is stopped or unfinished."""
+        taken: set[int] = set()
+        for other in all_of(self.root):
+            with suppress(OSError, ValueError):
+                options = json.loads((other.folder / "kwokctl.json").read_text())["options"]
+                taken |= {options[name] for name in PORT_OPTIONS if name in options}
         first = zlib.crc32(os.fsencode(self.folder))
         turn = (PORTS[(first + step) % len(PORTS)] for step in range(len(PORTS)))
-        for port in turn:
-            if port not in theirs and _is_free(port):
-                return port
-        raise Failed(f"No port from {PORTS[0]} to {PORTS[-1]} is free for the API server of {self.name!r}.")
+        ports = list(islice((port for port in turn if port not in taken and _is_free(port)), len(PORT_OPTIONS)))
+        if len(ports) < len(PORT_OPTIONS):
+            raise Failed(f"Too few ports from {PORTS[0]} to {PORTS[-1]} are free for the servers of {self.name!r}.")
+        return dict(zip(PORT_OPTIONS, ports, strict=True))
 
     def _recipe(self) -> str:
         """Hash of all that makes a cluster besides its programs: one made otherwise is not what `up` promises."""
