@@ -1,17 +1,17 @@
 """Every error that this package raises on purpose, as one tree.
 
 CtrlError                   exit  1  CTRL-ERROR
-|-- UsageError              exit  2  CTRL-USAGE              wrong words on the command line or wrong values in a call
+|-- UsageError              exit  2  CTRL-USAGE              an invalid command line, or a call with invalid values
 |-- ConfigError             exit  3  CTRL-KUBECONFIG         kubeconfig missing, unreadable or contradictory
-|   `-- CredentialsError    exit  3  CTRL-CREDENTIALS        an exec plugin, OIDC or token file gave no credentials
-|-- CallError               exit  1  CTRL-API                one call to a cluster failed; knows verb and object
+|   `-- CredentialsError    exit  3  CTRL-CREDENTIALS        an exec plugin, OIDC or token file yielded no credentials
+|-- CallError               exit  1  CTRL-API                one request to a cluster failed; has its verb and object
 |   |-- Unreachable         exit  3  CTRL-UNREACHABLE        no answer: refused, reset, TLS, name lookup
-|   |   `-- Untrusted       exit  3  CTRL-TLS                an answer, but no TLS that the kubeconfig accepts
+|   |   `-- Untrusted       exit  3  CTRL-TLS                the server's certificate or TLS is not acceptable
 |   |-- DeadlinePassed      exit  3  CTRL-DEADLINE           no answer in time
-|   |-- OutcomeUnknown      exit  1  CTRL-OUTCOME-UNKNOWN    a write was sent, no answer came, and no read could tell
-|   |-- NotLeading          exit  1  CTRL-NOT-LEADING        the call was not sent: the lease may have passed
-|   |-- BadAnswer           exit  1  CTRL-BAD-ANSWER         the server answered something that is not Kubernetes
-|   `-- ApiError            exit  1  CTRL-API                the server said no; has code, reason, causes
+|   |-- OutcomeUnknown      exit  1  CTRL-OUTCOME-UNKNOWN    a write was sent; whether it took effect is unknown
+|   |-- NotLeading          exit  1  CTRL-NOT-LEADING        the request was not sent: the Lease may have passed on
+|   |-- BadAnswer           exit  1  CTRL-BAD-ANSWER         the answer is not from a Kubernetes API server
+|   `-- ApiError            exit  1  CTRL-API                the server rejected the request; has code, reason, causes
 |       |-- BadRequest      400
 |       |-- Unauthorized    401  exit 3  CTRL-UNAUTHORIZED
 |       |-- Forbidden       403  exit 7  CTRL-FORBIDDEN
@@ -26,21 +26,21 @@ CtrlError                   exit  1  CTRL-ERROR
 |       |-- Invalid         422
 |       |-- TooManyRequests 429
 |       `-- ServerError     5xx
-|-- PrerequisiteMissing     exit  5  CTRL-PREREQUISITE       a program or file that the verb needs is not there
-|-- ProgramFailed           exit  1  CTRL-PROGRAM            a program that we started failed; has its output
-|-- ClusterError            exit  1  CTRL-CLUSTER            a cluster could not be made, changed or taken away
-|   `-- NoCluster           exit  4  CTRL-NO-CLUSTER         there is no cluster of ours of that name
-|-- Refused                 exit  6  CTRL-REFUSED            the guard, a second runner, destruction without --yes
-|-- NotRecorded             exit  4  CTRL-NOT-RECORDED       no recording holds what was asked for
+|-- PrerequisiteMissing     exit  5  CTRL-PREREQUISITE       a program or file that the verb needs is missing
+|-- ProgramFailed           exit  1  CTRL-PROGRAM            a program that was started failed; has its output
+|-- ClusterError            exit  1  CTRL-CLUSTER            a managed cluster could not be created, changed or deleted
+|   `-- NoCluster           exit  4  CTRL-NO-CLUSTER         there is no managed cluster of that name
+|-- Refused                 exit  6  CTRL-REFUSED            the guard, a second runner, a deletion without --yes
+|-- NotRecorded             exit  4  CTRL-NOT-RECORDED       no recording contains it
 |-- RecordingError          exit  1  CTRL-RECORDING          a recording cannot be read or written
 |-- NotInstalled            exit  8  CTRL-NOT-INSTALLED      the controller's CRD is not in the cluster
-|-- TimedOut                exit 124 CTRL-TIMEOUT            a wait ended before its condition held
-|-- ControllerError         exit  1  CTRL-CONTROLLER         a controller is declared or used wrongly
-|   `-- ReadOnlyObject      exit  1  CTRL-CONTROLLER         its code tried to change an object of the cache in place
-|-- QueueClosed             exit  1  CTRL-ERROR              told to workers that wait for work: there will be none
+|-- TimedOut                exit 124 CTRL-TIMEOUT            a condition was not met in time
+|-- ControllerError         exit  1  CTRL-CONTROLLER         a controller is declared or used incorrectly
+|   `-- ReadOnlyObject      exit  1  CTRL-CONTROLLER         its code changes an object of the cache in place
+|-- QueueClosed             exit  1  CTRL-ERROR              raised to workers that wait for work
 `-- TerminalError           exit  1  CTRL-TERMINAL           raised by reconcilers: no retry until something changes
 
-Messages are sentences: what failed, the value, and `next_step` says what to do about it.
+A message is a sentence: what failed, with the value. `next_step` is what to do about it.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from kubectl_ctrl.value import Value
 
 
 class CtrlError(Exception):
-    """Base of every error of ours; `str()` of it is one sentence that a user can read."""
+    """Base of all errors of kubectl-ctrl; its `str()` is one sentence for users."""
 
     id: ClassVar[str] = "CTRL-ERROR"
     exit_code: ClassVar[int] = 1
-    usual_step: ClassVar[str] = ""  # what to do next, where nothing better is known
+    usual_step: ClassVar[str] = ""  # the default of next_step
 
     def __init__(self, message: str, *, tried: str = "", next_step: str = "") -> None:
         super().__init__(message)
@@ -66,14 +66,14 @@ class CtrlError(Exception):
 
 
 class UsageError(CtrlError):
-    """Wrong words on the command line, or a call with values that cannot be meant."""
+    """The command line is invalid, or a call has invalid values."""
 
     id = "CTRL-USAGE"
     exit_code = 2
 
 
 class ConfigError(CtrlError):
-    """The kubeconfig cannot be found, read, or does not say what it must."""
+    """The kubeconfig is missing, unreadable or contradictory, or does not select a cluster."""
 
     id = "CTRL-KUBECONFIG"
     exit_code = 3
@@ -81,22 +81,22 @@ class ConfigError(CtrlError):
 
 
 class CredentialsError(ConfigError):
-    """A credential plugin, token file or identity provider gave no usable credentials."""
+    """A credential plugin, token file or identity provider yielded no usable credentials."""
 
     id = "CTRL-CREDENTIALS"
     usual_step = "log in again, or correct the user's entry in the kubeconfig"
 
 
 class PrerequisiteMissing(CtrlError):
-    """A program, file or library that the verb needs is not there."""
+    """A program, file or library that the verb needs is missing or unsuitable."""
 
     id = "CTRL-PREREQUISITE"
     exit_code = 5
-    each: tuple[str, ...] = ()  # what was tried, where that was several things: a line for each
+    each: tuple[str, ...] = ()  # `tried` as one line for each attempt, where there were several
 
 
 class ProgramFailed(CtrlError):
-    """A program that we started failed, or did not end in time; `code` is negative when a signal ended it."""
+    """A program started by kubectl-ctrl failed, or did not exit in time; `code` is -N after signal N."""
 
     id = "CTRL-PROGRAM"
 
@@ -119,9 +119,10 @@ class ProgramFailed(CtrlError):
 
 
 class ClusterError(CtrlError):
-    """A cluster of ours could not be made, changed or taken away; `output` is what the program behind it said.
+    """A managed cluster could not be created, changed or deleted.
 
-    `last_words` are the lines of it that a user must see too, because the message does not tell the cause.
+    `output` is everything that the program behind it printed. `last_words` are the lines of it that a user must see
+    too, because the message does not contain the cause.
     """
 
     id = "CTRL-CLUSTER"
@@ -141,43 +142,43 @@ class ClusterError(CtrlError):
 
 
 class NoCluster(ClusterError):
-    """There is no cluster of ours of that name."""
+    """There is no managed cluster of that name."""
 
     id = "CTRL-NO-CLUSTER"
     exit_code = 4
 
 
 class Refused(CtrlError):
-    """The tool could have done it and would not: foreign context, second runner, destruction without --yes."""
+    """The command was refused: unmanaged remote cluster, second runner, or deletion without --yes."""
 
     id = "CTRL-REFUSED"
     exit_code = 6
 
 
 class NotRecorded(CtrlError):
-    """No recording holds what was asked for."""
+    """No recording contains the object, attempt or cluster."""
 
     id = "CTRL-NOT-RECORDED"
     exit_code = 4
 
 
 class RecordingError(CtrlError):
-    """A recording cannot be read or written: not a database, no permission, a newer version's, a full disk."""
+    """A recording cannot be read or written: corrupt, no permission, from a newer version, full disk."""
 
     id = "CTRL-RECORDING"
 
 
 class NotInstalled(CtrlError):
-    """The controller's CRD (or its status subresource) is not in the cluster."""
+    """The cluster lacks the controller's CRD, its status subresource or its ServiceAccount."""
 
     id = "CTRL-NOT-INSTALLED"
     exit_code = 8
 
 
 class TimedOut(CtrlError):
-    """A wait ended before its condition held.
+    """A condition was not met in time.
 
-    Where it was for a program, `output` and `last_words` are what that said, as in ClusterError.
+    For a wait for a program, `output` and `last_words` are its output, as in ClusterError.
     """
 
     id = "CTRL-TIMEOUT"
@@ -187,29 +188,29 @@ class TimedOut(CtrlError):
 
 
 class ControllerError(CtrlError):
-    """A controller is declared or used wrongly; found before anything ran."""
+    """A controller is declared or used incorrectly; raised before anything runs, where that is possible."""
 
     id = "CTRL-CONTROLLER"
 
 
 class ReadOnlyObject(ControllerError, TypeError):
-    """Code of a controller tried to change an object of the cache in place."""
+    """A controller's code changes an object of the cache in place."""
 
     usual_step = "change a copy: copy.deepcopy(obj)"
 
 
 class QueueClosed(CtrlError):
-    """Told to workers that wait for work: the queue is closed and has given out all that was ready."""
+    """Raised to workers that wait for work: the queue is closed and has handed out everything that was ready."""
 
 
 class TerminalError(CtrlError):
-    """Raised by a reconciler: the attempt failed and only a change of something can help, so it is not retried."""
+    """A reconciler failed in a way that retrying cannot help until something changes."""
 
     id = "CTRL-TERMINAL"
 
 
 class CallSite(Value):
-    """Which call an error is about; never holds credentials or bodies."""
+    """The request that an error is about, without credentials and bodies."""
 
     verb: str
     target: str
@@ -217,7 +218,7 @@ class CallSite(Value):
 
 
 class CallError(CtrlError):
-    """One call to a cluster failed."""
+    """One request to a cluster failed."""
 
     id = "CTRL-API"
 
@@ -228,39 +229,39 @@ class CallError(CtrlError):
 
 
 class Unreachable(CallError):
-    """No answer came: connection refused or reset, TLS failure, name not found."""
+    """The server did not answer: connection refused or reset, TLS failure, name not found."""
 
     id = "CTRL-UNREACHABLE"
     exit_code = 3
 
 
 class Untrusted(Unreachable):
-    """The server is there, and its certificate or its TLS is not what the kubeconfig expects."""
+    """The server answered, but its certificate or TLS is not what the kubeconfig expects."""
 
     id = "CTRL-TLS"
 
 
 class DeadlinePassed(CallError):
-    """No answer came within the call's deadline."""
+    """The server did not answer in time."""
 
     id = "CTRL-DEADLINE"
     exit_code = 3
 
 
 class OutcomeUnknown(CallError):
-    """A write was sent, its answer was lost, and reading back could not tell whether it took effect."""
+    """A write was sent, its answer was lost, and reading the object back could not show whether it took effect."""
 
     id = "CTRL-OUTCOME-UNKNOWN"
 
 
 class NotLeading(CallError):
-    """The call was not sent, because this process may no longer hold its lease."""
+    """The request was not sent, because this process may no longer hold its Lease."""
 
     id = "CTRL-NOT-LEADING"
 
 
 class BadAnswer(CallError):
-    """The server answered something that is not Kubernetes: HTML, truncated JSON, an unexpected redirect."""
+    """The answer is not from a Kubernetes API server: HTML, truncated JSON, an unexpected redirect."""
 
     id = "CTRL-BAD-ANSWER"
 
@@ -274,7 +275,7 @@ class StatusCause(Value, kw_only=True):
 
 
 class ApiError(CallError):
-    """The server refused the call and said why in a Status object."""
+    """The server rejected the request, with the reason in a Status object."""
 
     def __init__(
         self,
@@ -294,7 +295,7 @@ class ApiError(CallError):
 
 
 class BadRequest(ApiError):
-    """400: the server could not make sense of the request."""
+    """400: the request is malformed."""
 
 
 class Unauthorized(ApiError):
@@ -305,53 +306,53 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: authenticated, but not allowed, or refused by admission."""
+    """403: authenticated, but not permitted, or rejected by admission."""
 
     id = "CTRL-FORBIDDEN"
     exit_code = 7
 
 
 class NamespaceTerminating(Forbidden):
-    """403: the namespace is being deleted and takes nothing new."""
+    """403: the namespace is being deleted and accepts no new objects."""
 
 
 class NotFound(ApiError):
-    """404: the object, or the whole resource type, is not there."""
+    """404: the object, or its type, does not exist on the server."""
 
     id = "CTRL-NOT-FOUND"
     exit_code = 4
 
 
 class NotServed(NotFound):
-    """404: the server does not serve this resource type, or not any more."""
+    """404: the server does not serve this type, or no longer does."""
 
 
 class Replaced(NotFound):
-    """409 or 422: the object of that UID is gone; its name belongs to another one, or to nobody."""
+    """409 or 422: the object of that UID was deleted; its name is free, or another object's."""
 
 
 class MethodNotAllowed(ApiError):
-    """405: the resource does not support this verb."""
+    """405: the type does not support this verb."""
 
 
 class Conflict(ApiError):
-    """409: the object changed since it was read, or a field manager conflict."""
+    """409: the object changed after it was read, or another field manager owns a field."""
 
 
 class AlreadyExists(Conflict):
-    """409: an object of that name is already there."""
+    """409: an object of that name already exists."""
 
 
 class Expired(ApiError):
-    """410: the resourceVersion or page token is too old."""
+    """410: the resourceVersion or continue token is too old."""
 
 
 class Invalid(ApiError):
-    """422: the object breaks its schema or a rule of its kind."""
+    """422: the object violates its schema or a rule of its kind."""
 
 
 class TooManyRequests(ApiError):
-    """429: the server sheds load."""
+    """429: the server is overloaded, or rate limits the client."""
 
 
 class ServerError(ApiError):
