@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from tests.guard import Guard, Missing
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401 - hooks
 
-pytest_plugins = ("tests.scenes",)
+pytest_plugins = ("tests.golden", "tests.scenes")
 
 # How long an example takes is the machine's business: a busy one must not fail a test.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

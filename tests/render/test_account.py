@@ -1,13 +1,11 @@
-"""Every verdict as it is told: whole texts, at 80 and 120 columns, with colour and without, in ASCII and piped."""
+"""The output of `explain`: each verdict, one reconcile, a controller."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from kubectl_ctrl.findings.account import Unready
 from kubectl_ctrl.findings.case import Case
@@ -21,7 +19,6 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.account import account_lines, single_lines
 from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.health import health_json, health_lines
-from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace
 from tests.findings.made import (
     OURS,
@@ -38,16 +35,10 @@ from tests.findings.made import (
     wish,
     wrote,
 )
+from tests.golden import Golden
 from tests.history.made import FOO, FOOS, NOON, RUN
+from tests.render.layouts import STYLES, in_every_style, sections
 
-GOLDEN = Path(__file__).parent / "golden"
-STYLES = {
-    "80": Style(width=80),
-    "120": Style(width=120),
-    "color": Style(width=80, color=True),
-    "ascii": Style(width=80, unicode=False),
-    "pipe": Style(full_times=True),
-}
 DENIED = (
     'The server forbids patch deployments.apps default/web (403 Forbidden): deployments.apps "web" is forbidden: User '
     '"system:serviceaccount:foo-system:kubectl-ctrl-foo" cannot patch resource "deployments" in API group "apps" in '
@@ -203,22 +194,16 @@ def retried(known: Case) -> Any:
     return replace(known.last, verdict=replace(known.last.verdict, outcome=Outcome.RETRY))
 
 
-def golden(name: str) -> str:
-    return (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+def test_each_verdict(golden: Golden) -> None:
+    parts = {name: account_lines(judge(made()), STYLES["80"]) for name, made in ACCOUNTS.items()}
+    golden("explain-verdicts", sections(parts))
 
 
-@pytest.mark.parametrize("name", ACCOUNTS)
-def test_each_verdict_at_80_columns(name: str) -> None:
-    assert "\n".join(account_lines(judge(ACCOUNTS[name]()), STYLES["80"])) + "\n" == golden(f"explain-{name}-80")
+def test_one_verdict_in_each_style(golden: Golden) -> None:
+    golden("explain", in_every_style(partial(account_lines, judge(denied()))))
 
 
-@pytest.mark.parametrize("style", [name for name in STYLES if name != "80"])
-def test_one_verdict_in_each_style(style: str) -> None:
-    assert "\n".join(account_lines(judge(denied()), STYLES[style])) + "\n" == golden(f"explain-{style}")
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_one_reconcile(style: str) -> None:
+def test_one_reconcile(golden: Golden) -> None:
     shown = attempt(
         12,
         why(at=11.9),
@@ -237,7 +222,7 @@ def test_one_reconcile(style: str) -> None:
     )
     later = attempt(13, retry(12, at=14))
     told = single(case(attempt(11, outcome=Outcome.RETRY), shown, later), shown, {"r7f3-12.1": ("r7f3-12", "r7f3-14")})
-    assert "\n".join(single_lines(told, STYLES[style])) + "\n" == golden(f"explain-attempt-{style}")
+    golden("explain-attempt", in_every_style(partial(single_lines, told)))
 
 
 def work() -> Work:
@@ -258,9 +243,8 @@ def work() -> Work:
     )
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_a_controller(style: str) -> None:
-    assert "\n".join(health_lines(health(work()), STYLES[style])) + "\n" == golden(f"explain-controller-{style}")
+def test_a_controller(golden: Golden) -> None:
+    golden("explain-controller", in_every_style(partial(health_lines, health(work()))))
 
 
 def test_a_controller_is_not_healthy_while_objects_say_that_they_are_not_ready() -> None:

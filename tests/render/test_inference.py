@@ -1,9 +1,6 @@
-"""What is inferred of an object, at 80 and 120 columns, in colour, in ASCII and through a pipe; compared whole."""
+"""The inferred rows of an object."""
 
 from __future__ import annotations
-
-from datetime import UTC
-from pathlib import Path
 
 import pytest
 
@@ -11,18 +8,11 @@ from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.inference import FOOTER, inferred_json, inferred_lines
-from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace
+from tests.golden import Golden
+from tests.render.layouts import STYLES, in_every_style
 from tests.render.samples import NOON
 
-GOLDEN = Path(__file__).parent / "golden"
-STYLES = {
-    "80": Style(width=80, zone=UTC),
-    "120": Style(width=120, zone=UTC),
-    "color": Style(width=120, zone=UTC, color=True),
-    "ascii": Style(width=80, zone=UTC, unicode=False),
-    "pipe": Style(zone=UTC, full_times=True),
-}
 FOUND = Inferred(
     resource=DEPLOYMENTS,
     key=Key("default", "web"),
@@ -70,10 +60,8 @@ FOUND = Inferred(
 )
 
 
-@pytest.mark.parametrize("name", STYLES)
-def test_the_layout(name: str) -> None:
-    lines = inferred_lines(FOUND, STYLES[name], now=NOON)
-    assert "\n".join(lines) + "\n" == (GOLDEN / f"inferred-{name}.txt").read_text(encoding="utf-8")
+def test_the_layout(golden: Golden) -> None:
+    golden("inferred", in_every_style(lambda style: inferred_lines(FOUND, style, now=NOON)))
 
 
 @pytest.mark.parametrize("name", ["80", "120", "ascii"])

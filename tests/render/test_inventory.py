@@ -1,9 +1,8 @@
-"""What a recording holds, at 80 and 120 columns, in colour, in ASCII and through a pipe; compared whole."""
+"""The runs of a recording, and one run in detail."""
 
 from __future__ import annotations
 
-from datetime import UTC
-from pathlib import Path
+from functools import partial
 
 import pytest
 
@@ -11,19 +10,12 @@ from kubectl_ctrl.history.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from kubectl_ctrl.render.inventory import inventory_json, run_json, run_lines, runs_table
-from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace
+from tests.golden import Golden
 from tests.history.made import FOO, NOON, RUN
+from tests.render.layouts import STYLES, in_every_style, sections
 from tests.render.test_schemas import check
 
-GOLDEN = Path(__file__).parent / "golden"
-STYLES = {
-    "80": Style(width=80, zone=UTC),
-    "120": Style(width=120, zone=UTC),
-    "color": Style(width=120, zone=UTC, color=True),
-    "ascii": Style(width=80, zone=UTC, unicode=False),
-    "pipe": Style(zone=UTC, full_times=True),
-}
 MINE = Played(
     name="night-shift",
     word="./mine.py",
@@ -79,21 +71,13 @@ FOUND = Inventory(
 )
 
 
-@pytest.mark.parametrize("name", STYLES)
-def test_the_list(name: str) -> None:
-    told = runs_table(FOUND, STYLES[name])
-    assert told + "\n" == (GOLDEN / f"record-{name}.txt").read_text(encoding="utf-8")
+def test_the_list(golden: Golden) -> None:
+    wide = runs_table(FOUND, STYLES["pipe"], wide=True).splitlines()
+    golden("record", in_every_style(lambda style: runs_table(FOUND, style).splitlines()) + sections({"wide": wide}))
 
 
-def test_the_wide_list() -> None:
-    told = runs_table(FOUND, STYLES["pipe"], wide=True)
-    assert told + "\n" == (GOLDEN / "record-wide.txt").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", STYLES)
-def test_one_run(name: str) -> None:
-    told = "\n".join(run_lines(FOUND.runs[1], FOUND, STYLES[name]))
-    assert told + "\n" == (GOLDEN / f"record-run-{name}.txt").read_text(encoding="utf-8")
+def test_one_run(golden: Golden) -> None:
+    golden("record-run", in_every_style(partial(run_lines, FOUND.runs[1], FOUND)))
 
 
 @pytest.mark.parametrize("name", ["80", "120", "ascii"])

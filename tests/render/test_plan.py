@@ -1,9 +1,9 @@
-"""Plans as a person sees them at 80 and 120 columns, in colour and through a pipe; compared whole."""
+"""The output of `plan`."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,19 +17,13 @@ from kubectl_ctrl.render.plan import plan_json, plan_lines, then
 from kubectl_ctrl.render.plan_diff import secrecy_of, sides_of, unified
 from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace
+from tests.golden import Golden
 from tests.render import plans
+from tests.render.layouts import STYLES, in_every_style, sections
 from tests.render.plans import FAILED, GROWN, KEPT, MADE, MIXED, NOTHING, OF_A_FILE, RESTLESS
 from tests.render.test_schemas import FOLDER, schema
 
-GOLDEN = Path(__file__).parent / "golden"
-PIPE = Style(full_times=True)
-STYLES = {
-    "80": Style(width=80),
-    "120": Style(width=120),
-    "pipe": PIPE,
-    "color": Style(width=120, color=True),
-    "ascii": Style(width=80, unicode=False),
-}
+PIPE = STYLES["pipe"]
 OTHERS = {"nothing": NOTHING, "file": OF_A_FILE, "restless": RESTLESS, "failed": FAILED}
 
 
@@ -37,18 +31,12 @@ def text(plan: Plan, style: Style) -> str:
     return "\n".join(plan_lines(plan, style)) + "\n"
 
 
-def golden(name: str) -> str:
-    return (GOLDEN / f"plan-{name}.txt").read_text(encoding="utf-8")
+def test_the_layout(golden: Golden) -> None:
+    golden("plan", in_every_style(partial(plan_lines, MIXED)))
 
 
-@pytest.mark.parametrize("name", STYLES)
-def test_a_plan_looks_like_this(name: str) -> None:
-    assert text(MIXED, STYLES[name]) == golden(name)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_plans_look_like_this(name: str) -> None:
-    assert text(OTHERS[name], PIPE) == golden(name)
+def test_other_plans(golden: Golden) -> None:
+    golden("plan-others", sections({name: plan_lines(plan, PIPE) for name, plan in OTHERS.items()}))
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -133,13 +121,16 @@ def test_the_lease_that_a_run_would_hold_is_told() -> None:
 # Whole objects.
 
 
-def diffed(fate: Fate, *, color: bool = False) -> str:
-    return "\n".join(unified(sides_of(fate, secrecy_of(NOTHING)), color=color)) + "\n"
+def diffed(fate: Fate) -> str:
+    return "\n".join(unified(sides_of(fate, secrecy_of(NOTHING)), color=False)) + "\n"
 
 
-def test_a_diff_looks_like_this() -> None:
-    assert diffed(GROWN) + diffed(MADE) == golden("diff")
-    assert diffed(GROWN, color=True) == golden("diff-color")
+def test_the_layout_of_a_diff(golden: Golden) -> None:
+    def draw(style: Style) -> list[str]:
+        diffs = (unified(sides_of(fate, secrecy_of(NOTHING)), color=style.color) for fate in (GROWN, MADE, KEPT))
+        return [line for diff in diffs for line in diff]
+
+    golden("plan-diff", in_every_style(draw, {"120": STYLES["120"]}))
 
 
 def test_files_are_named_as_kubectl_diff_names_them() -> None:
@@ -148,9 +139,7 @@ def test_files_are_named_as_kubectl_diff_names_them() -> None:
 
 
 def test_a_secret_shows_which_values_change_and_none_of_them() -> None:
-    shown = diffed(KEPT)
-    assert shown == golden("secret")
-    everything = shown + text(MIXED, PIPE) + json.dumps(plan_json(MIXED, objects=True))
+    everything = diffed(KEPT) + text(MIXED, PIPE) + json.dumps(plan_json(MIXED, objects=True))
     for canary in (value for side in (KEPT.before, KEPT.after) if side for value in side["data"].values()):
         assert canary not in everything
 

@@ -1,9 +1,8 @@
-"""Queues as a person sees them at 80 and 120 columns, in colour and through a pipe; compared whole."""
+"""The output of `queue`."""
 
 from __future__ import annotations
 
-from datetime import UTC
-from pathlib import Path
+from functools import partial
 
 import pytest
 
@@ -11,11 +10,10 @@ from kubectl_ctrl.model.attempt import Crowd, Depth, State, Waiting
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.life import Life, Sighting
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
-from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.value import replace
+from tests.golden import Golden
+from tests.render.layouts import STYLES, in_every_style
 from tests.render.samples import NOON
-
-GOLDEN = Path(__file__).parent / "golden"
 
 
 def waiting(name: str, state: str, since: float, **more: object) -> Waiting:
@@ -86,27 +84,19 @@ ALL = (
     replace(FOO, controller="away", run="r0ae", pid=81, life=Life.ELSEWHERE, seen=NOON - 3, state=None),
     replace(FOO, controller="over", run="r0af", pid=82, life=Life.ENDED, seen=NOON - 60, state=IDLE),
 )
-STYLES = {
-    "80": Style(width=80, zone=UTC),
-    "120": Style(width=120, zone=UTC),
-    "color": Style(width=120, zone=UTC, color=True),
-    "ascii": Style(width=80, zone=UTC, unicode=False),
-    "pipe": Style(zone=UTC, full_times=True),
-    "wide": Style(width=120, zone=UTC),
-}
 
 
-@pytest.mark.parametrize("name", STYLES)
-def test_the_layout(name: str) -> None:
-    lines = queue_lines(Look(sightings=ALL, now=NOON, wide=name == "wide"), STYLES[name])
-    assert "\n".join(lines) + "\n" == (GOLDEN / f"queue-{name}.txt").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "wide"), [("queue", False), ("queue-wide", True)])
+def test_the_layout(name: str, wide: bool, golden: Golden) -> None:
+    golden(name, in_every_style(partial(queue_lines, Look(sightings=ALL, now=NOON, wide=wide))))
 
 
-@pytest.mark.parametrize("name", ["80", "120", "ascii", "wide"])
-def test_nothing_is_wider_than_the_terminal(name: str) -> None:
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", ["80", "120", "ascii"])
+def test_nothing_is_wider_than_the_terminal(name: str, wide: bool) -> None:
     style = STYLES[name]
     assert style.width is not None
-    lines = queue_lines(Look(sightings=ALL, now=NOON, wide=name == "wide"), style)
+    lines = queue_lines(Look(sightings=ALL, now=NOON, wide=wide), style)
     assert [line for line in lines if len(line) > style.width] == []
     if name == "ascii":
         assert "\n".join(lines).isascii()

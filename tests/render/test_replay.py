@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,9 +19,10 @@ from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.replay.casefile import Case
 from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
 from kubectl_ctrl.value import replace
+from tests.golden import Golden
+from tests.render.layouts import STYLES, in_every_style, sections
 from tests.render.test_schemas import check
 
-GOLDEN = Path(__file__).parent / "golden"
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 WEB = Key("default", "example-foo")
 NOON = 1_767_268_800.0
@@ -139,29 +140,15 @@ CUT = Replayed(
     cut=True,
 )
 
-PIPE = Style(full_times=True)
-STYLES = {
-    "80": Style(width=80),
-    "120": Style(width=120),
-    "pipe": PIPE,
-    "color": Style(width=120, color=True),
-    "ascii": Style(width=80, unicode=False),
-}
+
+def test_the_layout(golden: Golden) -> None:
+    golden("replay", in_every_style(partial(replay_lines, DIFFERING, code="./mine.py")))
 
 
-@pytest.mark.parametrize("name", STYLES)
-def test_a_replay_that_differs_looks_like_this(name: str) -> None:
-    golden = (GOLDEN / f"replay-{name}.txt").read_text(encoding="utf-8")
-    assert text(DIFFERING, STYLES[name]) == golden
-
-
-@pytest.mark.parametrize(("name", "replayed"), [("same", SAME), ("unknown", UNKNOWN), ("cut", CUT)])
-def test_one_that_is_the_same_or_could_not_go_on_looks_like_this(name: str, replayed: Replayed) -> None:
-    assert text(replayed, PIPE) == (GOLDEN / f"replay-{name}.txt").read_text(encoding="utf-8")
-
-
-def text(replayed: Replayed, style: Style) -> str:
-    return "\n".join(replay_lines(replayed, style, code="./mine.py")) + "\n"
+def test_replays_that_are_the_same_or_stop_early(golden: Golden) -> None:
+    others = {"same": SAME, "unknown": UNKNOWN, "cut": CUT}
+    parts = {name: replay_lines(one, STYLES["pipe"], code="./mine.py") for name, one in others.items()}
+    golden("replay-others", sections(parts))
 
 
 def test_no_line_is_wider_than_the_terminal() -> None:

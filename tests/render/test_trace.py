@@ -1,10 +1,8 @@
-"""What `trace` prints, whole: at 80 and 120 columns, in colour, in ASCII and through a pipe, with each of its flags."""
+"""The output of `trace` with each of its flags."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC
-from pathlib import Path
 
 import pytest
 
@@ -16,25 +14,20 @@ from kubectl_ctrl.render.trace.text import subject_lines, trace_lines
 from kubectl_ctrl.render.trace.waterfall import waterfall_lines
 from kubectl_ctrl.story.scene import Scene, totals
 from kubectl_ctrl.value import replace
+from tests.golden import Golden
+from tests.render import layouts
+from tests.render.layouts import in_every_style
 from tests.render.samples import FOOS
 from tests.render.stories import hostile
 from tests.render.traced import EDITED, FAILED, KILLED, MERGED, NOW, RETRIED, SCENE, SECRET, STORY, WEB, body
 
-GOLDEN = Path(__file__).parent / "golden"
-PRIMARIES = {"foo": FOOS}
-STYLES = {
-    "80": Style(width=80, zone=UTC, primaries=PRIMARIES),
-    "120": Style(width=120, zone=UTC, primaries=PRIMARIES),
-    "color": Style(width=120, zone=UTC, color=True, primaries=PRIMARIES),
-    "ascii": Style(width=80, zone=UTC, unicode=False, primaries=PRIMARIES),
-    "pipe": Style(zone=UTC, full_times=True, primaries=PRIMARIES),
-}
+STYLES = {name: replace(style, primaries={"foo": FOOS}) for name, style in layouts.STYLES.items()}
 SHOWING = Showing(now=NOW, about=(FOOS, WEB), body=body)
 FLAGS = {
-    "": SHOWING,
-    "calls-": replace(SHOWING, calls=True),
-    "diff-": replace(SHOWING, diff=True),
-    "wide-": replace(SHOWING, wide=True),
+    "trace": SHOWING,
+    "trace-calls": replace(SHOWING, calls=True),
+    "trace-diff": replace(SHOWING, diff=True),
+    "trace-wide": replace(SHOWING, wide=True),
 }
 
 
@@ -53,19 +46,16 @@ def falls(style: Style, showing: Showing = SHOWING) -> str:
     return "".join(f"{line}\n" for line in lines())
 
 
-def golden(name: str) -> str:
-    return (GOLDEN / f"trace-{name}.txt").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", FLAGS)
+def test_the_layout(name: str, golden: Golden) -> None:
+    golden(name, in_every_style(lambda style: trace_lines(STORY, SCENE, FLAGS[name], style), STYLES))
 
 
-@pytest.mark.parametrize("name", STYLES)
-@pytest.mark.parametrize("flag", FLAGS)
-def test_the_layout(name: str, flag: str) -> None:
-    assert page(STYLES[name], FLAGS[flag]) == golden(f"{flag}{name}")
+def test_one_reconcile_in_full(golden: Golden) -> None:
+    def draw(style: Style) -> list[str]:
+        return falls(style, replace(SHOWING, diff=style.width == 120)).splitlines()
 
-
-@pytest.mark.parametrize("name", STYLES)
-def test_one_reconcile_in_full(name: str) -> None:
-    assert falls(STYLES[name], replace(SHOWING, diff=name == "120")) == golden(f"one-{name}")
+    golden("trace-one", in_every_style(draw, STYLES))
 
 
 def subjects() -> list[Subject]:
@@ -82,11 +72,12 @@ def subjects() -> list[Subject]:
     ]
 
 
-@pytest.mark.parametrize("name", STYLES)
-def test_all_objects_of_a_type(name: str) -> None:
-    wide = name == "pipe"
-    lines = subject_lines(subjects(), now=NOW, namespaces=name != "80", wide=wide, style=STYLES[name])
-    assert "".join(f"{line}\n" for line in lines) == golden(f"all-{name}")
+def test_all_objects_of_a_type(golden: Golden) -> None:
+    def draw(style: Style) -> list[str]:
+        wide, narrow = style.width is None, style.width == 80
+        return subject_lines(subjects(), now=NOW, namespaces=not narrow, wide=wide, style=style)
+
+    golden("trace-all", in_every_style(draw, STYLES))
 
 
 def test_a_name_that_leaves_no_room_stands_whole_on_a_line_of_its_own() -> None:
@@ -108,7 +99,7 @@ def test_nothing_is_wider_than_the_terminal_but_diffs(name: str, flag: str) -> N
     width = STYLES[name].width
     assert width is not None
     wide = [line for line in page(STYLES[name], FLAGS[flag]).splitlines() if len(line) > width]
-    assert not [line for line in wide if flag != "diff-"]
+    assert not [line for line in wide if flag != "trace-diff"]
 
 
 def test_in_ascii_all_is_ascii() -> None:
@@ -132,11 +123,10 @@ def test_nothing_of_a_cluster_drives_the_terminal() -> None:
     story = hostile()
     showing = Showing(now=NOW, calls=True, diff=True)
     for style in STYLES.values():
-        plain = replace(style, color=False)
         scene = Scene(totals=totals(story.attempts), over={})
-        text = page(plain, showing, story, scene)
+        text = page(style, showing, story, scene)
         text += "".join(
-            f"{line}\n" for one in story.attempts for line in waterfall_lines(one, showing, plain, where="x\x1b[2J")
+            f"{line}\n" for one in story.attempts for line in waterfall_lines(one, showing, style, where="x\x1b[2J")
         )
         assert not [char for char in text if char != "\n" and (ord(char) < 32 or 127 <= ord(char) < 160)]
         assert "\u202e" not in text
@@ -144,7 +134,7 @@ def test_nothing_of_a_cluster_drives_the_terminal() -> None:
 
 def test_a_secret_is_told_by_its_keys_alone() -> None:
     story = replace(STORY, attempts=(SECRET,))
-    text = page(STYLES["120"], FLAGS["diff-"], story)
+    text = page(STYLES["120"], FLAGS["trace-diff"], story)
     assert "Secret/tls data.key ***→***" in text
     assert "-data.key: ***" in text
 

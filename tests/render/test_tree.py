@@ -1,28 +1,17 @@
-"""Trees of owned objects at 80 and 120 columns, in colour, in ASCII and through a pipe; compared whole."""
+"""Trees of owned objects."""
 
 from __future__ import annotations
-
-from datetime import UTC
-from pathlib import Path
 
 import pytest
 
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.model.record import Branch, Source
 from kubectl_ctrl.model.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS, Resource
-from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.render.trace.tree import tree_lines
 from kubectl_ctrl.value import replace
+from tests.golden import Golden
+from tests.render.layouts import STYLES, in_every_style
 from tests.render.samples import FOOS, NOON
-
-GOLDEN = Path(__file__).parent / "golden"
-STYLES = {
-    "80": Style(width=80, zone=UTC),
-    "120": Style(width=120, zone=UTC),
-    "color": Style(width=120, zone=UTC, color=True),
-    "ascii": Style(width=80, zone=UTC, unicode=False),
-    "pipe": Style(zone=UTC, full_times=True),
-}
 
 
 def branch(resource: Resource, name: str, ready: str, reason: str, age: float, *below: Branch) -> Branch:
@@ -63,10 +52,8 @@ TREE = branch(
 )
 
 
-@pytest.mark.parametrize("name", STYLES)
-def test_the_layout(name: str) -> None:
-    lines = tree_lines(TREE, STYLES[name], now=NOON)
-    assert "\n".join(lines) + "\n" == (GOLDEN / f"tree-{name}.txt").read_text(encoding="utf-8")
+def test_the_layout(golden: Golden) -> None:
+    golden("tree", in_every_style(lambda style: tree_lines(TREE, style, now=NOON)))
 
 
 @pytest.mark.parametrize("name", ["80", "120", "ascii"])
