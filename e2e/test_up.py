@@ -183,7 +183,7 @@ def test_two_at_once_make_one(user: User) -> None:
     first.line("kwok v")
     first.signal(signal.SIGSTOP)
     second = user.ctrl.started("up", *_EVERYTHING)
-    second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'; that one is stopped")
+    second.line(rf"waiting for process {first.process.pid}, which is changing cluster 'ctrl'; that process is stopped")
     first.signal(signal.SIGCONT)
     assert (first.wait(), second.wait()) == (0, 0)
     assert any("there already" in line for line in second.err)

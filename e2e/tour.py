@@ -132,7 +132,7 @@ TOUR = (
     # Where the pods of a slow machine come late, the edit stands apart from the chain.
     r"^CONVERGED for (.|\n)* spec\.size 3→5 by kubectl-patch (.|\n)*\nCHAIN +kub(.|\n)*wakes on Memcached",
     r"(.* default/memcached-sample r\w+-\d+ .*\n){4}(.|\n)*memcached: run r\w+, process \d+",
-    r"1 controller ended(.|\n)*cluster \S+ \({provider}\) removed(.|\n)*files removed",
+    r"1 controller stopped(.|\n)*cluster \S+ \({provider}\) deleted(.|\n)*files deleted",
     r"^cluster \S+ \({provider}\), deleted (.|\n)*spec\.size 3→5 by kubectl-patch",
     "",
 )

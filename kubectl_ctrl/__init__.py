@@ -6,6 +6,7 @@ cli          the verbs, which put it all together
 testing      the kit for people who write controllers
 render       live or recorded values as text, JSON and pictures
 doctor       checks of the machine, the cluster and the recordings
+devcluster   the steps of up and down: a cluster with everything on it, and its end
 story        what is known of one object, recorded and live
 runs         one run of controllers from start to end, and who else runs here
 loader       from a word of the command line to a controller

@@ -10,7 +10,7 @@ from figure import Figure
 from pods import events, filled
 from timing import rate
 
-from kubectl_ctrl.cli.verbs.run.memory import relax
+from kubectl_ctrl.cli.foreground.memory import relax
 
 _PODS = 2_000
 _VERSIONS = 4

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from figure import Figure
 
 from kubectl_ctrl import Context, Request, Result, controller
-from kubectl_ctrl.cli.verbs.run.memory import relax
+from kubectl_ctrl.cli.foreground.memory import relax
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.model.attempt import Attempt, Observed

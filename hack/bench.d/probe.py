@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 from pods import events, filled  # noqa: E402 - after the path is set
 
-from kubectl_ctrl.cli.verbs.run.memory import relax  # noqa: E402
+from kubectl_ctrl.cli.foreground.memory import relax  # noqa: E402
 
 _COUNT = 5_000
 

@@ -130,7 +130,6 @@ class Bench(Value, kw_only=True):
     target: Unshown[Target]
     clock: Clock
     narrate: Unshown[Callable[[str], None]]
-    take_down: Unshown[Callable[[str], Awaitable[object]]]  # delete the managed cluster of that name
     providers: Unshown[Mapping[str, Provider]]
     fits: Unshown[Mapping[str, asyncio.Task[Fitness]]]
     reach: Reach
@@ -154,7 +153,6 @@ async def benched(
     *,
     user: User,
     narrate: Callable[[str], None],
-    take_down: Callable[[str], Awaitable[object]],
 ) -> AsyncIterator[Bench]:
     """For the block: what checks may look at, some of it asked already."""
     async with reaching(user, target, clock) as reach:
@@ -165,7 +163,6 @@ async def benched(
                 target=target,
                 clock=clock,
                 narrate=narrate,
-                take_down=take_down,
                 providers=providers,
                 fits=fits,
                 reach=reach,

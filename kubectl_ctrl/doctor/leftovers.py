@@ -15,6 +15,8 @@ from kubectl_ctrl.clusters import current_context, names
 from kubectl_ctrl.clusters.provider import Life
 from kubectl_ctrl.clusters.registry import Book, Entry, Phase, locked_file
 from kubectl_ctrl.controllers import BUNDLED
+from kubectl_ctrl.devcluster.down import deleted
+from kubectl_ctrl.devcluster.steps import Silent
 from kubectl_ctrl.doctor.checks import Bench, Reached, info, ok, warn
 from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import ClusterError, CtrlError, Forbidden, NotFound, TimedOut, UsageError
@@ -142,7 +144,7 @@ def _cluster(bench: Bench, name: str, text: str) -> Leftover:
     async def taken_down() -> str:
         if _changing(book, name) or page() != seen:
             return "it is left alone, as another process has seen to it"
-        await bench.take_down(name)
+        await deleted(bench.user, name, bench.clock, Silent())
         return f"cluster {name} is taken away"
 
     command = str(names.down(name))

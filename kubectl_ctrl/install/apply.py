@@ -14,7 +14,7 @@ Everything is an apply, so that to be interrupted and to begin again is the same
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from kubectl_ctrl.client.client import Client
@@ -23,6 +23,7 @@ from kubectl_ctrl.errors import CallSite, Conflict, Forbidden, NamespaceTerminat
 from kubectl_ctrl.install import crds
 from kubectl_ctrl.install.kinds import CLUSTERROLEBINDINGS, ROLEBINDINGS, ref_of, shown
 from kubectl_ctrl.install.marks import MANAGER, is_marked, managers_of
+from kubectl_ctrl.install.ready import wait_until_served
 from kubectl_ctrl.model.diffs import BOOKKEEPING, Difference, diff, is_subset
 from kubectl_ctrl.model.managed_fields import own_entry, owns_exactly
 from kubectl_ctrl.model.objects import Obj, is_deleting, uid_of
@@ -201,6 +202,34 @@ class Putter:
             {"op": "remove", "path": f"/metadata/managedFields/{place}"},
         ]
         await self._client.patch(step.ref, patch, PatchKind.JSON, WriteOptions(manager=MANAGER))
+
+
+async def install(
+    client: Client,
+    wanted: Sequence[tuple[str, Sequence[Obj]]],
+    tell: Callable[[Step], None],
+    *,
+    dry_run: str = "none",
+    force: bool = False,
+    wait: float = 60.0,
+) -> list[Step]:
+    """Install the objects of each controller, and wait until the CRDs are served; `wait` 0 does not.
+
+    Everything is checked before anything is written. `dry_run` is none, client or server.
+    """
+    plans: list[tuple[Putter, tuple[Step, ...]]] = []
+    for controller, objects in wanted:
+        putter = Putter(client, controller, force=force, ask=dry_run != "client")
+        plans.append((putter, await putter.look(objects)))
+    done = []
+    for putter, steps in plans:
+        for step in steps:
+            after = await putter.put(step) if dry_run == "none" else step
+            done.append(after)
+            tell(after)
+    if dry_run == "none" and wait > 0:
+        await wait_until_served(client, [step.desired for step in done if step.ref.resource == CRDS], wait)
+    return done
 
 
 def _differs(live: Obj, desired: Obj) -> tuple[Difference, ...]:

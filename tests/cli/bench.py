@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from kubectl_ctrl.cli.parsing.query import Target
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.doctor import VERB
 from kubectl_ctrl.cli.verbs.doctor.fixes import Mended, mended
-from kubectl_ctrl.cli.verbs.doctor.main import take_down
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters.provider import Fitness, Life, Made, Note, Wish
 from kubectl_ctrl.clusters.registry import Entry
@@ -180,7 +178,6 @@ class Layout:
             target=Target(self.app, self.given),
             clock=self.clock,
             narrate=self.app.narrate,
-            take_down=partial(take_down, self.app, self.clock),
             providers=self.providers,
             fits=fits,
             reach=Reach(task),

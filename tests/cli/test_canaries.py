@@ -17,8 +17,8 @@ import pytest
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.foreground.output import Teller
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.verbs.run.output import Teller
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.rows import Store
@@ -32,8 +32,8 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
+from tests.cli.foreground.test_output import plan
 from tests.cli.own import Write
-from tests.cli.verbs.test_run_output import plan
 from tests.history import made
 from tests.runtime.toy import TOYS
 from tests.runtime.world import World, toy

@@ -11,8 +11,8 @@ import pytest
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.foreground.output import Teller
 from kubectl_ctrl.cli.output.log_lines import logging_to
-from kubectl_ctrl.cli.verbs.run.output import Teller
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.attempt import (
     Attempt,
@@ -39,7 +39,7 @@ from kubectl_ctrl.runtime.summary import Failed, Reason, Summary, Unmet
 from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
-from tests.cli.verbs.test_run_output import plan
+from tests.cli.foreground.test_output import plan
 from tests.history.made import FOOS, KNOWN, NOON, RUN, recording
 
 # Sets the window's title, clears the screen, goes back over what was said, and turns the reading order around.

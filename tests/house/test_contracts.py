@@ -20,13 +20,14 @@ LAYERS = "Each layer imports"
 FACADE = "Only controllers import the facade"
 CONTROLLERS = "Controllers import only the facade"
 EACH_OTHER = "Controllers do not know each other"
+VERBS = "Verbs do not import each other"
 
 
 def plant(root: Path, *files: tuple[str, str]) -> None:
     """A package with nothing but these files, and the settings of the real one."""
     shutil.copy(REPOSITORY / "pyproject.toml", root)
-    rooms = ("cli", "controllers/foo", "controllers/bar", "runtime", "history", "cache", "client", "model")
-    for folder in ("", "controllers", *rooms):
+    rooms = ("cli/verbs/down", "controllers/foo", "controllers/bar", "runtime", "history", "cache", "client", "model")
+    for folder in ("", "cli", "cli/verbs", "controllers", *rooms):
         (root / "kubectl_ctrl" / folder).mkdir(parents=True, exist_ok=True)
         (root / "kubectl_ctrl" / folder / "__init__.py").touch()
     for name in ("clock", "exec", "errors"):
@@ -75,6 +76,7 @@ def test_owners_and_layers_may_do_what_is_theirs(tmp_path: Path) -> None:
         ("cli/a.py", "import kubectl_ctrl", FACADE),
         ("controllers/foo/a.py", "import kubectl_ctrl.model", CONTROLLERS),
         ("controllers/foo/a.py", "import kubectl_ctrl.controllers.bar", EACH_OTHER),
+        ("cli/verbs/up.py", "import kubectl_ctrl.cli.verbs.down", VERBS),
         ("runtime/a.py", "import sqlite3", "sqlite3 belongs"),
         ("cli/a.py", "import subprocess", "subprocess belongs"),
         ("runtime/a.py", "from click import echo", "click belongs"),

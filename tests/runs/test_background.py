@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.verbs.up.main import heard
+from kubectl_ctrl.cli.devcluster import background_environ
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Book, Entry
 from kubectl_ctrl.errors import CtrlError, ProgramFailed, TimedOut
@@ -208,10 +208,10 @@ def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: Entry, w
     until_listed(entry)  # or it would not be ended
 
 
-def test_variables_that_would_end_it_or_lead_it_elsewhere_are_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_would_stop_or_redirect_it_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"KUBECTL_CTRL_SERVER": "https://prod", "KUBECTL_CTRL_UNTIL_IDLE": "true", "KUBECTL_CTRL_RECORD": "off"}
     monkeypatch.setattr(sys, "path", ["/elsewhere", *sys.path])
-    python, env = background._python(heard({**given, "PATH": "/bin"}))
+    python, env = background._python(background_environ({**given, "PATH": "/bin"}))
     assert (python, env) == ([sys.executable, "-P"], {"KUBECTL_CTRL_RECORD": "off", "PATH": "/bin"})
 
 

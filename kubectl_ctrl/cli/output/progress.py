@@ -18,9 +18,6 @@ from typing import Protocol
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.provider import Note
-from kubectl_ctrl.clusters.registry import Book
-from kubectl_ctrl.runs.holder import is_stopped
 from kubectl_ctrl.text import cut, printable
 
 FORMS = ("auto", "plain", "json", "none")
@@ -114,18 +111,6 @@ def stopping(progress: Progress) -> Callable[[str], None]:
     def say(name: str) -> None:
         asked = "stopping; Ctrl-C again" if name == "SIGINT" else f"stopping after {name}; a second one"
         progress.say(f"{asked} exits at once")
-
-    return say
-
-
-def waiting(book: Book, name: str, progress: Progress) -> Note:
-    """Says for whom we wait, and what helps where that one does nothing."""
-
-    def say(text: str) -> None:
-        pid = book.holder(name)
-        if pid is not None and is_stopped(pid):
-            text += f"; that one is stopped, as Ctrl-Z does: fg in its terminal, or kill -CONT {pid}"
-        progress.say(text)
 
     return say
 

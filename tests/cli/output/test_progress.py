@@ -22,16 +22,16 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import progress
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.output.progress import Progress
-from kubectl_ctrl.cli.verbs.down.main import STEPS as DOWN
-from kubectl_ctrl.cli.verbs.up.main import Asked
 from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.devcluster.down import STEPS as DOWN
+from kubectl_ctrl.devcluster.up import Options
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.user import User
 from tests.house.checkout import REPOSITORY
 
 STEPS = ("provider", "cluster", "use")
-EVERYTHING = Asked(
+EVERYTHING = Options(
     name="ctrl",
     provider="auto",
     wish=Wish(),

@@ -14,10 +14,11 @@ from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.verbs import table
-from kubectl_ctrl.cli.verbs.up.main import Asked, pointers
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.clusters.provider import Wish
 from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.devcluster.access import pointers
+from kubectl_ctrl.devcluster.up import Options
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.runs import background_notes
@@ -200,7 +201,7 @@ _ENV = 'for this shell: eval "$(kubectl ctrl cluster env)"'
         ("", ["context kwok-ctrl; you have no current context", _ENV]),
         (
             PRODUCTION.replace("prod", "kwok-ctrl"),
-            ["your kubeconfig has a kwok-ctrl of its own: --context means that, and this line ours", _ENV],
+            ["your kubeconfig has another context kwok-ctrl, which --context selects; this line selects ours", _ENV],
         ),
         ("clusters: [", None),
     ],
@@ -209,9 +210,8 @@ def test_up_ends_by_saying_what_means_the_cluster(
     book: Book, kubeconfig: Path, text: str, told: list[str] | None
 ) -> None:
     kubeconfig.write_text(text)
-    app = App.of_this_process()
-    asked = Asked(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False)
-    first, *lines = pointers(app, asked, add(book, "ctrl"))
+    options = Options(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False)
+    first, *lines = pointers(User(os.environ), options, add(book, "ctrl"))
     assert first == "it has no nodes, so pods stay pending"
     if told is None:
         assert lines[0].startswith("context kwok-ctrl; your kubeconfig is unchanged, and cannot be read: ")
@@ -247,7 +247,7 @@ def test_of_a_page_that_cannot_be_read_what_can_be_found_is_taken_away(
     entry = add(book, "ctrl")
     (entry.folder / "cluster.json").write_text(content)
     assert cli.main(words) == 0
-    assert "files removed" in capsys.readouterr().err
+    assert "files deleted" in capsys.readouterr().err
     assert not entry.folder.exists()
 
 
@@ -286,7 +286,7 @@ def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> 
         (["up", "--bin-dir=none"], "There is no folder 'none'."),
         (["up", "--provider=foo"], "Invalid value for --provider: 'foo'."),
         (["cluster", "create", "--provider=foo"], "Invalid value for --provider: 'foo'."),
-        (["up", "foo", "-n", "Bad_NS"], "'Bad_NS' is not a name for a namespace."),
+        (["up", "foo", "-n", "Bad_NS"], "'Bad_NS' is not a valid namespace name."),
         (["up", "--load="], "--load needs an image."),
         (["down", "--all", "--name=a"], "--all and a name exclude each other."),
         (["up", "--progress=loud"], "Invalid value for --progress: 'loud'."),
@@ -407,12 +407,14 @@ def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
     book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = add(book, "ctrl")
-    asked = Asked(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=resolve(["foo"]), detach=True)
+    options = Options(
+        name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=resolve(["foo"]), detach=True
+    )
     told = "in the background: kubectl ctrl logs foo -f{0}; kubectl ctrl stop foo{0}"
-    assert pointers(App.of_this_process(), asked, entry)[1] == told.format(" --name ctrl")
+    assert pointers(App.of_this_process().user, options, entry)[1] == told.format(" --name ctrl")
     book.write_kubeconfig(entry, PRODUCTION.replace("prod", "kwok-ctrl"))
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
-    assert pointers(App.of_this_process(), asked, entry)[1:] == [
+    assert pointers(App.of_this_process().user, options, entry)[1:] == [
         told.format(""),
         "context kwok-ctrl is your current one",
     ]
@@ -421,17 +423,17 @@ def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
 def test_of_what_runs_in_a_terminal_no_log_is_named(book: Book) -> None:
     entry = replace(add(book, "ctrl"), uid="uid-of-ctrl")
     both = resolve(["foo", "memcached"])
-    asked = Asked(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=both, detach=True)
+    options = Options(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=both, detach=True)
     app = App.of_this_process()
     with only_runner(app.user.state, runner_on(entry, "r1")):
         line = "in the background: kubectl ctrl logs memcached -f --name ctrl; kubectl ctrl stop memcached --name ctrl"
-        assert pointers(app, asked, entry)[1] == line
-        alone = replace(asked, sourced=both[:1])
-        assert [line for line in pointers(app, alone, entry) if "background" in line] == []
+        assert pointers(app.user, options, entry)[1] == line
+        alone = replace(options, sourced=both[:1])
+        assert [line for line in pointers(app.user, alone, entry) if "background" in line] == []
         log = background_notes.log_of(entry, "foo")
         log.parent.mkdir()
         background_notes.write(log, background_notes.Page(word="foo", scope="default", pid=os.getpid(), began=1.0))
-        assert "logs foo -f --name ctrl" in pointers(app, alone, entry)[1]
+        assert "logs foo -f --name ctrl" in pointers(app.user, alone, entry)[1]
 
 
 @pytest.mark.parametrize("words", [["up"], ["cluster", "create"]])

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubectl_ctrl.cli.parsing.query import Target
-from kubectl_ctrl.cli.verbs.doctor.main import take_down
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.provider import Fitness, Wish
 from kubectl_ctrl.doctor import tools
@@ -45,7 +43,6 @@ def look(check: Any, folder: Path, providers: dict[str, Toy] | None = None, **en
             target=Target(machine, given()),
             clock=clock,
             narrate=machine.narrate,
-            take_down=partial(take_down, machine, clock),
             providers=known,
             fits={name: asyncio.create_task(one.fitness(Wish())) for name, one in known.items()},
             reach=Reach(reach),

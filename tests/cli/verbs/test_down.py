@@ -171,4 +171,4 @@ def test_with_all_one_that_cannot_go_does_not_keep_the_others(book: Book, capsys
     add(book, "d")
     assert cli.main(["down", "--all"]) == 1
     assert [path.name for path in sorted(book.folder.iterdir())] == ["a", "c"]
-    assert "error[CTRL-CLUSTER]: 2 of 4 clusters are not taken away: a, c." in capsys.readouterr().err
+    assert "error[CTRL-CLUSTER]: 2 of 4 clusters could not be deleted: a, c." in capsys.readouterr().err

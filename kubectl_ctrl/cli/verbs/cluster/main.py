@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.output.progress import Progress, stopping, waiting
+from kubectl_ctrl.cli.output.progress import Progress, stopping
 from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.parsing.subcommands import chosen
 from kubectl_ctrl.cli.parsing.verb import Given
@@ -60,21 +60,22 @@ def run(app: App, given: Given) -> int:
 
 
 def _create(asked: _Asked) -> int:
-    from kubectl_ctrl.cli.verbs.up import main
+    from kubectl_ctrl.cli.devcluster import bring_up
+    from kubectl_ctrl.devcluster.up import Options
 
     app, given = asked.app, asked.given
     name = new_cluster.named(given, asked.words) or names.DEFAULT
     app.book.place(name)
-    wanted = main.Asked(name=name, provider=given["provider"], wish=new_cluster.wish(given), use=given["use"])
-    clock = SystemClock()
-    _, code = main.bring(app, wanted, Progress.of(app, given, wanted.steps, clock), clock)
+    _, _, code = bring_up(
+        app, given, Options(name=name, provider=given["provider"], wish=new_cluster.wish(given), use=given["use"])
+    )
     return code
 
 
 def _delete(asked: _Asked) -> int:
-    from kubectl_ctrl.cli.verbs.down import main
+    from kubectl_ctrl.cli import devcluster
 
-    return main.down(asked.app, asked.given, asked.words)
+    return devcluster.delete(asked.app, asked.given, asked.words)
 
 
 def _list(asked: _Asked) -> int:
@@ -143,6 +144,7 @@ def _load(asked: _Asked) -> int:
 
     from kubectl_ctrl.cli.interrupts import cancellable
     from kubectl_ctrl.clusters.lifecycle import held
+    from kubectl_ctrl.devcluster.steps import waiting
 
     app, images = asked.app, asked.words
     if not images:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output.answers import document
-from kubectl_ctrl.cli.output.progress import Progress
 from kubectl_ctrl.cli.parsing.grammar import truth
 from kubectl_ctrl.cli.parsing.query import Target
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.doctor.downloads import RECIPES, fetched
 from kubectl_ctrl.cli.verbs.doctor.fixes import Mended, mended
-from kubectl_ctrl.cli.verbs.down import main as down
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters import names
 from kubectl_ctrl.clusters.provider import Wish
@@ -102,13 +99,7 @@ def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManage
         providers(names.machine(app.user, clock)),
         user=app.user,
         narrate=app.narrate,
-        take_down=partial(take_down, app, clock),
     )
-
-
-async def take_down(app: App, clock: Clock, name: str) -> None:
-    """Delete a managed cluster as `down` does, without a word on its steps."""
-    await down.taken_down(app, name, Progress(app, "none", down.STEPS, clock), clock)
 
 
 def _pinned(app: App, lines: Sequence[Line]) -> tuple[Line, ...]:

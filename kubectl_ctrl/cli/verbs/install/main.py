@@ -1,34 +1,30 @@
-"""What `install` does: looks at everything, writes what is needed, and waits until the CRDs can be used."""
+"""The body of `install`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import answers
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import UsageError
-from kubectl_ctrl.install.apply import Outcome, Putter, Step
+from kubectl_ctrl.install.apply import Outcome, Step, install
 from kubectl_ctrl.install.kinds import shown
-from kubectl_ctrl.install.ready import wait_until_served
 from kubectl_ctrl.install.requirements import needs
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.loader import sources
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model import manifests
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.resources import CRDS
 from kubectl_ctrl.target.effect import Effect
 from kubectl_ctrl.text import verbatim
-from kubectl_ctrl.value import Value
 
 # What kubectl apply, unless it is --server-side, copies into an annotation, has to fit there.
 _LARGEST_ANNOTATION = 256 * 1024
@@ -37,16 +33,7 @@ _FORMS = ("", "name", "json", "yaml")
 Wanted = Sequence[tuple[Sourced, tuple[Obj, ...]]]
 
 
-class Manner(Value, kw_only=True):
-    """How to install."""
-
-    dry_run: str = "none"  # none, client or server
-    force: bool = False
-    wait: float = 60.0  # seconds until the CRDs can be used; 0 does not wait
-
-
 def run(app: App, given: Given) -> int:
-    """The body of the verb."""
     dry_run = given.one_of("dry_run", ("none", "client", "server"))
     answers.printer(given, _FORMS)
     if given["crds_only"] and given["rbac_only"]:
@@ -77,31 +64,19 @@ def _print(app: App, objects: Sequence[Obj]) -> None:
 
 
 async def _install(app: App, given: Given, resolved: Resolved, wanted: Wanted) -> None:
-    manner = Manner(dry_run=given["dry_run"], force=given["force_conflicts"], wait=given["wait"])
     client = await app.connected(resolved, clock=SystemClock(), rng=random.SystemRandom())
     try:
-        done = await put(client, wanted, manner, lambda step: _tell(app, given["output"], step, manner.dry_run))
+        done = await install(
+            client,
+            [(one.spec.name, objects) for one, objects in wanted],
+            lambda step: _tell(app, given["output"], step, given["dry_run"]),
+            dry_run=given["dry_run"],
+            force=given["force_conflicts"],
+            wait=given["wait"],
+        )
         _show(app, given, done)
     finally:
         await client.close()
-
-
-async def put(client: Client, wanted: Wanted, manner: Manner, tell: Callable[[Step], None]) -> list[Step]:
-    """Have all of it in the cluster, and usable: nothing is written before everything was looked at."""
-    plans: list[tuple[Putter, tuple[Step, ...]]] = []
-    for sourced, objects in wanted:
-        putter = Putter(client, sourced.spec.name, force=manner.force, ask=manner.dry_run != "client")
-        plans.append((putter, await putter.look(objects)))
-    done = []
-    for putter, steps in plans:
-        for step in steps:
-            after = await putter.put(step) if manner.dry_run == "none" else step
-            done.append(after)
-            tell(after)
-    if manner.dry_run == "none" and manner.wait > 0:
-        crds = [step.desired for step in done if step.ref.resource == CRDS]
-        await wait_until_served(client, crds, manner.wait)
-    return done
 
 
 _DRY = {"none": "", "client": " (dry run)", "server": " (server dry run)"}

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.verbs.run.output import Teller
+from kubectl_ctrl.cli.foreground.output import Teller
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.loader import sources

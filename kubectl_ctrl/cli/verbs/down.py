@@ -1,4 +1,4 @@
-"""`kubectl ctrl down`: its flags and its help; `main` has the code, imported when it runs."""
+"""`kubectl ctrl down`: its flags and its help."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERB = Verb(
         ("Delete all clusters", "down --all"),
     ),
     flags=(Flag("--all", help="Delete all clusters created by up and cluster create."), NAME, *PROGRESS),
-    body=later("kubectl_ctrl.cli.verbs.down.main:run"),
+    body=later("kubectl_ctrl.cli.devcluster:down_verb"),
     cluster=False,
     recalls="our clusters",
 )

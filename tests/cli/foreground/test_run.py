@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_ctrl.cli.foreground.run import options_of
 from kubectl_ctrl.cli.verbs import table
-from kubectl_ctrl.cli.verbs.run.main import options_of
 from kubectl_ctrl.loader import sources
 
 MINE = """\

@@ -1,4 +1,4 @@
-"""What a cluster of ours gets before controllers run on it: what they need, and their example objects."""
+"""Objects that a cluster gets before controllers run on it: CRDs, namespaces, rights, and examples."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
-from kubectl_ctrl.cli.output.progress import Step
-from kubectl_ctrl.cli.verbs.install.main import Manner, put
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.options import PatchKind, WriteOptions
+from kubectl_ctrl.devcluster.steps import Step
 from kubectl_ctrl.errors import AlreadyExists, CallSite, Conflict, ControllerError, NotFound, NotServed
 from kubectl_ctrl.install import apply
 from kubectl_ctrl.install.kinds import shown
@@ -23,18 +22,16 @@ _MANAGER = "kubectl-ctrl-up"
 
 
 async def install(client: Client, sourced: Sequence[Sourced], step: Step) -> None:
-    """CRDs, namespaces and rights, as `install` puts them in."""
-    done = await put(
-        client,
-        [(one, needs(one.parts())) for one in sourced],
-        Manner(),
-        lambda each: step.note(each.ref.resource.kind),
-    )
-    step.text = f"{_names(sourced)} installed: {_summary(done)}"
+    """Install as the verb `install` does."""
+    wanted = [(one.spec.name, needs(one.parts())) for one in sourced]
+    done = await apply.install(client, wanted, lambda each: step.note(each.ref.resource.kind))
+    counts = Counter(each.outcome for each in done)
+    summary = "; ".join(f"{counts[outcome]} {outcome}" for outcome in apply.Outcome if counts[outcome])
+    step.text = f"{_names(sourced)} installed: {summary or 'it needs nothing'}"
 
 
 async def have_namespace(client: Client, name: str, step: Step) -> None:
-    """The cluster is ours, and who asks for a namespace of it shall have that."""
+    """Create it if it does not exist: on a managed cluster that is expected of a --namespace."""
     try:
         await client.get(NAMESPACES.ref(name))
     except NotFound:
@@ -43,39 +40,31 @@ async def have_namespace(client: Client, name: str, step: Step) -> None:
         step.text += f"; namespace {name} created"
 
 
-def _summary(done: Sequence[apply.Step]) -> str:
-    """`8 created`, `2 configured, 6 unchanged`."""
-    counts = Counter(step.outcome for step in done)
-    said = [f"{counts[outcome]} {outcome}" for outcome in apply.Outcome if counts[outcome]]
-    return "; ".join(said) or "it needs nothing"
-
-
 async def exemplify(client: Client, sourced: Sequence[Sourced], namespace: str, step: Step) -> None:
-    """Create the objects of their examples; those that are there already stay as they are."""
-    made = found = 0
+    """Create the controllers' example objects; existing ones are not changed."""
+    created = found = 0
     for one in sourced:
         for obj in _example(one):
             ref = await _ref(client, obj, namespace)
-            created = await _created(client, ref, obj)
-            made, found = made + created, found + (not created)
-            step.note(f"{shown(ref)} {'created' if created else 'is there already'}")
-    parts = [counted(made, "object") + " created"] if made or not found else []
+            is_new = await _create(client, ref, obj)
+            created, found = created + is_new, found + (not is_new)
+            step.note(f"{shown(ref)} {'created' if is_new else 'exists already'}")
+    parts = [counted(created, "object") + " created"] if created or not found else []
     parts += [f"{found} there already"] if found else []
     step.text = f"example of {_names(sourced)}: {', '.join(parts)}"
 
 
-async def _created(client: Client, ref: ObjectRef, obj: Obj) -> bool:
-    """Whether it was not there, and is now.
+async def _create(client: Client, ref: ObjectRef, obj: Obj) -> bool:
+    """Create it; False if it exists already.
 
-    By an apply, which takes no field from anybody who is quicker than us: an API server holds each POST back for two
-    seconds where the type is new, for the sake of other API servers beside it.
+    With an apply, which takes no field from anybody who was faster. A POST would be slow: an API server delays each one
+    for two seconds while the resource type is new, for other API servers that may not know the type yet.
     """
     try:
         await client.get(ref)
+        return False
     except NotFound:
         pass
-    else:
-        return False
     body = {**obj, "metadata": {**obj["metadata"], **({"namespace": ref.namespace} if ref.namespace else {})}}
     try:
         await client.patch(ref, body, PatchKind.APPLY, WriteOptions(manager=_MANAGER))
@@ -88,9 +77,9 @@ def _example(sourced: Sourced) -> tuple[Obj, ...]:
     objects = sourced.parts().example
     if not objects:
         raise ControllerError(
-            f"Controller {sourced.spec.name!r} brings no example.yaml.",
+            f"Controller {sourced.spec.name!r} has no example.yaml.",
             tried=str(sourced.folder / "example.yaml"),
-            next_step="leave out --example",
+            next_step="omit --example",
         )
     return objects
 
@@ -99,10 +88,10 @@ async def _ref(client: Client, obj: Obj, namespace: str) -> ObjectRef:
     api = await client.discovery.declared(obj["apiVersion"], obj["kind"])
     if api is None:
         raise NotServed(
-            f"The server has no kind {obj['kind']!r} in {obj['apiVersion']!r}, which the example is of.",
+            f"The server has no kind {obj['kind']!r} in {obj['apiVersion']!r}, which the example uses.",
             site=CallSite("create", obj["kind"]),
             code=404,
-            next_step="put its CRD beside the code as crd.yaml, or leave out --example",
+            next_step="put its CRD beside the code as crd.yaml, or omit --example",
         )
     return api.resource.ref(name_of(obj), namespace_of(obj) or namespace)
 

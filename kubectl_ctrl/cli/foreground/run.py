@@ -1,0 +1,205 @@
+"""From the flags of `run` to a run and its exit code. All flags are checked before anything is changed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from datetime import UTC
+from functools import partial
+from pathlib import Path
+
+from kubectl_ctrl.cli.app import App
+from kubectl_ctrl.cli.foreground.memory import relax
+from kubectl_ctrl.cli.foreground.output import Teller
+from kubectl_ctrl.cli.interrupts import LAST_WORDS, Signals, interrupts, leave_within
+from kubectl_ctrl.cli.output.log_lines import logging_to
+from kubectl_ctrl.cli.parsing.verb import Given
+from kubectl_ctrl.clock import SystemClock
+from kubectl_ctrl.errors import Refused, UsageError
+from kubectl_ctrl.history.location import recording_file
+from kubectl_ctrl.history.pruning import Caps
+from kubectl_ctrl.kubeconfig.resolution import Resolved
+from kubectl_ctrl.loader.reload import Shelf, shelves
+from kubectl_ctrl.loader.sources import Sourced
+from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.model.selectors import Selector
+from kubectl_ctrl.render.style import Style
+from kubectl_ctrl.runs.session import Surroundings, session
+from kubectl_ctrl.runs.settings import RunPlan
+from kubectl_ctrl.runtime.endpoints import parse_address
+from kubectl_ctrl.runtime.options import RunOptions
+from kubectl_ctrl.runtime.stop import Stop
+from kubectl_ctrl.runtime.summary import Reason, Summary
+from kubectl_ctrl.runtime.until import parse_until
+from kubectl_ctrl.target import guard
+from kubectl_ctrl.value import Value, replace
+
+_TIMEOUT = 300.0
+_MOST_WORKERS = 1000
+
+
+class _Range(Value):
+    """Which values of a flag can be meant."""
+
+    least: float
+    most: float
+    text: str
+
+
+_WORKERS = _Range(1, _MOST_WORKERS, f"a whole number from 1 to {_MOST_WORKERS}")
+_RESYNC = _Range(1, 1e9, "at least 1s, or 0 for never")
+_RECORD_AGE = _Range(60, 1e9, "at least 1m")
+_RECORD_SIZE = _Range(1_000_000, 1e12, "at least 1MB")
+_SOME_TIME = _Range(0.001, 1e9, "more than nothing, like 30s or 5m")
+
+
+def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable[[], Resolved]) -> int:
+    """Run these controllers with the flags of `run`; `where` resolves the cluster, once the flags are checked."""
+    options = options_of(given, sourced)
+    resolved = where()
+    # As for kubectl wait it is the context's namespace, also with -A.
+    options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
+    _check_identity(given, resolved)
+    ours = guard.ours(resolved, app.book)
+    _check_takeover(given, resolved, trusted=ours is not None or guard.is_local(resolved))
+    plan = RunPlan(
+        clock=SystemClock(),
+        rng=random.SystemRandom(),
+        controllers=sourced,
+        resolved=resolved,
+        all_namespaces=given["all_namespaces"],
+        options=options,
+        log=given["log"],
+        elect=given.one_of("leader_elect", ("auto", "true", "false", "required")),
+        local=guard.is_local(resolved),
+        ours=ours.name if ours is not None else "",
+        takeover=given["takeover"],
+        yes=given["yes"],
+        again=partial(given.again, "run"),
+        as_installed=given["as_installed"],
+        utc=given["utc"],
+        metrics_address=_address(given, "metrics_bind_address"),
+        health_address=_address(given, "health_probe_bind_address"),
+        record=_record(app, given["record"]),
+        caps=_caps(given),
+        shelves=_shelves(given, sourced),
+    )
+    relax()
+    return asyncio.run(_session(app, plan))
+
+
+async def _session(app: App, plan: RunPlan) -> int:
+    """The whole run with what it prints and how signals end it; its exit code, or the error that ended it."""
+    stop, secrecy = Stop(), Secrecy()
+    app.hide = secrecy.text
+    style = Style(zone=UTC if plan.utc else None, full_times=not app.terminal)
+    log = logging_to(app.narrate, form=plan.log, verbosity=app.verbosity, hide=secrecy.text, style=style)
+    with log, interrupts(stop.request) as signals:
+        teller = Teller(app, plan, secrecy)
+        signals.unheard = teller.unheard
+        signals.forced = lambda: teller.forced(blocked=signals.blocked)
+        connect = partial(app.connected, clock=plan.clock, rng=plan.rng)
+        summary = await session(Surroundings(user=app.user, connect=connect, voice=teller, stop=stop), plan)
+        if summary is None:
+            return 0
+        problem = teller.end(summary)
+        code = problem.exit_code if problem else _exit_code(summary, signals)
+        if summary.reason is Reason.CUT or any(one.entry.state == "running" for one in summary.left):
+            leave_within(LAST_WORDS, code)  # the end of the event loop would wait for what ignores its cancellation
+        if problem:
+            raise problem
+        return code
+
+
+def _exit_code(summary: Summary, signals: Signals) -> int:
+    if summary.reason is Reason.CUT:
+        return signals.exit_code
+    ends = summary.reason in (Reason.ONCE, Reason.IDLE)
+    return 1 if ends and summary.failed else 0
+
+
+def _shelves(given: Given, sourced: tuple[Sourced, ...]) -> tuple[Shelf, ...]:
+    if not given["reload"]:
+        return ()
+    if given["once"]:
+        raise UsageError("--once and --reload exclude each other.", next_step="--until-idle goes with --reload")
+    return shelves(sourced)
+
+
+def options_of(given: Given, sourced: Sequence[Sourced] = ()) -> RunOptions:
+    """The run's options by the flags of `run` and its controllers; the namespace comes with the context."""
+    endings = [flag for flag in ("--once", "--until", "--until-idle") if given[flag.strip("-").replace("-", "_")]]
+    if len(endings) > 1:
+        raise UsageError(
+            f"{' and '.join(endings)} exclude each other.", next_step="--until-idle and --until also retry and wait"
+        )
+    ends = bool(endings)
+    timeout = given["timeout"]
+    if timeout is None:
+        timeout = _TIMEOUT if ends else None
+    else:
+        _check("timeout", timeout, _SOME_TIME)
+    resync = given["resync"]
+    if resync:
+        _check("resync", resync, _RESYNC)
+    _check("workers", given["workers"], _WORKERS)
+    _check("attempt-timeout", given["attempt_timeout"], _SOME_TIME)
+    _check("drain", given["drain"], _SOME_TIME)
+    Selector.parse(given["selector"])
+    return RunOptions(
+        labels=given["selector"],
+        workers=given["workers"],
+        resync=resync or None,
+        once=given["once"],
+        until_idle=given["until_idle"],
+        until=tuple(parse_until(source, "") for source in given["until"]),
+        timeout=timeout,
+        attempt_timeout=given["attempt_timeout"],
+        drain=given["drain"],
+        # The bundled controllers are tested with it, and save the CPU time.
+        read_only_objects=given["reload"] or not all(one.bundled for one in sourced),
+        words={one.spec.name: one.word for one in sourced},
+    )
+
+
+def _check_identity(given: Given, resolved: Resolved) -> None:
+    if given["as_installed"] and resolved.impersonate.user:
+        raise UsageError(
+            f"--as-installed acts as a ServiceAccount, and {resolved.impersonate.user!r} is to be acted as already.",
+            next_step="leave out --as, or use a user of the kubeconfig without it",
+        )
+
+
+def _check_takeover(given: Given, resolved: Resolved, *, trusted: bool) -> None:
+    if given["takeover"] and not trusted and not given["yes"]:
+        words = " ".join(given.arguments)
+        raise Refused(
+            f"--takeover would scale the Deployment of {words} in {guard.context_name(resolved)!r} to zero for as long "
+            "as this run lasts.",
+            next_step=given.again("run", "--yes"),
+        )
+
+
+def _check(flag: str, value: float, allowed: _Range) -> None:
+    if not allowed.least <= value <= allowed.most:
+        raise UsageError(f"Invalid value for --{flag}: it must be {allowed.text}.")
+
+
+def _record(app: App, word: str) -> Path | None:
+    if word == "off":
+        return None
+    return recording_file(app.user) if word == "auto" else Path(word).expanduser().absolute()
+
+
+def _caps(given: Given) -> Caps:
+    _check("record-max-age", given["record_max_age"], _RECORD_AGE)
+    _check("record-max-size", given["record_max_size"], _RECORD_SIZE)
+    return Caps(size=given["record_max_size"], age=given["record_max_age"])
+
+
+def _address(given: Given, name: str) -> str:
+    address: str = given[name]
+    if address:
+        parse_address(address)
+    return address
