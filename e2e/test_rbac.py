@@ -191,7 +191,7 @@ def lossy(cluster: Cluster, kubeconfig: Path, tmp_path: Path) -> Iterator[Callab
         yield lambda name: held.enter_context(losing(cluster, kubeconfig, tmp_path, *FLOWS[name].lost))
 
 
-def test_every_right_is_used_and_none_is_lacking(
+def test_s01_every_right_is_used_and_none_is_missing(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, lossy: Callable[[str], Path], controller: str
 ) -> None:
     mark = audit.mark()
@@ -245,7 +245,7 @@ class Alert(Kubectl):
 
 @pytest.mark.parametrize("right", CALLS, ids=[f"{verb} {resource}" for verb, resource in CALLS])
 @pytest.mark.usefixtures("foo_installed")
-def test_a_right_that_is_taken_away_is_missed(
+def test_s01_a_removed_right_is_missed(
     ctrl: Ctrl, kubectl: Kubectl, audit: Audit, lossy: Callable[[str], Path], right: Right
 ) -> None:
     without(kubectl, "foo", right)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.errors import ControllerError
-from kubectl_ctrl.model.objects import Key, Obj, uid_of
+from kubectl_ctrl.model.objects import Key, Obj, namespace_of, uid_of
 from kubectl_ctrl.model.owners import controller_of
 from kubectl_ctrl.model.resources import NAMESPACES, Resource
 from kubectl_ctrl.model.selectors import Selector
@@ -61,7 +61,10 @@ class Caches:
         return self._of(resource).list(namespace if resource.namespaced else "", selector)
 
     def children(self, owner: Obj, resource: Resource) -> Sequence[Obj]:
-        return self._of(resource).by_index(self._by_owner, uid_of(owner))
+        # Anybody can write a UID into objects of their own namespace. As for the garbage collector, an owner in another
+        # namespace is none; one without a namespace owns objects in all of them.
+        found, namespace = self._of(resource).by_index(self._by_owner, uid_of(owner)), namespace_of(owner)
+        return [obj for obj in found if namespace_of(obj) == namespace] if namespace else found
 
     def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]:
         lookup = self._of(resource)

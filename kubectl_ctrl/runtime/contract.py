@@ -105,7 +105,7 @@ class Reader(Protocol):
         """All objects, in the order of their keys."""
 
     async def children(self, owner: Obj, resource: Resource) -> Sequence[Obj]:
-        """The objects that this very owner (by UID) controls, in the order of their keys."""
+        """The objects that this owner controls (by UID, in its namespace if it has one), in the order of their keys."""
 
     async def indexed(self, resource: Resource, index: str, value: str) -> Sequence[Obj]:
         """The objects for which the index declared with `.index(resource, index, ...)` gave this value."""

@@ -168,7 +168,7 @@ class Play:
 
     def _objects(self) -> list[Obj]:
         resources = dict.fromkeys((self.spec.primary, *_SEEN))
-        return [obj for resource in resources for obj in self.stage.server.objects(resource)]
+        return [obj for resource in resources for obj in self.stage.server.objects(resource, "default")]
 
     async def _running(self) -> None:
         """Run the controller; where the trouble kills it, it is started again a little later."""

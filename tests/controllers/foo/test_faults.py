@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -157,6 +158,18 @@ def test_m12_a_name_too_long_for_a_label_is_a_condition() -> None:
             await world.rest(600)
             assert world.condition(name=name) == ("False", "NameTooLong")
             assert len(world.attempts) == 1
+
+    scenario(body)
+
+
+@pytest.mark.parametrize("name", ["elsewhere/web", "../../elsewhere/deployments/web", "..%2Felsewhere"])
+def test_s02_a_name_that_leads_to_another_namespace_is_a_condition_and_is_not_requested(name: str) -> None:
+    async def body(world: FooWorld) -> None:
+        world.server.create(foo(deployment=name))
+        async with world.foo_running():
+            await world.rest(600)
+            assert world.condition() == ("False", "Invalid")
+            assert [one.path for one in world.server.requests if "elsewhere" in unquote(one.path)] == []
 
     scenario(body)
 
