@@ -89,11 +89,11 @@ def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> 
         return told
 
     told = wait_until(settled, every=0.3)
-    assert "keeps Deployment/web" in texts(told)
+    assert "maintains Deployment/web" in texts(told)
     assert "last write:" in texts(told)
     assert "Ready=True" in texts(told)
     assert told["next"][0]["text"] == "nothing is queued, no timer"
-    assert "wakes on Foo, owned Deployment" in texts(told, "next")
+    assert "triggered by Foo, owned Deployment" in texts(told, "next")
     assert told["qualifier"] is None
     # The chain goes back to the edit, through the Deployment whose status followed our write of it.
     assert told["chain"][0]["cause"]["changed"] == ["spec.replicas"]
@@ -119,7 +119,7 @@ def test_converged_then_gone(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) -> 
     kubectl("delete", "foo", "web")
     told = explain.until("GONE", "foo/web")
     assert "it was deleted" in texts(told)
-    assert "a new Foo of that name would be reconciled" in texts(told, "next")
+    assert "a new Foo with this name would be reconciled" in texts(told, "next")
     assert explain.exit_code("foo/web") == 0
     live = explain("foo/web", "--live")
     assert (live["verdict"], live["source"]) == ("GONE", "live")
@@ -159,7 +159,7 @@ def test_a_terminal_mistake_in_the_object(kubectl: Kubectl, explain: Explain) ->
     # One that the server refuses is an error of the reconcile, with its place in the code.
     kubectl.apply(foo("long", deployment="Not_A_Name"))
     told = explain.until("NOT CONVERGED", "foo/long")
-    assert "terminal: it is not tried again until something changes" in texts(told)
+    assert "terminal: no retry until a change" in texts(told)
     assert told["where"].startswith("foo/reconciler.py:")
     assert told["call"]["code"] == 422
     assert told["call"]["id"].startswith(told["run"])
@@ -175,7 +175,7 @@ def test_a_foreign_finalizer_blocks_deletion(kubectl: Kubectl, explain: Explain)
     kubectl("patch", "foo", "web", MERGE, "--patch", hold, "--field-manager=backup-operator")
     kubectl("delete", "foo", "web", "--wait=false")
     told = explain.until("BLOCKED DELETION", "foo/web")
-    assert "finalizer backup.example.com/hold: held by backup-operator, not by this controller" in texts(told)
+    assert "finalizer backup.example.com/hold: belongs to backup-operator, not to this controller" in texts(told)
     assert told["since"] is not None
     risk, command = commands(told)[-1]
     assert risk == "destroy"
@@ -229,9 +229,9 @@ def test_two_managers_fight_over_a_field(kubectl: Kubectl, explain: Explain) -> 
         second = os.times().elapsed
         wait_until(partial(_passed, second))
     told = explain.until("FIGHTING", "foo/web")
-    assert "rival and kubectl-ctrl-foo set Deployment/web spec.replicas in turns" in texts(told)
+    assert "rival and kubectl-ctrl-foo set Deployment/web spec.replicas alternately" in texts(told)
     assert {turn["manager"]: turn["value"] for turn in told["turns"]} == {"rival": 2, "kubectl-ctrl-foo": 1}
-    assert "the next turn of rival, which came every" in told["next"][0]["text"]
+    assert "the next write by rival, every" in told["next"][0]["text"]
     assert told["evidence"]
     assert told["chain"][0]["cause"]["writers"] == ["rival"]
 
@@ -244,12 +244,12 @@ def test_an_autoscaler_fights(kubectl: Kubectl, ctrl: Ctrl, explain: Explain, tm
     kubectl("autoscale", "deployment", "web", "--min=3", "--max=5", "--cpu=80%")
     told = explain.until("FIGHTING", "configmap/web")
     hpa, naive = "kube-controller-manager", "kubectl-ctrl-naive"
-    assert f"{hpa} and {naive} set Deployment/web spec.replicas in turns" in texts(told)
+    assert f"{hpa} and {naive} set Deployment/web spec.replicas alternately" in texts(told)
     assert {turn["manager"]: turn["value"] for turn in told["turns"]} == {hpa: 3, naive: 1}
     assert told["field"] == "Deployment/web spec.replicas"
     assert len([row for row in told["evidence"] if row["cause"]["writers"] == [hpa]]) >= 3
     assert told["chain"][0]["cause"]["writers"] == [hpa]
-    assert f"the next turn of {hpa}, which came every" in told["next"][0]["text"]
+    assert f"the next write by {hpa}, every" in told["next"][0]["text"]
     assert any("get horizontalpodautoscalers" in command for risk, command in commands(told) if risk == "read")
     for turn in told["turns"]:
         assert bool(turn["call"]) == turn["ours"] == (turn["manager"] == naive)
@@ -264,7 +264,7 @@ def test_another_namespace_is_not_seen(kubectl: Kubectl, explain: Explain, names
     kubectl("create", "namespace", other)
     kubectl("apply", f"--namespace={other}", "--filename=-", stdin=json.dumps(foo("web")))
     told = explain.until("NOT SEEN", "foo/web", f"--namespace={other}")
-    assert f"watches namespace {namespace} alone, and this one is in {other}" in texts(told)
+    assert f"watches only namespace {namespace}; this object is in {other}" in texts(told)
     assert any(f" foo --namespace={other}" in command for risk, command in commands(told) if risk == "write")
     kubectl("delete", "namespace", other, "--wait=false")
 
@@ -275,7 +275,7 @@ def test_what_keeps_a_change_from_a_controller(kubectl: Kubectl, ctrl: Ctrl, exp
     explain.until("CONVERGED", "configmap/settings")
     kubectl("patch", "configmap", "settings", MERGE, "--patch", '{"data":{"size":"2"}}')
     told = explain.until("NOT SEEN", "configmap/settings")
-    assert "its last change (data.size by kubectl-patch) was held back by 'labels changed'" in texts(told)
+    assert "its last change (data.size by kubectl-patch) was filtered out by 'labels changed'" in texts(told)
     health = explain("filtered")
     assert health["heldBack"]["labels changed"] >= 1
     kubectl("label", "configmap", "settings", "tier=web")
@@ -295,7 +295,7 @@ def test_a_controller_that_writes_around_its_door_loops(
     ctrl.started("run", written(tmp_path, "looper", LOOPER))
     kubectl("create", "configmap", "counter", "--from-literal=count=0")
     told = explain.until("LOOPING", "configmap/counter")
-    assert "looper wakes itself: it writes ConfigMap/counter data.count" in texts(told)
+    assert "looper triggers itself: it writes ConfigMap/counter data.count" in texts(told)
     assert "kubectl-ctrl-looper" in texts(told)
     assert told["source"] == "recorded"
     assert told["evidence"][0]["cause"]["writers"] in ([], ["kubectl-ctrl-looper"])
@@ -330,7 +330,7 @@ def test_a_missing_permission(kubectl: Kubectl, ctrl: Ctrl, explain: Explain) ->
         return told
 
     told = wait_until(refused, every=0.3)
-    assert "kubectl-ctrl-foo lacks create apps/deployments in " in texts(told)
+    assert "kubectl-ctrl-foo cannot create apps/deployments in " in texts(told)
     assert told["call"]["code"] == 403
     assert told["where"].startswith("foo/reconciler.py:")
     assert told["chain"][0]["cause"]["kind"] in ("added", "initial list")
@@ -357,7 +357,7 @@ def test_of_a_controller_that_does_not_work_the_verdict_says_as_of_when(
     told = explain("foo/web")
     assert (told["verdict"], told["converged"], told["qualifier"]["controller"]) == ("CONVERGED", False, "dead")
     assert told["asOf"] == told["qualifier"]["since"]
-    assert "nothing while foo does not work" in told["next"][0]["text"]
+    assert "nothing while foo is inactive" in told["next"][0]["text"]
     assert any(re.match(r"kubectl ctrl run --context=\S+ foo\b", command) for _, command in commands(told))
     assert explain.exit_code("foo/web") == 1
     text = ctrl("explain", "foo/web", "--offline").checked().out
@@ -366,7 +366,7 @@ def test_of_a_controller_that_does_not_work_the_verdict_says_as_of_when(
     kubectl.apply(foo("late"))
     told = explain("foo/late")
     assert told["verdict"] == "NEVER RAN"
-    assert "foo does not work" in texts(told)
+    assert "foo is inactive" in texts(told)
     missing = ctrl("explain", "foo/none", "--exit-code")
     assert missing.code == 4, missing
     assert ctrl("explain", "foo/late", "--offline").code == 4

@@ -252,13 +252,13 @@ def test_what_a_kill_cut_off_is_told_with_the_call_that_nobody_answered(
     assert "patch ConfigMap/cut 200 " in row
     assert "patch ConfigMap/cut answer unknown" in row
     follower.line(rf"^ *{name} .* interrupted$")
-    follower.line(f"^Run {name.partition('-')[0]} is gone without a word.$")
+    follower.line(f"^Run {name.partition('-')[0]} exited unexpectedly.$")
     full = ctrl("trace", "cm/cut", name).checked().out
     assert f"{name}.2" in full
     assert "1 interrupted" in ctrl("trace", "cm/cut").checked().out
     code_shown, shown = at_terminal(PROGRAM, "trace", "cm/cut", "--color=never", env=ctrl.env, columns=80)
     assert (code_shown, max(map(len, shown.splitlines())) <= 80) == (0, True)
-    assert "gone without a word" in shown
+    assert "exited unexpectedly" in shown
     # A new run takes it up, and that is told too.
     again = ctrl.started("run", str(code))
     follower.line("^Run r[0-9a-f]+ began, process [0-9]+ on ")

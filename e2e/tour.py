@@ -130,7 +130,7 @@ TOUR = (
     r"memcached-sample patched",
     r"spec\.size 3→5 by kubectl-patch .*apply Deployment/memcached-sample 200 (.|\n)*\nNEXT ",
     # Where the pods of a slow machine come late, the edit stands apart from the chain.
-    r"^CONVERGED for (.|\n)* spec\.size 3→5 by kubectl-patch (.|\n)*\nCHAIN +kub(.|\n)*wakes on Memcached",
+    r"^CONVERGED for (.|\n)* spec\.size 3→5 by kubectl-patch (.|\n)*\nCHAIN +kub(.|\n)*triggered by Memcached",
     r"(.* default/memcached-sample r\w+-\d+ .*\n){4}(.|\n)*memcached: run r\w+, process \d+",
     r"1 controller stopped(.|\n)*cluster \S+ \({provider}\) deleted(.|\n)*files deleted",
     r"^cluster \S+ \({provider}\), deleted (.|\n)*spec\.size 3→5 by kubectl-patch",

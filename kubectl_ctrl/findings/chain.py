@@ -34,7 +34,7 @@ def _step(case: Case, attempt: Recorded) -> tuple[Step, Recorded | None]:
         return Step(attempt=attempt, cause=None), None
     if cause.kind in _CHAINED:
         before = case.attempt(cause.attempt)
-        proof = f"{case.short(attempt.id)} is the {cause.kind.value} that {case.short(cause.attempt)} asked for"
+        proof = f"{case.short(attempt.id)} is the {cause.kind.value} that {case.short(cause.attempt)} requested"
         return Step(attempt=attempt, cause=cause, link=Source.RECORDED if before else None, proof=proof), before
     if cause.kind not in _EVENTS or not cause.uid:
         return Step(attempt=attempt, cause=cause), None
@@ -43,7 +43,7 @@ def _step(case: Case, attempt: Recorded) -> tuple[Step, Recorded | None]:
             attempt=attempt, cause=cause, link=Source.RECORDED, proof=_joined(case, attempt, cause, wrote[1])
         ), case.attempt(wrote[0])
     if before := _followed(case, attempt, cause):
-        proof = f"{named(cause)} changed in its status alone after {case.short(before.id)} wrote it"
+        proof = f"{named(cause)} changed only in its status after {case.short(before.id)} wrote it"
         return Step(attempt=attempt, cause=cause, link=Source.INFERRED, proof=proof), before
     return Step(attempt=attempt, cause=cause), None
 
@@ -86,7 +86,7 @@ def leading(attempt: Recorded) -> Why | None:
 
 def _joined(case: Case, attempt: Recorded, cause: Why, call: str) -> str:
     return (
-        f"{case.short(attempt.id)} was woken by {named(cause)} version {cause.new_version} (uid {cause.uid}), "
+        f"{case.short(attempt.id)} was triggered by {named(cause)} version {cause.new_version} (uid {cause.uid}), "
         f"which call {case.short(call)} wrote"
     )
 

@@ -24,14 +24,14 @@ def standing(
     if run.ended is not None:
         return Qualifier(standing=Standing.ENDED, since=run.ended, text=f"{who} was stopped")
     if life is Life.GONE:
-        return Qualifier(standing=Standing.DEAD, since=heard, text=f"{who} is gone without a word")
+        return Qualifier(standing=Standing.DEAD, since=heard, text=f"{who} exited unexpectedly")
     if life is Life.STOPPED:
-        return Qualifier(standing=Standing.PAUSED, since=heard, text=f"{who} is stopped by a signal")
+        return Qualifier(standing=Standing.PAUSED, since=heard, text=f"{who} is suspended by a signal")
     if now - heard > SILENT_AFTER:
         silent = format_duration(now - heard)
         # A process that is there may work all the same, and only cannot record it.
-        there = "is there and " if life.here else ""
-        text = f"{who} {there}has not been heard of for {silent}"
+        there = "is running but " if life.here else ""
+        text = f"{who} {there}has recorded nothing for {silent}"
         return Qualifier(standing=Standing.UNHEARD, since=heard, text=text)
     # What it told of itself before it worked is what it was then.
     return _unready(moment, heard) if moment is not None and moment.state.at > worked else None

@@ -49,7 +49,7 @@ def _failed(case: Case, last: Recorded) -> Found:
         facts.append(Fact(text=f"{len(failing)} attempts in a row failed, the first {case.short(failing[-1].id)}"))
     running = case.last
     if running is not None and running is not last:
-        facts.append(Fact(text=f"{short(running.id)} runs now", at=running.started))
+        facts.append(Fact(text=f"{short(running.id)} is running now", at=running.started))
     return Found(
         finding=Finding.NOT_CONVERGED,
         since=failing[-1].started,
@@ -71,12 +71,14 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
     at = last.end
     if last.verdict is None:
         sent = [made for made in last.calls if made.call.code is None]
-        unknown = f"; the answer of {len(sent)} calls is unknown" if sent else ""
-        yield Fact(text=f"reconcile {short(last.id)} was cut off: its process ended under it{unknown}", at=last.started)
+        unknown = f"; the results of {len(sent)} calls are unknown" if sent else ""
+        yield Fact(
+            text=f"reconcile {short(last.id)} was interrupted: its process stopped during it{unknown}", at=last.started
+        )
         return
     verdict = last.verdict
     if verdict.outcome is Outcome.DROPPED:
-        yield Fact(text=f"reconcile {short(last.id)} was cut: {verdict.message}", at=at)
+        yield Fact(text=f"reconcile {short(last.id)} did not finish: {verdict.message}", at=at)
         return
     denied = REFUSED.search(f"{verdict.message} {call.call.error if call else ''}")
     # A denied call says all that its long message does.
@@ -85,10 +87,10 @@ def _failure(last: Recorded, call: Made | None) -> Iterator[Fact]:
     if denied:
         group = f"{denied['group']}/" if denied["group"] else ""
         where = f" in {denied['namespace']}" if denied["namespace"] else ""
-        yield Fact(text=f"{denied['user']} lacks {denied['verb']} {group}{denied['resource']}{where}", at=at)
+        yield Fact(text=f"{denied['user']} cannot {denied['verb']} {group}{denied['resource']}{where}", at=at)
     if verdict.outcome is Outcome.TERMINAL:
-        until = "its schedule comes or something changes" if verdict.delay else "something changes"
-        yield Fact(text=f"terminal: it is not tried again until {until}", at=at)
+        until = "its next scheduled run or a change" if verdict.delay else "a change"
+        yield Fact(text=f"terminal: no retry until {until}", at=at)
 
 
 def _call_evidence(call: Made | None) -> Iterator[Fact]:
@@ -160,7 +162,7 @@ def ready(case: Case) -> Fact | None:
     said = _said(case)
     for one in said.conditions if said else ():
         if one.get("type") == "Ready" and said is not None:
-            return Fact(text=f"it says {_condition(one)}", source=said.source, at=said.at)
+            return Fact(text=f"it reports {_condition(one)}", source=said.source, at=said.at)
     return None
 
 
@@ -176,7 +178,7 @@ def says_unready(case: Case) -> Fact | None:
     if last is None or last.verdict is None or last.verdict.outcome is not Outcome.DONE:
         return None
     fact = ready(case)
-    return fact if fact is not None and fact.text.startswith("it says Ready=False") else None
+    return fact if fact is not None and fact.text.startswith("it reports Ready=False") else None
 
 
 def _not_ready(case: Case, last: Recorded) -> Found | None:
@@ -187,7 +189,7 @@ def _not_ready(case: Case, last: Recorded) -> Found | None:
     why = (
         fact,
         Fact(
-            text=f"reconcile {short(last.id)} ended well and plans nothing more: something has to change",
+            text=f"reconcile {short(last.id)} succeeded and scheduled nothing: only a change triggers it again",
             at=last.end,
         ),
     )
@@ -204,16 +206,18 @@ def waiting(case: Case, qualifier: Qualifier | None) -> Found | None:
         return None
     tries = (case.ctrl(Risk.READ, "trace", case.target, "--last=5"),)
     if last.verdict is None:
-        why = Fact(text=f"reconcile {short(last.id)} runs", at=last.started)
+        why = Fact(text=f"reconcile {short(last.id)} is running", at=last.started)
         return Found(finding=Finding.WAITING, since=last.started, why=(why,), tries=tries, about=last)
     entry = case.entry
     if entry is not None and entry.state in ("ready", "running") and case.moment and case.moment.state.at > last.end:
-        why = Fact(text=f"a newer change of it is queued ({entry.state}), with {entry.causes} causes", at=entry.since)
+        why = Fact(text=f"a newer change is queued ({entry.state}) with {entry.causes} causes", at=entry.since)
         queue = case.ctrl(Risk.READ, "queue", last.controller)
         return Found(finding=Finding.WAITING, since=entry.since, why=(why,), tries=(queue, *tries), about=last)
     if last.verdict.outcome is Outcome.AGAIN:
         passes = tail(case.attempts, Outcome.AGAIN)
-        why = Fact(text=f"{short(last.id)} asked for another pass at once, {len(passes)} in a row by now", at=last.end)
+        why = Fact(
+            text=f"{short(last.id)} requested another pass immediately, {len(passes)} in a row so far", at=last.end
+        )
         return Found(finding=Finding.WAITING, since=passes[0].started, why=(why,), tries=tries, about=last)
     if last.verdict.outcome is Outcome.WAITING:
         return _waits(case, last, last.verdict, qualifier)
@@ -231,8 +235,8 @@ def _waits(case: Case, last: Recorded, verdict: Verdict, qualifier: Qualifier | 
         from statistics import median
 
         usual = median(past)
-        times = "once before" if len(past) == 1 else f"median of {len(past)} before"
-        longer = "; this one takes longer" if case.now - since > max(_LONG * usual, 1.0) else ""
+        times = "one earlier wait" if len(past) == 1 else f"median of {len(past)} earlier waits"
+        longer = "; this one is taking longer" if case.now - since > max(_LONG * usual, 1.0) else ""
         facts.append(Fact(text=f"it usually takes {format_duration(usual)} ({times}){longer}"))
     gaps = tuple(_rollouts(case))
     tries: list[Try] = []
@@ -287,7 +291,7 @@ def _blockers(case: Case) -> Iterator[Fact]:
         for one in _conditions((body.obj or {}).get("status")):
             bad = "True" if one.get("type") in _BAD_WHEN_TRUE else "False"
             if one.get("status") == bad:
-                yield Fact(text=f"{resource.kind}/{key.name} says {_condition(one)}", source=body.source, at=body.at)
+                yield Fact(text=f"{resource.kind}/{key.name} reports {_condition(one)}", source=body.source, at=body.at)
 
 
 def _rollouts(case: Case) -> Iterator[Gap]:
@@ -323,7 +327,7 @@ def _kept(case: Case, last: Recorded | None, wrote: Recorded | None) -> Iterator
     if last is None:
         return
     kept = dict.fromkeys(_place(wish.resource, wish.key.name) for wish in last.wishes if wish.verb == "ensure")
-    keeps = f" and keeps {', '.join(list(kept)[:4])}" if kept else ""
+    keeps = f"; it maintains {', '.join(list(kept)[:4])}" if kept else ""
     if wrote is last:
         yield Fact(text=f"reconcile {short(last.id)} succeeded{keeps}", at=last.end)
     else:
@@ -338,4 +342,4 @@ def _kept(case: Case, last: Recorded | None, wrote: Recorded | None) -> Iterator
             at=call.started,
         )
     else:
-        yield Fact(text="no write of it is recorded")
+        yield Fact(text="no write is recorded")

@@ -15,11 +15,11 @@ from kubectl_ctrl.model.record import Recorded, Source, Why
 
 # Finalizers of Kubernetes itself, and what each waits for.
 _KUBERNETES = {
-    "foregroundDeletion": "the garbage collector holds it until what it owns is gone",
-    "orphan": "the garbage collector holds it until what it owns was set free",
-    "kubernetes": "the namespace controller holds it until the namespace is empty",
-    "kubernetes.io/pvc-protection": "it is held while a Pod uses it",
-    "kubernetes.io/pv-protection": "it is held while a claim is bound to it",
+    "foregroundDeletion": "the garbage collector removes it once all dependents are deleted",
+    "orphan": "the garbage collector removes it once all dependents are orphaned",
+    "kubernetes": "the namespace controller removes it once the namespace is empty",
+    "kubernetes.io/pvc-protection": "it stays while a Pod uses the claim",
+    "kubernetes.io/pv-protection": "it stays while a claim is bound to the volume",
 }
 
 
@@ -34,7 +34,7 @@ def gone(case: Case, qualifier: Qualifier | None) -> Found | None:
     if deleted is None and not _missed(case, last):
         return None
     if deleted is None:
-        why = Fact(text=f"{short(last.id)} looked for it and did not find it", at=last.started)
+        why = Fact(text=f"{short(last.id)} did not find it", at=last.started)
     else:
         why = Fact(text="it was deleted", at=deleted.at)
     return _gone(case, why, last)
@@ -50,7 +50,7 @@ def _gone(case: Case, why: Fact, last: Recorded | None) -> Found:
     deleted = _deleted(case)
     facts = [
         why,
-        *(Fact(text="its deletion was asked for; by whom is recorded nowhere", at=one.at) for one in asked[-1:]),
+        *(Fact(text="its deletion was requested; the requester is not recorded", at=one.at) for one in asked[-1:]),
     ]
     facts += _deleters(case)
     evidence = Fact(
@@ -120,7 +120,7 @@ def blocked(case: Case, qualifier: Qualifier | None) -> Found | None:
     last = case.ended
     if last is not None and last.verdict is not None and last.verdict.message:
         facts.append(
-            Fact(text=f"{case_name(case)} {short(last.id)} ended {last.verdict.outcome}: {last.verdict.message}")
+            Fact(text=f"{case_name(case)} {short(last.id)} ended with {last.verdict.outcome}: {last.verdict.message}")
         )
     evidence = Fact(
         text=f"metadata.deletionTimestamp {meta['deletionTimestamp']}, metadata.finalizers {', '.join(finalizers)}"
@@ -151,13 +151,13 @@ def _holder(case: Case, body: Body, name: str, qualifier: Qualifier | None) -> t
     manager = _manager(case, body, name)
     ours = case.controller
     if ours is not None and (manager == ours.manager or _added_by_us(case, name)):
-        state = f"{qualifier.standing.value} since then" if qualifier else "it works, and has not let go"
-        return f"held by {ours.name}, this controller: {state}", Source.RECORDED
+        state = f"it is {qualifier.standing.value}" if qualifier else "it is active and has not removed it"
+        return f"belongs to {ours.name}, this controller; {state}", Source.RECORDED
     if not manager:
-        return "who holds it is not recorded; it is not this controller", Source.RECORDED
+        return "its owner is not recorded; it is not this controller", Source.RECORDED
     seen = _last_seen(body, manager)
-    text = f"held by {manager}, not by this controller; whether that lives cannot be seen from here"
-    return text + (f", it last wrote this object {seen}" if seen else ""), Source.RECORDED
+    text = f"belongs to {manager}, not to this controller; whether {manager} is running is unknown"
+    return text + (f", it last wrote this object at {seen}" if seen else ""), Source.RECORDED
 
 
 def _manager(case: Case, body: Body, name: str) -> str:

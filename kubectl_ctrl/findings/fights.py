@@ -128,7 +128,7 @@ def _found(case: Case, series: _Series) -> Found:
     since = series[0][0].cause.at
     why = (
         Fact(
-            text=f"{other} and {ours} set {resource.kind}/{key.name} {last.path} in turns,"
+            text=f"{other} and {ours} set {resource.kind}/{key.name} {last.path} alternately,"
             f" {len(series)} times each within {format_duration(last.cause.at - since)}",
             at=last.cause.at,
         ),
@@ -144,7 +144,7 @@ def _found(case: Case, series: _Series) -> Found:
         turns=tuple(_turns(series, ours))[-_SHOWN:],
         field=f"{resource.kind}/{key.name} {last.path}",
         gap=() if series[-1][1].id else (_gap(last, resource, key, other),),
-        next=(Coming(text=f"the next turn of {other}, which came every {format_duration(_pause(series))}"),),
+        next=(Coming(text=f"the next write by {other}, every {format_duration(_pause(series))} so far"),),
     )
 
 
@@ -178,7 +178,7 @@ def _evidence(case: Case, series: _Series) -> Iterator[Fact]:
         answered = f"; call {case.short(call.id)} answered with version {call.new_version}" if call.id else ""
         yield Fact(
             text=f"version {step.cause.new_version} (uid {step.cause.uid})"
-            f" woke {case.short(step.attempt.id)}{answered}",
+            f" triggered {case.short(step.attempt.id)}{answered}",
             at=step.cause.at,
             cause=step.cause,
         )

@@ -128,7 +128,7 @@ def _unready(work: Work, attempts: Sequence[Recorded]) -> Iterator[Unready]:
             case = replace(work.case, resource=resource, key=key, uid=uid, attempts=known, bodies=work.bodies)
             said = says_unready(case)
             if said is not None and gone(case, work.qualifier) is None:
-                yield Unready(key=key, said=said.text.removeprefix("it says "))
+                yield Unready(key=key, said=said.text.removeprefix("it reports "))
                 break
 
 

@@ -189,7 +189,7 @@ def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
         since=None,
         attempts=0,
         why=tuple(_why(found)),
-        next=(Coming(text="not known: no controller of it was recorded"),),
+        next=(Coming(text="unknown: no controller for it is recorded"),),
         tries=(
             Try(risk=Risk.READ, command=str(ctrl("trace", target, *flags))),
             Try(risk=Risk.READ, command=str(command("kubectl", "describe", target, *flags))),
@@ -201,20 +201,20 @@ def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
 
 
 def _why(found: Inferred) -> Iterator[Fact]:
-    yield Fact(
-        text=f"no run of a controller for {found.resource} is recorded here", source=Source.INFERRED, at=found.at
-    )
+    yield Fact(text=f"no run of a controller for {found.resource} is recorded", source=Source.INFERRED, at=found.at)
     keeper = next((sign for sign in found.signs[::-1] if _keeps(sign)), None)
     if keeper is not None:
         by = " or ".join(keeper.by)
-        yield Fact(text=f"{by} seems to look after it: it wrote its status last", source=Source.INFERRED, at=keeper.at)
+        yield Fact(
+            text=f"{by} probably manages it: it was the last to write the status", source=Source.INFERRED, at=keeper.at
+        )
     if found.deleting:
-        yield Fact(text="it is being deleted, and something holds it", source=Source.LIVE, at=found.at)
+        yield Fact(text="its deletion was requested, and it still exists", source=Source.LIVE, at=found.at)
     if found.observed is not None and found.observed != found.generation:
-        text = f"its status is about generation {found.observed}, and it is at {found.generation}: somebody lags behind"
+        text = f"status.observedGeneration is {found.observed} of {found.generation}: its controller lags behind"
         yield Fact(text=text, source=Source.INFERRED, at=found.at)
     for name, status, since in found.standing:
-        yield Fact(text=f"it says {name}={status}", source=Source.LIVE, at=since)
+        yield Fact(text=f"it reports {name}={status}", source=Source.LIVE, at=since)
 
 
 def _keeps(sign: Sign) -> bool:

@@ -73,9 +73,9 @@ def judge(case: Case) -> Account:
 
 def _next(case: Case, found: Found, qualifier: Qualifier | None) -> tuple[Coming, ...]:
     if case.deleted:
-        return (Coming(text="nothing: its cluster was taken away"),)
+        return (Coming(text="nothing: its cluster was deleted"),)
     if found.finding is Finding.GONE:
-        return (Coming(text=f"nothing; a new {case.resource.kind} of that name would be reconciled"),)
+        return (Coming(text=f"nothing; a new {case.resource.kind} with this name would be reconciled"),)
     return coming(case, qualifier) if qualifier is not None else (*found.next, *coming(case, qualifier))
 
 
@@ -96,8 +96,8 @@ def proofs(steps: tuple[Step, ...]) -> tuple[Fact, ...]:
 def _notes(case: Case) -> tuple[str, ...]:
     if not case.older:
         return ()
-    objects = "one object" if case.older == 1 else f"{case.older} objects"
-    return (f"{objects} had this name before it: --uid=UID means one of them",)
+    objects = "one earlier object" if case.older == 1 else f"{case.older} earlier objects"
+    return (f"{objects} had this name; select one with --uid=UID",)
 
 
 def foremost(accounts: list[Account]) -> Account:
@@ -105,7 +105,9 @@ def foremost(accounts: list[Account]) -> Account:
     order = list(Finding)
     first = min(accounts, key=lambda one: (order.index(one.finding), -(one.since or 0.0)))
     others = tuple(
-        f"{one.controller} says {one.finding}: --controller={one.controller}" for one in accounts if one is not first
+        f"{one.controller} reports {one.finding}: add --controller={one.controller}"
+        for one in accounts
+        if one is not first
     )
     return replace(first, notes=(*first.notes, *others))
 
@@ -137,12 +139,12 @@ def _caused(case: Case, attempt: Recorded, woken: Mapping[str, Sequence[str]]) -
         for one in woken.get(made.call.id, ()):
             if one != attempt.id:
                 version = f"version {made.call.new_version} (uid {made.call.uid})"
-                yield Fact(text=f"{_named(one, attempt)} by call {short(made.call.id)}, which made {version}")
+                yield Fact(text=f"{_named(one, attempt)}, triggered by {version} that call {short(made.call.id)} wrote")
     for later in case.attempts:
         for cause in later.causes:
             if cause.attempt == attempt.id:
                 yield Fact(
-                    text=f"{_named(later.id, attempt)}, the {cause.kind.value} that it asked for", at=later.started
+                    text=f"{_named(later.id, attempt)}, the {cause.kind.value} that it requested", at=later.started
                 )
 
 

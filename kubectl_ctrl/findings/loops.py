@@ -107,13 +107,13 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     first, (last, cause) = turns[0][0], turns[-1]
     name = named(cause)
     fields = ", ".join(dict.fromkeys(one.path for _, why in turns for one in why.changes.shown)) or "metadata"
-    by = next((step.writer for _, step in turns if step.writer), "somebody that the server did not note")
+    by = next((step.writer for _, step in turns if step.writer), "an unknown field manager")
     cycle = " → ".join(case.short(one.id) for one, _ in turns[-3:])
     rate = (len(turns) - 1) / (last.started - first.started) if last.started > first.started else 0.0
-    pace = f", {rate:.1f} a second" if rate >= 0.1 else ""
+    pace = f", {rate:.1f} per second" if rate >= 0.1 else ""
     why = (
         Fact(
-            text=f"{case.controller.name} wakes itself: it writes {name} {fields} outside of ctx.write, as {by}",
+            text=f"{case.controller.name} triggers itself: it writes {name} {fields} outside ctx.write, as {by}",
             source=source,
             at=cause.at,
         ),
@@ -122,12 +122,12 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
             f" {cycle}",
             source=source,
         ),
-        Fact(text="writes through ctx.write do not come back: their echoes are dropped"),
+        Fact(text="writes through ctx.write do not trigger it: their echoes are dropped"),
     )
     evidence = tuple(
         Fact(
-            text=f"{case.short(one.id)} was woken by {name} version {step.new_version} (uid {step.uid}),"
-            " which no recorded call made",
+            text=f"{case.short(one.id)} was triggered by {name} version {step.new_version} (uid {step.uid}),"
+            " which no recorded call wrote",
             source=source,
             at=step.at,
             cause=step,

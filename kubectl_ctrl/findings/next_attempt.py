@@ -13,7 +13,7 @@ from kubectl_ctrl.model.record import Played, Recorded
 def coming(case: Case, qualifier: Qualifier | None) -> tuple[Coming, ...]:
     """What is next: what stands in the queue or was decided last, and what would wake it besides."""
     if case.controller is None:
-        return (Coming(text="nothing: no controller of it is known"),)
+        return (Coming(text="nothing: no controller for it is known"),)
     if qualifier is not None:
         return (Coming(text=_stalled(case, case.controller.name, qualifier)),)
     return (_planned(case), Coming(text=_wakes(case, case.controller)))
@@ -21,10 +21,10 @@ def coming(case: Case, qualifier: Qualifier | None) -> tuple[Coming, ...]:
 
 def _stalled(case: Case, name: str, qualifier: Qualifier) -> str:
     if case.life is Life.STOPPED:
-        return f"nothing while {name} does not work; then it goes on where it was"
+        return f"nothing while {name} is suspended; once resumed, it continues where it stopped"
     if qualifier.standing is Standing.UNHEARD:
-        return f"unknown: {name} has told nothing since; what it does may be missing here"
-    return f"nothing while {name} does not work; then every object is looked at anew"
+        return f"unknown: {name} has recorded nothing since; newer reconciles may be missing here"
+    return f"nothing while {name} is inactive; once active, it reconciles every object"
 
 
 def wakers(controller: Played) -> str:
@@ -39,7 +39,7 @@ def wakers(controller: Played) -> str:
 def _wakes(case: Case, controller: Played) -> str:
     last = case.last
     delayed = last is not None and last.verdict is not None and last.verdict.delay > 0
-    return f"sooner if {wakers(controller)} changes" if delayed else f"wakes on {wakers(controller)}"
+    return f"sooner if {wakers(controller)} changes" if delayed else f"triggered by {wakers(controller)}"
 
 
 def _planned(case: Case) -> Coming:
@@ -47,29 +47,29 @@ def _planned(case: Case) -> Coming:
     if last is None:
         return Coming(text="its first reconcile") if case.entry else Coming(text="nothing is queued")
     if not last.over:
-        return Coming(text=f"{short(last.id)} runs; what follows is decided when it ends")
+        return Coming(text=f"{short(last.id)} is running; its result decides what follows")
     if case.entry is not None and case.entry.state == "ready":
-        return Coming(text="a reconcile is queued, and starts as soon as a worker is free")
+        return Coming(text="a reconcile is queued and starts as soon as a worker is free")
     return _decided(last)
 
 
 def _decided(last: Recorded) -> Coming:
     if last.verdict is None:
-        return Coming(text="nothing is planned: the process ended under it")
+        return Coming(text="nothing is scheduled: the process stopped during the reconcile")
     verdict, at = last.verdict, last.end + last.verdict.delay
     match verdict.outcome:
         case _ if verdict.last:
-            return Coming(text="nothing: with --once each object has one attempt")
+            return Coming(text="nothing: with --once each object gets one attempt")
         case Outcome.RETRY:
             return Coming(text=f"retry {last.try_no} (backoff {format_duration(verdict.delay)})", at=at)
         case Outcome.TERMINAL if verdict.delay:
-            return Coming(text="no retry: it runs again by its schedule", at=at)
+            return Coming(text="no retry: it runs again on its schedule", at=at)
         case Outcome.TERMINAL:
-            return Coming(text="no retry: only a change helps")
+            return Coming(text="no retry: only a change triggers it again")
         case Outcome.AFTER:
-            return Coming(text="it asked to be called again", at=at)
+            return Coming(text="requeued by the reconciler", at=at)
         case Outcome.AGAIN | Outcome.DROPPED:
-            return Coming(text="it runs again at once")
+            return Coming(text="it runs again immediately")
         case Outcome.WAITING if verdict.delay:
-            return Coming(text="it is looked at again", at=at)
+            return Coming(text="it is checked again", at=at)
     return Coming(text="nothing is queued, no timer")

@@ -37,7 +37,7 @@ def _by_namespace(case: Case) -> Found | None:
     run = case.run
     if run is None or not run.namespace or case.key.namespace in ("", run.namespace) or case.attempts:
         return None
-    why = Fact(text=f"run {run.id} watches namespace {run.namespace} alone, and this one is in {case.key.namespace}")
+    why = Fact(text=f"run {run.id} watches only namespace {run.namespace}; this object is in {case.key.namespace}")
     assert case.controller is not None
     tries = (
         case.ctrl(Risk.READ, "explain", case.controller.name),
@@ -55,7 +55,9 @@ def _by_selector(case: Case) -> Found | None:
         return None
     said = ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
     why = Fact(
-        text=f"run {run.id} watches only what has {run.labels}; its labels: {said}", source=body.source, at=body.at
+        text=f"run {run.id} watches only objects with labels {run.labels}; this object has {said}",
+        source=body.source,
+        at=body.at,
     )
     label = run.labels if _plain(run.labels) else f"KEY=VALUE-THAT-FITS-{run.labels}"
     tries = (
@@ -74,11 +76,11 @@ def _by_predicate(case: Case) -> Found | None:
     if held is None or not _matters(case, held):
         return None
     by = " and ".join(repr(name) for name in held.by)
-    what = ", ".join(held.changed[:3]) or f"that it was {held.kind}"
+    what = ", ".join(held.changed[:3]) or held.kind
     who = " or ".join(held.writers) or "?"
-    why = [Fact(text=f"its last change ({what} by {who}) was held back by {by}", at=held.at)]
+    why = [Fact(text=f"its last change ({what} by {who}) was filtered out by {by}", at=held.at)]
     if held.count > 1:
-        why.append(Fact(text=f"so were the {held.count - 1} before it", at=held.at))
+        why.append(Fact(text=f"so were the {held.count - 1} changes before it", at=held.at))
     tries = [case.ctrl(Risk.READ, "trace", case.target)]
     if case.controller is not None:
         tries += [case.ctrl(Risk.READ, "explain", case.controller.name), case.rerun()]
@@ -112,7 +114,7 @@ def aside(case: Case) -> Iterator[Fact]:
     if held is not None and not (case.last is not None and held.at <= case.last.started):
         by = " and ".join(repr(name) for name in held.by)
         what = ", ".join(held.changed[:3]) or held.kind
-        yield Fact(text=f"its change after that ({what}) was held back by {by}", at=held.at)
+        yield Fact(text=f"a later change ({what}) was filtered out by {by}", at=held.at)
 
 
 def _unseen(case: Case, why: Fact, tries: tuple[Try, ...], since: float) -> Found:
@@ -123,16 +125,16 @@ def never_ran(case: Case, qualifier: Qualifier | None) -> Found | None:
     if case.attempts:
         return None
     if case.controller is None:
-        why = Fact(text=f"no controller of {case.resource} was recorded on this cluster")
+        why = Fact(text=f"no controller for {case.resource} is recorded on this cluster")
         tries: tuple[Try, ...] = (case.ctrl(Risk.READ, "list"), case.kubectl(Risk.READ, "describe", case.target))
         return Found(finding=Finding.NEVER_RAN, since=None, why=(why,), tries=tries, gap=())
     entry = case.entry
     if entry is not None:
         why = Fact(text=f"it is in the queue ({entry.state}) with {entry.causes} causes", at=entry.since)
     elif qualifier is not None:
-        why = Fact(text=f"{case.controller.name} does not work: {qualifier.text}", at=qualifier.since)
+        why = Fact(text=f"{case.controller.name} is inactive: {qualifier.text}", at=qualifier.since)
     else:
-        why = Fact(text=f"{case.controller.name} was told of nothing that is about it", source=Source.INFERRED)
+        why = Fact(text=f"{case.controller.name} received no event for it", source=Source.INFERRED)
     tries = (case.ctrl(Risk.READ, "queue", case.controller.name),)
     if qualifier is not None:
         tries = (*tries, case.revived())

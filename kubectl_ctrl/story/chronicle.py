@@ -236,9 +236,9 @@ class Chronicle:
             if run.ended is not None:
                 found[run.id] = ("ended", f" {self._clock(run.ended)}")
             elif any(one.life is Life.STOPPED for one in lives):
-                found[run.id] = ("stopped by a signal", "")
+                found[run.id] = ("suspended by a signal", "")
             elif any(one.life is Life.GONE for one in lives) or is_over(run, self._now):
-                found[run.id] = ("gone without a word", f", last heard of {self._clock(run.seen)}")
+                found[run.id] = ("exited unexpectedly", f", last seen {self._clock(run.seen)}")
         return found
 
     def _clock(self, at: float) -> str:

@@ -26,7 +26,7 @@ def test_a_chain_goes_back_through_the_write_that_made_a_version() -> None:
     account = judge(case(edit, woken, writers={("uid-deployment", "77"): ("r7f3-1", "r7f3-1.1")}))
     assert [(one.attempt.number, one.link) for one in account.chain] == [(1, None), (2, Source.RECORDED)]
     assert account.evidence[0].text == (
-        "#2 was woken by Deployment/web version 77 (uid uid-deployment), which call #1.1 wrote"
+        "#2 was triggered by Deployment/web version 77 (uid uid-deployment), which call #1.1 wrote"
     )
 
 

@@ -141,8 +141,8 @@ def test_everything_is_told_as_inferred_or_live_with_who_seems_to_look_after_it(
     account = unrecorded(of(), "deploy", ("--namespace=default",))
     assert (account.finding, account.source, account.good) == (Finding.NEVER_RAN, Source.INFERRED, False)
     texts = [fact.text for fact in account.why]
-    assert "kube-controller-manager seems to look after it: it wrote its status last" in texts
-    assert "it says Available=False" in texts
+    assert "kube-controller-manager probably manages it: it was the last to write the status" in texts
+    assert "it reports Available=False" in texts
     assert account.evidence[0].text == "event: Scaled to 3 x2 by deployment-controller"
     assert {fact.source for fact in account.evidence} == {Source.INFERRED}
     assert account.tries[0].command == "kubectl ctrl trace deploy/web --namespace=default"
@@ -150,5 +150,5 @@ def test_everything_is_told_as_inferred_or_live_with_who_seems_to_look_after_it(
 
 def test_one_that_lags_behind_or_is_being_deleted_says_so() -> None:
     texts = [fact.text for fact in unrecorded(of(generation=4, observed=3, deleting=True), "deploy", ()).why]
-    assert any("about generation 3, and it is at 4" in text for text in texts)
-    assert any("it is being deleted" in text for text in texts)
+    assert any("status.observedGeneration is 3 of 4" in text for text in texts)
+    assert any("its deletion was requested" in text for text in texts)

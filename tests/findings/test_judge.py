@@ -53,13 +53,13 @@ def test_gone_when_the_last_attempt_heard_of_its_deletion() -> None:
     account = judge(case(attempt(1), attempt(2, why(CauseKind.DELETED, at=2, old_version="7"))))
     assert (account.finding, account.since, account.good) == (Finding.GONE, NOON + 2, True)
     assert "version" in account.evidence[0].text
-    assert account.next[0].text == "nothing; a new Foo of that name would be reconciled"
+    assert account.next[0].text == "nothing; a new Foo with this name would be reconciled"
 
 
 def test_gone_when_the_last_attempt_did_not_find_it() -> None:
     account = judge(case(attempt(1), attempt(2, reads=(looked(),), uid="")))
     assert account.finding is Finding.GONE
-    assert "#2 looked for it and did not find it" in said(account)
+    assert "#2 did not find it" in said(account)
 
 
 def test_gone_is_told_as_heard_also_after_what_went_with_it_woke_the_controller_once_more() -> None:
@@ -109,7 +109,7 @@ def test_a_foreign_finalizer_blocks_deletion_and_its_holder_is_named() -> None:
     )
     account = judge(case(attempt(1), bodies={(FOOS, WEB): obj}))
     assert (account.finding, account.since) == (Finding.BLOCKED_DELETION, NOON + 30)
-    assert "finalizer example.com/hold: held by backup-operator, not by this controller" in said(account)
+    assert "finalizer example.com/hold: belongs to backup-operator, not to this controller" in said(account)
     assert account.tries[-1].risk is Risk.DESTROY
     assert '"value": "example.com/hold"' in account.tries[-1].command
 
@@ -120,7 +120,7 @@ def test_an_own_finalizer_of_a_dead_controller_blocks_deletion() -> None:
     gone = case(added, bodies={(FOOS, WEB): body(at=31, **DELETING)}, run=run, life=Life.GONE, moment=moment(20))
     account = judge(gone)
     assert account.finding is Finding.BLOCKED_DELETION
-    assert "held by foo, this controller: dead since then" in said(account)
+    assert "belongs to foo, this controller; it is dead" in said(account)
     assert "kubectl ctrl run foo --namespace=default" in commands(account)
 
 
@@ -135,7 +135,7 @@ def test_the_garbage_collector_is_known_by_its_finalizer() -> None:
 def test_not_seen_outside_of_the_namespace_of_the_run() -> None:
     account = judge(replace(case(), key=Key("other", "web"), flags=("--namespace=other",)))
     assert account.finding is Finding.NOT_SEEN
-    assert "run r7f3 watches namespace default alone, and this one is in other" in said(account)
+    assert "run r7f3 watches only namespace default; this object is in other" in said(account)
     assert "kubectl ctrl run foo --namespace=other" in commands(account)
 
 
@@ -143,23 +143,23 @@ def test_not_seen_without_the_labels_of_the_run() -> None:
     obj = body({"spec": {}}, labels={"app": "db"})
     account = judge(case(bodies={(FOOS, WEB): obj}, run=replace(RUN, labels="app=web", seen=NOON + 60)))
     assert account.finding is Finding.NOT_SEEN
-    assert "watches only what has app=web; its labels: app=db" in said(account)
+    assert "watches only objects with labels app=web; this object has app=db" in said(account)
     assert any(command.startswith("kubectl label foo/web app=web") for command in commands(account))
 
 
 def test_not_seen_when_a_predicate_held_back_a_change_of_its_spec() -> None:
     account = judge(case(attempt(1), moment=moment(60, held("labels changed", at=30))))
     assert (account.finding, account.since) == (Finding.NOT_SEEN, NOON + 30)
-    assert "held back by 'labels changed'" in said(account)
+    assert "filtered out by 'labels changed'" in said(account)
     assert "its last change (spec.replicas by ?)" in said(account)
 
 
 def test_what_a_predicate_rightly_held_back_is_told_beside_the_verdict() -> None:
     account = judge(case(attempt(1), moment=moment(60, held("generation changed", at=30, changed=("status.ready",)))))
     assert account.finding is Finding.CONVERGED
-    assert "its change after that (status.ready) was held back by 'generation changed'" in said(account)
+    assert "a later change (status.ready) was filtered out by 'generation changed'" in said(account)
     before = judge(case(attempt(40), moment=moment(60, held("generation changed", at=30))))
-    assert "held back" not in said(before)
+    assert "filtered out" not in said(before)
 
 
 def test_not_seen_when_it_was_held_back_from_the_start() -> None:
@@ -186,7 +186,7 @@ def test_never_ran_while_it_waits_in_the_queue() -> None:
 def test_never_ran_without_any_controller() -> None:
     account = judge(case(controller=None, run=None, moment=None))
     assert account.finding is Finding.NEVER_RAN
-    assert "no controller of foos.samplecontroller.k8s.io was recorded" in said(account)
+    assert "no controller for foos.samplecontroller.k8s.io is recorded" in said(account)
 
 
 # --- LOOPING ---
@@ -201,9 +201,9 @@ def by_itself(number: int, *, by: str = OURS) -> Recorded:
 def test_looping_when_its_own_writes_outside_of_the_door_wake_it() -> None:
     account = judge(case(attempt(1), by_itself(2), by_itself(3)))
     assert (account.finding, account.source) == (Finding.LOOPING, Source.RECORDED)
-    assert "foo wakes itself: it writes Foo/web spec.n outside of ctx.write, as kubectl-ctrl-foo" in said(account)
+    assert "foo triggers itself: it writes Foo/web spec.n outside ctx.write, as kubectl-ctrl-foo" in said(account)
     assert "#2 → #3" in said(account)
-    assert "version 2 (uid uid-web), which no recorded call made" in account.evidence[0].text
+    assert "version 2 (uid uid-web), which no recorded call wrote" in account.evidence[0].text
 
 
 def test_one_wake_by_itself_is_no_loop() -> None:
@@ -282,7 +282,7 @@ def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> R
 def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
     account = judge(case(theirs(10), theirs(20), theirs(30)))
     assert (account.finding, account.since) == (Finding.FIGHTING, NOON + 10)
-    assert "hpa-bot and kubectl-ctrl-foo set Deployment/web spec.replicas in turns, 3 times each within 20s" in said(
+    assert "hpa-bot and kubectl-ctrl-foo set Deployment/web spec.replicas alternately, 3 times each within 20s" in said(
         account
     )
     assert [(turn.who, turn.value, turn.ours) for turn in account.turns[:2]] == [
@@ -290,7 +290,7 @@ def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
         (OURS, 3, True),
     ]
     assert account.gap == ()  # it is our turn that stands
-    assert account.next[0].text == "the next turn of hpa-bot, which came every 10s"
+    assert account.next[0].text == "the next write by hpa-bot, every 10s so far"
     [gap] = judge(case(theirs(10), theirs(20), replace(theirs(30), calls=()))).gap
     assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
 
@@ -351,7 +351,7 @@ def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
         )
     )
     assert (account.finding, account.since) == (Finding.NOT_CONVERGED, NOON + 30)
-    assert "system:serviceaccount:foo-system:kubectl-ctrl-foo lacks patch apps/deployments in default" in said(account)
+    assert "system:serviceaccount:foo-system:kubectl-ctrl-foo cannot patch apps/deployments in default" in said(account)
     assert [one.attempt.number for one in account.chain] == [1, 2, 3]
     assert account.chain[0].cause is not None
     assert account.chain[0].cause.writers == ("kubectl-edit",)
@@ -361,11 +361,11 @@ def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
     assert commands(account) == [rbac, f"{rbac} | kubectl apply -f -"]
 
 
-def test_a_terminal_error_says_that_it_is_not_tried_again() -> None:
-    words = ("", "only a change helps"), ("its schedule comes or ", "it runs again by its schedule")
-    for delay, (until, coming) in enumerate(words):
+def test_a_terminal_error_says_that_it_is_not_retried() -> None:
+    schedule = ("its next scheduled run or a change", "it runs again on its schedule")
+    for delay, (until, coming) in enumerate([("a change", "only a change triggers it again"), schedule]):
         account = judge(case(attempt(1, outcome=Outcome.TERMINAL, message="spec.size is -1.", delay=delay)))
-        assert f"terminal: it is not tried again until {until}something changes" in said(account)
+        assert f"terminal: no retry until {until}" in said(account)
         assert (account.finding, account.next[0].text) == (Finding.NOT_CONVERGED, f"no retry: {coming}")
 
 
@@ -378,7 +378,7 @@ def test_an_object_that_says_not_ready_is_not_converged_by_a_reconcile_that_ende
     status = {"conditions": [{"type": "Ready", "status": "False", "reason": "NameMissing", "message": "Set it."}]}
     account = judge(case(attempt(1, wishes=(wish("status", status, resource=FOOS),))))
     assert account.finding is Finding.NOT_CONVERGED
-    assert "it says Ready=False NameMissing: Set it." in said(account)
+    assert "it reports Ready=False NameMissing: Set it." in said(account)
 
 
 def test_the_gap_is_what_was_wished_and_is_not_there() -> None:
@@ -405,8 +405,8 @@ def test_waiting_says_for_what_since_when_and_how_long_it_usually_takes() -> Non
     account = judge(case(*before, *now, bodies={(DEPLOYMENTS, WEB): deployment}))
     assert (account.finding, account.since) == (Finding.WAITING, NOON + 20)
     assert "#21 waits for rollout 2/3" in said(account)
-    assert "Deployment/web says Progressing=False ProgressDeadlineExceeded: It hangs." in said(account)
-    assert "it usually takes 4s (once before); this one takes longer" in said(account)
+    assert "Deployment/web reports Progressing=False ProgressDeadlineExceeded: It hangs." in said(account)
+    assert "it usually takes 4s (one earlier wait); this one is taking longer" in said(account)
     [gap] = account.gap
     assert (gap.path, gap.want, gap.live) == ("status.availableReplicas", 3, 2)
 
@@ -439,9 +439,9 @@ def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it()
     kept = attempt(9, why(at=8, by=""), wishes=(wish("ensure", {}),))
     account = judge(case(first, kept))
     assert (account.finding, account.good) == (Finding.CONVERGED, True)
-    assert "reconcile #9 found nothing to change and keeps Deployment/web" in said(account)
+    assert "reconcile #9 found nothing to change; it maintains Deployment/web" in said(account)
     assert "last write: create Deployment/web 201 by #1.1" in said(account)
-    assert [one.text for one in account.next] == ["nothing is queued, no timer", "wakes on Foo, owned Deployment"]
+    assert [one.text for one in account.next] == ["nothing is queued, no timer", "triggered by Foo, owned Deployment"]
 
 
 @pytest.mark.parametrize(
@@ -461,13 +461,13 @@ def test_converged_is_not_good_when_nobody_keeps_it_so(life: Life, seen: float, 
     assert (account.qualifier.standing, account.qualifier.since) == (expected, NOON + seen)
     silent = expected is Standing.UNHEARD  # it may work, and only be unable to record it
     assert account.next[0].text.startswith(
-        "unknown: foo has told nothing" if silent else "nothing while foo does not work"
+        "unknown: foo has recorded nothing" if silent else "nothing while foo is inactive"
     )
 
 
 def test_one_that_was_stopped_by_a_signal_is_let_go_on_and_not_started_twice() -> None:
     account = judge(case(attempt(1), life=Life.STOPPED))
-    assert account.next[0].text == "nothing while foo does not work; then it goes on where it was"
+    assert account.next[0].text == "nothing while foo is suspended; once resumed, it continues where it stopped"
     assert f"kill -CONT {RUN.pid}" in commands(account)
     assert not [line for line in commands(account) if "ctrl run" in line]
 

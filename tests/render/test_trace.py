@@ -167,11 +167,11 @@ def test_a_long_error_takes_three_lines_and_is_not_said_again(name: str) -> None
 def test_the_head_is_broken_between_words_and_keeps_names_whole(width: int) -> None:
     name = "a-name-of-36-characters-as-companies"
     key = Request("team-with-a-name", name)
-    over = {"r7f3": "gone without a word, last heard of 2s ago"}
+    over = {"r7f3": "exited unexpectedly, last seen 2s ago"}
     style = replace(STYLES["80"], width=width)
     story = replace(STORY, runs=STORY.runs[:1], key=key)
     head = page(style, story=story, scene=replace(SCENE, over=over)).split("\n\n")[0]
     assert name in head
-    assert "last heard of 2s ago" in " ".join(head.split())
+    assert "last seen 2s ago" in " ".join(head.split())
     assert "…" not in head
     assert max(map(len, head.splitlines())) <= max(width, len(f"Foo {key}"))

@@ -231,11 +231,11 @@ FOO: Obj = {
 SCENE = Scene(
     totals=replace(totals(ATTEMPTS), attempts=1234),
     hidden=1227,
-    over={"r0aa": "gone without a word, last heard of 1h1m ago"},
+    over={"r0aa": "exited unexpectedly, last seen 1h1m ago"},
     object=FOO,
     seen=NOON + 21,
     live=True,
-    coming=("#12 runs; what follows is decided when it ends", "wakes on Foo, owned Deployment"),
+    coming=("#12 runs; what follows is decided when it ends", "triggered by Foo, owned Deployment"),
     hint="2 of 1234 reconciles changed nothing: kubectl ctrl explain foo tells what a filter would save",
 )
 

@@ -117,7 +117,7 @@ def test_nothing_is_advised_that_would_need_it(state: Path, told: Told) -> None:
         assert [line for line in advised if "queue" in line or "list" in line] == []
     lines = told("explain", "foo/web")[0].splitlines()
     assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("NEXT")] == [
-        "nothing: its cluster was taken away"
+        "nothing: its cluster was deleted"
     ]
 
 

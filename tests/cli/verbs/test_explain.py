@@ -128,7 +128,7 @@ def test_one_reconcile_and_what_it_caused(state: Path, capsys: pytest.CaptureFix
     for words in (["foo/web", "1"], ["r7f3-1"], ["foo/web", "r7f3-1"]):
         answer = told(capsys, *words)
         assert (answer["about"], answer["attempt"]["attempt"]) == ("attempt", "r7f3-1")
-        assert "#2 by call #1.1, which made version 77" in answer["caused"][0]["text"]
+        assert "#2, triggered by version 77" in answer["caused"][0]["text"]
     chain = told(capsys, "foo/web", "2")["chain"]
     assert [(step["attempt"], step["link"]) for step in chain] == [("r7f3-1", None), ("r7f3-2", "recorded")]
 
@@ -171,7 +171,7 @@ def test_what_a_predicate_held_back_comes_out_of_the_recording(state: Path, caps
     recording(state, attempt(1), state_told, tally, run=RUNS)
     answer = told(capsys, "foo/new", "--offline")
     assert answer["verdict"] == "NOT SEEN"
-    assert "was held back by 'is big'" in answer["why"][0]["text"]
+    assert "was filtered out by 'is big'" in answer["why"][0]["text"]
 
 
 def test_who_keeps_an_object_comes_before_who_is_kept_from_it(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,7 +278,7 @@ def test_of_several_controllers_the_foremost_verdict_counts(state: Path, capsys:
     recording(state, attempt(1), failing, run=replace(RUNS, controllers=(FOO, other)))
     answer = told(capsys, "foo/web")
     assert (answer["verdict"], answer["controller"]) == ("NOT CONVERGED", "bar")
-    assert answer["notes"] == ["foo says CONVERGED: --controller=foo"]
+    assert answer["notes"] == ["foo reports CONVERGED: add --controller=foo"]
     assert told(capsys, "foo/web", "--controller=foo")["verdict"] == "CONVERGED"
 
 

@@ -106,7 +106,7 @@ class _Following:
                 self._say(self._rows.separator(run.id), f"Run {run.id} began, process {run.pid} on {run.host}.")
                 self._run = run.id
             elif end != before:
-                news = f"run {run.id} {'is ' * (end != 'ended')}{end}" if end else f"run {run.id} goes on"
+                news = f"run {run.id} {'is ' * end.startswith('suspended')}{end}" if end else f"run {run.id} goes on"
                 self._say(self._rows.between(news), f"{news.capitalize()}.")
         self._began |= {run.id for run in chronicle.runs}
         self._ends = ends
