@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,13 +14,18 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.devcluster import background_environ
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Book, Entry
 from kubectl_ctrl.errors import CtrlError, ProgramFailed, TimedOut
+from kubectl_ctrl.history.location import recording_file
+from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.model.attempt import State
+from kubectl_ctrl.model.objects import labels_of
+from kubectl_ctrl.model.resources import CONFIGMAPS
 from kubectl_ctrl.runs import background, background_notes
 from kubectl_ctrl.runs.background import Background
 from kubectl_ctrl.runs.background_notes import Page
@@ -29,6 +35,7 @@ from kubectl_ctrl.user import User
 from kubectl_ctrl.value import asdict, replace
 from tests.cli.ours import made
 from tests.cli.own import Write
+from tests.client.served import served
 from tests.history.made import NOON, RUN, recording
 
 NOBODY = "http://127.0.0.1:1"
@@ -106,6 +113,42 @@ def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, ent
     assert page is not None
     assert (page.code, page.ended is not None) == (0, True)
     assert (background.starting(entry), ended(app, entry)) == ((), [])
+
+
+def test_one_that_works_is_listed_with_its_log_and_stopped(
+    app: App, write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = '{"metadata": {"labels": {"seen": "yes"}}}'
+    write(
+        "mine.py",
+        f"""\
+        from kubectl_ctrl import CONFIGMAPS, controller
+
+        async def reconcile(ctx, request):
+            if found := await ctx.read.get(CONFIGMAPS, request.name):
+                await ctx.write.patch(found, {seen})
+
+        CONTROLLER = controller("mine", reconcile).for_(CONFIGMAPS)
+        """,
+    )
+    with served() as cluster:
+        cluster.do(lambda server: server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}))
+        entry = made(app.book, "ctrl", cluster.url)
+        one = started(app, entry, "./mine.py")
+        try:
+            settled(app, one)
+            cluster.until(lambda server: labels_of(server.get(CONFIGMAPS, "web") or {}) == {"seen": "yes"})
+            assert cli.main(["status"]) == 0
+            assert re.search(rf"^mine +ctrl .*{one.pid}", capsys.readouterr().out, re.MULTILINE)
+            assert cli.main(["stop", "mine"]) == 0
+            assert cli.main(["logs", "mine"]) == 0
+            assert "patch ConfigMap/web 200" in capsys.readouterr().out
+        finally:
+            os.kill(one.pid, signal.SIGKILL)
+            code = os.waitstatus_to_exitcode(os.waitpid(one.pid, 0)[1])
+        assert code == 0
+        with Recording.open(recording_file(app.user)) as reader:
+            assert [run.ended is not None for run in reader.runs()] == [True]
 
 
 @pytest.mark.programs("sh")

@@ -10,53 +10,19 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote
 
 import pytest
 
 from kubectl_ctrl import CONFIGMAPS, Context, ControllerError, ControllerSpec, Obj, Refused, Request, controller, run
-from kubectl_ctrl.client.transport import HttpRequest, HttpResponse
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.client import loopback
+from tests.client.served import http
 from tests.kubeconfig.kubeconfigs import kubeconfig, written
 
 SETTINGS: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
-
-
-def face_of(server: ScriptedServer) -> loopback.Answer:
-    """The server in memory as HTTP."""
-
-    async def answer(request: loopback.Request, writer: asyncio.StreamWriter) -> None:
-        path, _, query = request.target.partition("?")
-        asked = HttpRequest(
-            method=request.method,
-            path=unquote(path),
-            query=tuple(parse_qsl(query, keep_blank_values=True)),
-            headers={name.lower(): value for name, value in request.headers},
-            body=request.body or None,
-        )
-        if dict(asked.query).get("watch") not in ("true", "1"):
-            writer.write(_whole(await server.send(asked)))
-            return
-        stream = await server.open(asked)
-        if stream.status != 200:
-            writer.write(_whole(HttpResponse(status=stream.status, headers=stream.headers, body=await stream.read())))
-            return
-        writer.write(loopback.STREAM)
-        async for lines in stream.batches():
-            writer.write(loopback.chunk(b"".join(line + b"\n" for line in lines)))
-            await writer.drain()
-        writer.write(loopback.chunk(b""))
-
-    return answer
-
-
-def _whole(response: HttpResponse) -> bytes:
-    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-    return loopback.plain(response.body, f"{response.status} Status", **headers)
 
 
 class Place:
@@ -104,7 +70,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
         async def main() -> None:
             server = ScriptedServer(SystemClock())
             server.create(SETTINGS)
-            async with loopback.serving(face_of(server)) as box:
+            async with loopback.serving(http(server)) as box:
                 place = Place(tmp_path, server)
                 place.points(box.url, context)
                 await test(place)
