@@ -133,7 +133,7 @@ def test_a_full_disk_is_told_once_while_the_controller_goes_on(
     kubectl("wait", "--for=jsonpath={.status.availableReplicas}=3", "foo/second", "--timeout=110s")
     assert sum("Recording stopped" in line for line in running.err) == 1
     resource.prlimit(running.process.pid, resource.RLIMIT_FSIZE, before)
-    running.line("Recording again")
+    running.line("Recording resumed")
     assert running.stop() == 0
     # What waited meanwhile was not lost.
     found = attempts(path, FOOS, Key(namespace, "second"))

@@ -317,7 +317,7 @@ def test_it_answers_when_all_is_gone(
     assert "ended" in told
     older = story(ctrl, "foo/gone-soon", f"--uid={first}")
     assert {one["uid"] for one in older["attempts"]} <= {first, ""}
-    # No context at all, and one that never ran anything: the only cluster that knows it, and that is said first.
+    # No context at all, and one that never ran anything: the only cluster with it, which is printed first.
     elsewhere = _without_context(ctrl, tmp_path)
     text = elsewhere("trace", "foo/gone-soon").checked().out
     assert text.startswith("cluster ")

@@ -188,7 +188,7 @@ class Recorder:
             self._complained = False
             missing = f"; {self.gaps} values are missing" if self.gaps else ""
             extra = {"action": "recording.resumed", "file": str(self.path)}
-            _log.warning("Recording again%s.", missing, extra=extra)
+            _log.warning("Recording resumed%s.", missing, extra=extra)
 
     def _failed(self, error: Exception) -> None:
         self._session.disconnect()

@@ -73,7 +73,7 @@ class PlanClient(Client):
             answer = await self._tried(super().create(where, obj, dry))
         elif planned.state is not None:
             site = CallSite("create", str(ref))
-            raise AlreadyExists(f"The plan has made a {ref} before.", site=site, code=409, reason="AlreadyExists")
+            raise AlreadyExists(f"The plan already created {ref}.", site=site, code=409, reason="AlreadyExists")
         else:
             # The name is free in the plan alone: the server would only say that it is taken.
             answer = {"apiVersion": where.api_version, "kind": where.kind, **obj}
@@ -265,9 +265,9 @@ class PlanClient(Client):
             if found is None:
                 raise
             self.world.blocked = CtrlError(
-                f"The admission webhook {found['name']!r} takes no dry run, so what would come of {error.site.verb} "
-                f"{error.site.target} cannot be planned.",
-                next_step="let its configuration say sideEffects: None or NoneOnDryRun, if that is so",
+                f"The admission webhook {found['name']!r} does not support dry run, so the result of "
+                f"{error.site.verb} {error.site.target} cannot be planned.",
+                next_step="if it has no side effects, set sideEffects: None or NoneOnDryRun in its configuration",
             )
             raise self.world.blocked from error
 
@@ -281,21 +281,21 @@ def _verb(kind: PatchKind | None) -> str:
 
 def _gone(ref: ObjectRef, verb: str) -> NoReturn:
     site = CallSite(verb, str(ref))
-    raise NotFound(f"The plan has deleted {ref} before.", site=site, code=404, reason="NotFound")
+    raise NotFound(f"The plan already deleted {ref}.", site=site, code=404, reason="NotFound")
 
 
 def _check(ref: ObjectRef, verb: str, state: Obj, uid: str, version: str) -> None:
     """What the server would say about a UID or a version, were the plan true."""
     site = CallSite(verb, str(ref))
     if uid and uid != uid_of(state):
-        raise Replaced(f"{ref} has another UID in the plan.", site=site, code=409)
+        raise Replaced(f"{ref} has a different UID in the plan.", site=site, code=409)
     if version and version != version_of(state):
         raise Conflict(
-            f"{ref} was written before in this plan, so {verb} with the version read earlier would be refused.",
+            f"The plan already wrote {ref}, so the server would reject {verb} with the version read earlier.",
             site=site,
             code=409,
             reason="Conflict",
-            next_step="Read the object again, or go on with what the write before returned.",
+            next_step="Read the object again, or continue with the object that the earlier write returned.",
         )
 
 

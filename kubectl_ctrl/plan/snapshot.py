@@ -80,7 +80,7 @@ async def _fill(replica: Replica, client: Client) -> None:
         replica.add(staging, obj)
     for poisoned in listed.poisoned:
         _log.warning(
-            "An object among %s cannot be used and is left out: %s",
+            "An object of %s is unusable and omitted: %s",
             selection.resource,
             poisoned.why,
             extra={"action": "plan.poisoned"},

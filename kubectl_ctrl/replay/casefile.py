@@ -70,7 +70,7 @@ def loads(text: str | bytes, name: str = "the case file") -> Case:
     try:
         plain = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise RecordingError(f"{name} is no JSON: {error}.", next_step=_MAKE) from None
+        raise RecordingError(f"{name} is not JSON: {error}.", next_step=_MAKE) from None
     if is_too_deep(plain):
         raise RecordingError(f"{name} cannot be read: it is nested too deeply.", next_step=_MAKE)
     schema = plain.get("schema") if isinstance(plain, dict) else None
@@ -83,16 +83,16 @@ def loads(text: str | bytes, name: str = "the case file") -> Case:
 
 
 def _no_number(word: str) -> None:
-    raise ValueError(f"{word} is no number in it")
+    raise ValueError(f"{word} is not a number in JSON")
 
 
-_MAKE = "a case file is made by: kubectl ctrl record export RUN-N"
+_MAKE = "create a case file with kubectl ctrl record export RUN-N"
 
 
 def _strange(name: str, schema: object) -> str:
     if isinstance(schema, str) and schema.startswith("kubectl-ctrl.case/"):
-        return f"{name} has the schema {schema!r}, and this version of kubectl-ctrl reads {SCHEMA!r}."
-    return f"{name} is no case file: its schema is {schema!r}, expected {SCHEMA!r}."
+        return f"{name} has the schema {schema!r}, and this version of kubectl-ctrl supports {SCHEMA!r}."
+    return f"{name} is not a case file: its schema is {schema!r}, expected {SCHEMA!r}."
 
 
 def _type_name(resource: Resource) -> str:

@@ -74,14 +74,14 @@ class Part:
     # The value itself.
 
     def a_text(self) -> str:
-        value: str = self.expect(str, "a text")
+        value: str = self.expect(str, "a string")
         return value
 
     def a_moment(self) -> float:
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.wrong("a number")
         if not 0 <= self.value <= _LATEST:
-            raise self.wrong("seconds that a calendar has")
+            raise self.wrong("a time in seconds since 1970")
         return float(self.value)
 
     def an_object(self) -> Obj:
@@ -91,7 +91,7 @@ class Part:
     def two_texts(self) -> tuple[str, str]:
         value = self.value
         if not (isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)):
-            raise self.wrong("a namespace and a name: two texts")
+            raise self.wrong("[namespace, name], two strings")
         return value[0], value[1]
 
     def as_json(self) -> str:

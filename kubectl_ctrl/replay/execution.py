@@ -61,7 +61,7 @@ async def replay(case: Case, code: ControllerSpec | Reconciler, *, clock: Clock,
     cut = verdict.outcome is Outcome.DROPPED and not verdict.error_id
     running, script = _start(case, spec, clock, cut=cut)
     if not await running.wait(clock, timeout):
-        raise CtrlError(f"The reconciler goes on although it was cancelled, {timeout:g} s after its start.")
+        raise CtrlError(f"The reconciler keeps running although it was cancelled {timeout:g} s after its start.")
     ended = running.ended(clock, timeout)
     today = running.notes.finished(ended.verdict, took=ended.took, echoes=0, traceback=ended.traceback)
     return Replayed(
@@ -76,14 +76,14 @@ async def replay(case: Case, code: ControllerSpec | Reconciler, *, clock: Clock,
     )
 
 
-_NEXT = "kubectl ctrl trace shows what is known of it"
+_NEXT = "kubectl ctrl trace shows what is recorded about it"
 
 
 def blessed(replayed: Replayed) -> Case:
     """The case with what today's code did as what is expected; its reads and times stay as they were recorded."""
     if replayed.unknown is not None:
         raise NotRecorded(
-            f"{replayed.case.attempt.id} cannot be blessed: today's code reads what was not recorded.",
+            f"{replayed.case.attempt.id} cannot be blessed: today's code reads objects that are not recorded.",
             next_step="record it again with today's code, and export that",
         )
     today = replayed.today
@@ -97,15 +97,17 @@ def blessed(replayed: Replayed) -> Case:
 def why_not(attempt: Recorded) -> str:
     """Why an attempt cannot be replayed, "" when it can be."""
     if attempt.verdict is None:
-        return "its process ended before it did" if attempt.interrupted else "it has not ended"
+        return "its process stopped before it finished" if attempt.interrupted else "it is still running"
     for read in attempt.reads:
         if read.found and is_secret(read.resource):
-            return f"it reads a Secret ({read.query}), and what is in Secrets is never recorded"
+            return f"it reads a Secret ({read.query}), and the content of Secrets is never recorded"
         if len(read.objects) < len(read.found):
-            return f"the recording does not hold what it read any more ({read.verb} {read.resource} {read.query})"
+            return (
+                f"the recording no longer contains the objects that it read ({read.verb} {read.resource} {read.query})"
+            )
     for wish in attempt.wishes:
         if _is_lost(wish):
-            return f"the recording does not hold the answer to {wish.verb} {wish.resource} {wish.key} any more"
+            return f"the recording no longer contains the answer to {wish.verb} {wish.resource} {wish.key}"
     return ""
 
 

@@ -120,7 +120,7 @@ class Chronicle:
         uid = self._uid or next(iter(uids), "")
         if self._uid and self._uid not in uids:
             raise NotRecorded(
-                f"Nothing is recorded of {resource.kind} {key} with UID {self._uid!r}.",
+                f"Nothing is recorded about {resource.kind} {key} with UID {self._uid!r}.",
                 tried=f"recorded: {', '.join(uids) or 'none'}",
             )
         attempts = self.attempts(resource, key, uid, most=max(_MOST, last or 0) if last else None)
@@ -376,8 +376,8 @@ def _hint(attempts: Sequence[Recorded], types: AbstractSet[Resource]) -> str:
         found = [one for one in savings(own, types) if not one.useful and one.noops > 1]
         if found:
             most = max(found, key=lambda one: one.noops)
-            saved = f"when={most.predicate} on {most.resource.kind} would have spared {most.noops} of {len(own):,}"
-            return f"{saved} reconciles, which changed nothing: {ctrl('explain', controller)}"
+            saved = f"when={most.predicate} on {most.resource.kind} would have saved {most.noops} of {len(own):,}"
+            return f"{saved} reconciles that changed nothing: {ctrl('explain', controller)}"
     return ""
 
 

@@ -37,7 +37,7 @@ def shortly(query: Query, work: Work, *, cluster: Cluster | None = None) -> Ctrl
         async with clock.timeout(PATIENCE):
             resolved = target.readable()
             if cluster is not None and (resolved.server, ca_fingerprint(resolved)) not in cluster.servers:
-                raise CtrlError(f"The context {resolved.context!r} is of another cluster than the recorded one.")
+                raise CtrlError(f"The context {resolved.context!r} points to another cluster than the recorded one.")
             client = await target.connected(resolved, clock)
             try:
                 await work(client, resolved)
@@ -72,7 +72,7 @@ def look(query: Query, cluster: Cluster, places: Sequence[Place]) -> tuple[dict[
             found[place] = Body(obj=obj, source=Source.LIVE, at=client.clock.now())
 
     error = shortly(query, ask, cluster=cluster)
-    return found, f"This is as it was recorded. {query.target.briefly(error)}" if error is not None else ""
+    return found, f"Shown as recorded. {query.target.briefly(error)}" if error is not None else ""
 
 
 # An object that nothing is recorded of.

@@ -141,7 +141,7 @@ def _as_recorded(cluster: Cluster, context: _Context) -> str:
 
 
 def _only(cluster: Cluster, count: int) -> str:
-    why = "the only recorded cluster that knows it" if count == 1 else f"the last of {count} of this name that know it"
+    why = "the only recorded cluster with it" if count == 1 else f"the newest of {count} clusters of this name with it"
     return why if cluster.ended else f"{cluster_text(cluster)}: {why}"
 
 
@@ -166,7 +166,7 @@ def _context(query: Query) -> _Context:
             gone=gone_cluster(query.user, query.target.flags),
         )
     name = resolved.context or ("in-cluster" if resolved.in_cluster else resolved.server)
-    why = f"of the cluster of context {name!r} nothing is recorded"
+    why = f"nothing is recorded for the cluster of context {name!r}"
     return _Context(name=name, namespace=resolved.namespace, server=resolved.server, ca=ca, why=why)
 
 
@@ -180,9 +180,7 @@ def all_of_name(name: str, clusters: Sequence[Cluster]) -> list[Cluster]:
     short = [cluster for cluster in clusters if len(name) >= _SHORTEST_KEY and cluster.key.startswith(name)]
     if found or len(short) == 1:
         return found or short
-    raise NotRecorded(
-        f"Nothing is recorded of a cluster {name!r}.", tried=_listed(clusters), next_step="name one of these"
-    )
+    raise NotRecorded(f"No cluster {name!r} is recorded.", tried=_listed(clusters), next_step="use one of these names")
 
 
 def _that_know(
@@ -215,7 +213,7 @@ def _that_know(
 
 def _unclear(clusters: Sequence[Cluster], context: _Context) -> Unclear:
     return Unclear(
-        f"Which recorded cluster is meant is not clear: {context.why.rstrip('.')}.",
+        f"The recorded cluster is ambiguous: {context.why.rstrip('.')}.",
         tried=_listed(clusters),
         next_step=f"add {command('--recorded-cluster', name_of(clusters[0]))}",
     )
@@ -228,7 +226,7 @@ def _listed(clusters: Iterable[Cluster]) -> str:
         named.setdefault(name_of(one), []).append(one)
     shown = []
     for name, (newest, *older) in named.items():
-        before = f", and {len(older)} before it" if older else ""
+        before = f", and {len(older)} older" if older else ""
         shown.append(f"{name} ({newest.key[:_KEY_CUT]}{before})")
     return f"recorded: {', '.join(shown)}"
 
@@ -242,7 +240,7 @@ def cluster_deleted(user: User, entry: Entry, at: float) -> str:
     try:
         note_deleted(recording_file(user), deleted)
     except RecordingError as error:
-        return f"Its end is not noted in the recording: {error.message}"
+        return f"The recording does not note its deletion: {error.message}"
     return ""
 
 
@@ -256,7 +254,9 @@ def split_words(words: Sequence[str]) -> tuple[str, str]:
     kind, slash, name = words[0].partition("/")
     if slash:
         if not kind or not name or "/" in name:
-            raise UsageError(f"{words[0]!r} is not TYPE/NAME.", next_step="write it like foo/example-foo")
+            raise UsageError(
+                f"{words[0]!r} is not TYPE/NAME.", next_step="write TYPE/NAME, for example foo/example-foo"
+            )
         return kind, name
     return kind, words[1] if len(words) > 1 else ""
 
@@ -265,7 +265,7 @@ def object_of(meant: Meant, words: Sequence[str]) -> tuple[Resource, Key]:
     """The object that `TYPE/NAME` or `TYPE NAME` means; its type out of what was recorded."""
     kind, name = split_words(words)
     if not name:
-        raise UsageError("Which object is missing.", next_step="write TYPE/NAME, like foo/example-foo")
+        raise UsageError("No object is named.", next_step="write TYPE/NAME, for example foo/example-foo")
     resource = type_of(meant, kind)
     return resource, Key(meant.namespace if resource.namespaced else "", name)
 
@@ -276,15 +276,15 @@ def type_of(meant: Meant, word: str) -> Resource:
     found = _types(word, known)
     if len(found) > 1:
         names = ", ".join(one.full_name for one in found)
-        raise UsageError(f"The type {word!r} can mean several: {names}.", next_step=f"write {found[0].full_name}")
+        raise UsageError(f"The type {word!r} is ambiguous: {names}.", next_step=f"write {found[0].full_name}")
     if found:
         return found[0]
     types = sorted({one.resource.full_name for one in known})
     listed = ", ".join(types[:_MOST_TYPES]) + (", ..." if len(types) > _MOST_TYPES else "")
     raise NotRecorded(
-        f"Nothing is recorded of a type {word!r} in {cluster_text(meant.cluster)}.",
+        f"No type {word!r} is recorded in {cluster_text(meant.cluster)}.",
         tried=f"recorded: {listed}",
-        next_step=nearest(word.lower(), [*_all_names(known)]) or "name one of these, or run its controller first",
+        next_step=nearest(word.lower(), [*_all_names(known)]) or "use one of these, or run its controller first",
     )
 
 
@@ -324,7 +324,7 @@ def attempt_of(meant: Meant, word: str, of: tuple[Resource, Key] | None = None) 
     """The attempt that `RUN-N` names, or N alone: then of the newest run that has the object."""
     match = _ATTEMPT.fullmatch(word)
     if match is None:
-        raise UsageError(f"{word!r} names no attempt.", next_step="write its number, or RUN-N like r7f3-12")
+        raise UsageError(f"{word!r} is not an attempt.", next_step="write its number, or RUN-N, for example r7f3-12")
     run, number = match[1], match[2]
     if run:
         return meant.recording.attempt(f"{run}-{number}", cluster=meant.cluster.key)
@@ -339,9 +339,9 @@ def attempt_of(meant: Meant, word: str, of: tuple[Resource, Key] | None = None) 
         if attempt.number == int(number):
             return attempt
     raise NotRecorded(
-        f"{_object_text(resource, key)} has no attempt {number} in run {newest[0].run}, the newest that knows it.",
+        f"{_object_text(resource, key)} has no attempt {number} in run {newest[0].run}, the newest run with it.",
         tried=f"recorded: {found[0].number} to {found[-1].number}",
-        next_step="write RUN-N to mean another run",
+        next_step="write RUN-N for another run",
     )
 
 
@@ -355,13 +355,13 @@ def not_recorded(meant: Meant, resource: Resource, key: Key) -> CtrlError:
     if same:
         next_step = f"it is recorded in namespace {same[0].namespace}: add {command('-n', same[0].namespace)}"
     elif others:
-        next_step = f"add {command('--recorded-cluster', name_of(next(iter(others.values()))))}, which knows it"
+        next_step = f"add {command('--recorded-cluster', name_of(next(iter(others.values()))))}, which has it"
     else:
-        next_step = near or "kubectl ctrl run CONTROLLER records what its controller does with it"
+        next_step = near or "kubectl ctrl run CONTROLLER records its reconciles"
     shown = [str(one.key) for one in subjects[:_MOST_TYPES]]
     more = f" and {len(subjects) - len(shown)} more" if len(subjects) > len(shown) else ""
     return NotRecorded(
-        f"Nothing is recorded of {_object_text(resource, key)} in {cluster_text(meant.cluster)}.",
+        f"Nothing is recorded about {_object_text(resource, key)} in {cluster_text(meant.cluster)}.",
         tried=f"recorded {resource.plural}: {', '.join(shown)}{more}" if shown else "",
         next_step=next_step,
     )

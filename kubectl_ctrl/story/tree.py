@@ -60,11 +60,11 @@ def grown(query: Query, asked: Asked) -> Grown:
     """The tree; without a cluster the one that the recording knows of. Never fails for want of a cluster."""
     types = tuple(dict.fromkeys((*asked.owns, *_made(asked.attempts))))
     if query.offline:
-        return _remembered(asked, types, "The cluster was not asked (--offline).")
+        return _remembered(asked, types, "The cluster was not queried (--offline).")
     look = _Look(asked, chain((asked.resource, *types))[1:])
     error = shortly(query, look.ask, cluster=asked.cluster)
     if look.root is None:
-        why = query.target.briefly(error) if error else "The cluster says nothing of it."
+        why = query.target.briefly(error) if error else "The cluster returned nothing."
         return _remembered(asked, types, why)
     tree = tree_of(look.root, look.leaves, SystemClock().now())
     return Grown(tree=tree, note=look.note)
@@ -101,7 +101,7 @@ class _Look:
         asked = self._asked
         obj = await client.get(asked.resource.ref(asked.key.name, asked.key.namespace))
         if asked.uid and uid_of(obj) != asked.uid:
-            raise CtrlError(f"The {asked.resource.kind} that is there now is another one, of UID {uid_of(obj)}.")
+            raise CtrlError(f"The {asked.resource.kind} in the cluster is another object, with UID {uid_of(obj)}.")
         self.root = Leaf(asked.resource, obj)
         await asyncio.gather(*(self._list(client, resource) for resource in self._types))
 
@@ -125,7 +125,7 @@ class _Look:
         if not lacking:
             return ""
         why = next(iter(self._refused.values()), "the cluster did not answer in time")
-        return f"Not all of it could be read: {', '.join(one.kind for one in lacking)} ({why.rstrip('.')})."
+        return f"Not everything could be read: {', '.join(one.kind for one in lacking)} ({why.rstrip('.')})."
 
 
 # The tree, made of objects that are linked by owner references.

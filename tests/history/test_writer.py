@@ -210,7 +210,7 @@ def test_f50_a_full_disk_is_told_once_and_recording_goes_on_when_there_is_room(
         assert ["the disk is full" in text for text in warnings(caplog)] == [True]
         pages[0] = 100_000
         until(lambda: count(path) == 99)
-    assert warnings(caplog)[1:] == ["Recording again."]
+    assert warnings(caplog)[1:] == ["Recording resumed."]
     with Recording.open(path) as read:
         assert [one.id for one in read.attempts(cluster="c1", resource=FOOS, key=sent[0].start.request)] == [
             one.id for one in sent
@@ -258,7 +258,7 @@ def test_f50_a_read_only_database_is_told_once_and_what_came_is_kept(
         assert said.endswith("Next: make the file and its folder writable")
         only_read[0] = "OFF"
         until(lambda: count(path) == 19)
-    assert warnings(caplog)[1:] == ["Recording again."]
+    assert warnings(caplog)[1:] == ["Recording resumed."]
 
 
 def test_what_comes_while_nothing_can_be_written_is_bounded_and_counted(
@@ -275,7 +275,7 @@ def test_what_comes_while_nothing_can_be_written_is_bounded_and_counted(
         path.rmdir()
         until(lambda: path.is_file() and _readable(path) and count(path) == 10)
         made.observe(attempt(31))
-    assert warnings(caplog)[1:] == ["Recording again; 20 values are missing."]
+    assert warnings(caplog)[1:] == ["Recording resumed; 20 values are missing."]
     with Recording.open(path) as read:
         assert read.runs()[0].gaps == 20
         assert read.attempt("r7f3-31").verdict is not None
@@ -293,7 +293,7 @@ def test_f50_whoever_holds_the_lock_is_waited_for(
             assert "another process has locked it" in warnings(caplog)[0]
             fcntl.flock(held, fcntl.LOCK_UN)
             until(lambda: count(path) == 1)
-    assert warnings(caplog)[1:] == ["Recording again."]
+    assert warnings(caplog)[1:] == ["Recording resumed."]
 
 
 def test_f50_a_database_that_another_program_locks_is_waited_for(

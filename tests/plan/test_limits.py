@@ -101,7 +101,7 @@ def test_a_webhook_that_takes_no_dry_run_is_named_whatever_the_reconciler_makes_
         told = await planned(world, spec, to_fixpoint=True)
         assert told.plan.rounds == 1
         assert told.plan.error is not None
-        assert "'boxes.example.com' takes no dry run" in told.plan.error.message
+        assert "'boxes.example.com' does not support dry run" in told.plan.error.message
         assert "create configmaps default/box" in told.plan.error.message
 
     run_virtual(play)

@@ -93,7 +93,7 @@ def test_a_write_that_was_cut_is_where_the_replay_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interrupted", "said"), [(False, "it has not ended"), (True, "its process ended before it did")]
+    ("interrupted", "said"), [(False, "it is still running"), (True, "its process stopped before it finished")]
 )
 def test_an_attempt_without_an_end_cannot_be_replayed(interrupted: bool, said: str) -> None:
     case = recorded(dress)[0]
@@ -104,7 +104,7 @@ def test_an_attempt_without_an_end_cannot_be_replayed(interrupted: bool, said: s
 def test_an_object_that_is_not_kept_any_more_is_named() -> None:
     case = recorded(dress)[0]
     reads = (replace(case.attempt.reads[0], objects=()), *case.attempt.reads[1:])
-    with pytest.raises(NotRecorded, match=r"what it read any more \(get toys.toys.example.com default/bear\)"):
+    with pytest.raises(NotRecorded, match=r"the objects that it read \(get toys.toys.example.com default/bear\)"):
         again(replace(case, attempt=replace(case.attempt, reads=reads)), dress)
     wishes = (replace(case.attempt.wishes[0], answer=None), *case.attempt.wishes[1:])
     with pytest.raises(NotRecorded, match=r"the answer to ensure configmaps default/coat"):
@@ -151,5 +151,5 @@ def test_what_was_not_recorded_cannot_be_blessed() -> None:
     async def curious(ctx: Context, request: Request) -> None:
         await ctx.read.live(CONFIGMAPS, "settings")
 
-    with pytest.raises(NotRecorded, match="reads what was not recorded"):
+    with pytest.raises(NotRecorded, match="reads objects that are not recorded"):
         blessed(again(recorded(dress)[0], curious))

@@ -79,5 +79,5 @@ def test_another_controller_or_no_case_is_told(tmp_path: Path) -> None:
     with pytest.raises(ControllerError, match="The case is of controller 'toy', and the code is controller 'foo'"):
         assert_replays(recorded(), foo.CONTROLLER)
     (tmp_path / "case.json").write_text("{}")
-    with pytest.raises(RecordingError, match="is no case file"):
+    with pytest.raises(RecordingError, match="is not a case file"):
         assert_replays(tmp_path / "case.json", SPEC)

@@ -395,7 +395,7 @@ def test_a_step_that_is_doubtful_is_no_success(book: Book, capsys: Captured) -> 
     add(book, "ctrl")
     (book.folder.parent / "history.db").write_text("This is no database." * 100)
     assert cli.main(["down"]) == 0
-    assert re.search(r"^ ! Its end is not noted in the recording: ", capsys.readouterr().err, re.MULTILINE)
+    assert re.search(r"^ ! The recording does not note its deletion: ", capsys.readouterr().err, re.MULTILINE)
 
 
 def test_machines_get_an_object_for_wrong_words_too(capsys: Captured) -> None:

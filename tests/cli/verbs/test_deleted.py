@@ -125,7 +125,7 @@ def test_another_shell_finds_it_as_the_only_one_that_knows_the_object(
     state: Path, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     down(life(state), RUN.began)
-    only = f"cluster ctrl (kind), deleted {NOON}; the only recorded cluster that knows it"
+    only = f"cluster ctrl (kind), deleted {NOON}; the only recorded cluster with it"
     assert told("trace", "foo/web", "--utc")[0].splitlines()[0] == only
     (tmp_path / "mine").write_text(kubeconfig("prod", prod="https://10.0.0.1:6443"))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "mine"))
@@ -135,7 +135,7 @@ def test_another_shell_finds_it_as_the_only_one_that_knows_the_object(
         assert told("trace", "foo/web", "--utc", *words)[0].splitlines()[0] == plain
     (tmp_path / "mine").write_text(kubeconfig(**{"kind-ctrl": "https://127.0.0.1:5005"}))
     first = told("trace", "foo/web", "--utc", "--context=kind-ctrl")[0].splitlines()[0]
-    assert first == f"{plain}; of the cluster of context 'kind-ctrl' nothing is recorded"
+    assert first == f"{plain}; nothing is recorded for the cluster of context 'kind-ctrl'"
 
 
 def test_of_several_lives_under_one_name_the_last_is_meant(
@@ -145,7 +145,7 @@ def test_of_several_lives_under_one_name_the_last_is_meant(
         entry = life(state, number)
         down(entry, RUN.began)
     out, _ = told("trace", "foo/web", "--utc")
-    assert out.splitlines()[0] == f"cluster ctrl (kind), deleted {NOON}; the last of 2 of this name that know it"
+    assert out.splitlines()[0] == f"cluster ctrl (kind), deleted {NOON}; the newest of 2 clusters of this name with it"
     assert "rc2" in out
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
     assert "rc2" in told("trace", "foo/web")[0]
@@ -163,12 +163,12 @@ def test_of_lives_whose_end_nobody_noted_the_last_is_meant_too(
     down(life(state, 1), RUN.began)
     for number in (2, 3):  # the one that was lost, and the one that lives
         life(state, number)
-    first = "cluster kind-ctrl (uid-ctrl): the last of 3 of this name that know it"
+    first = "cluster kind-ctrl (uid-ctrl): the newest of 3 clusters of this name with it"
     assert told("trace", "foo/web", "--utc")[0].splitlines()[0] == first
     assert "rc3-1" in told("trace", "foo/web")[0]
     down(life(state, 4, name="dev"))
     listed = told("trace", "foo/web", "--offline", code=4)[1].splitlines()
-    assert listed[1] == "tried: recorded: kind-dev (uid-dev-), kind-ctrl (uid-ctrl, and 2 before it)"
+    assert listed[1] == "tried: recorded: kind-dev (uid-dev-), kind-ctrl (uid-ctrl, and 2 older)"
     assert listed[2] == "next: add --recorded-cluster kind-dev"
 
 
@@ -216,4 +216,4 @@ def test_a_recording_that_is_sick_keeps_no_cluster_from_going(state: Path) -> No
     for beside in state.glob("history.db-*"):
         beside.unlink()
     text = lookup.cluster_deleted(App.of_this_process().user, entry, RUN.began)
-    assert text.startswith("Its end is not noted in the recording: The recording ")
+    assert text.startswith("The recording does not note its deletion: The recording ")

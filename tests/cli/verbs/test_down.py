@@ -153,7 +153,7 @@ def test_a_recording_that_cannot_be_written_keeps_no_cluster(book: Book, state: 
     add(book, "ctrl")
     (state / "history.db").write_text("This is no database." * 100)
     assert cli.main(["down"]) == 0
-    assert "Its end is not noted in the recording: " in capsys.readouterr().err
+    assert "The recording does not note its deletion: " in capsys.readouterr().err
     assert not list(book.folder.iterdir())
 
 

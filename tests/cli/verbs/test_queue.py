@@ -132,7 +132,7 @@ def test_what_runs_on_one_of_several_clusters_is_not_denied(state: Path, capsys:
     with only_runner(state, runner_of(run_of("r7f3"))):
         assert main(["queue"]) == 4
         shown = capsys.readouterr().err
-        assert "Which recorded cluster is meant is not clear" in shown
+        assert "The recorded cluster is ambiguous" in shown
         assert "next: add --recorded-cluster kind-" in shown
     assert main(["queue"]) == 0
     assert capsys.readouterr().err == "No controller runs from this machine on any cluster.\n"

@@ -175,7 +175,7 @@ def test_a_secret_that_was_read_ends_with_4(scene: Scene, capsys: Captured) -> N
         (("12",), 2, "The run of attempt 12 is missing."),
         (("r7f3-9999",), 4, "contains no attempt 'r7f3-9999'"),
         (("nothing.json",), 2, "'nothing.json' is neither an attempt nor a file."),
-        (("mine.py",), 2, "mine.py is no JSON"),
+        (("mine.py",), 2, "mine.py is not JSON"),
         ((".",), 2, "cannot be read: Is a directory."),
         (("/dev/zero",), 2, "/dev/zero is no file but a device or a pipe."),
         (("r7f3-1", "--bless"), 2, "--bless rewrites what a file expects"),

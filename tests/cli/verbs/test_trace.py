@@ -215,7 +215,7 @@ def test_the_hint_names_the_filter_that_would_have_spared_what_changed_nothing(s
     beats = [attempt(number, changed("status", number), reads=(read(number),)) for number in range(1, 4)]
     recording(state, *beats, attempt(4, changed("spec", 4)), run=MINE)
     text = told("foo/web")
-    assert "HINT  when=generation_changed on Foo would have spared 3 of 4 reconciles, which changed nothing" in text
+    assert "HINT  when=generation_changed on Foo would have saved 3 of 4 reconciles that changed nothing" in text
     assert "kubectl ctrl explain foo" in text
 
 
@@ -293,7 +293,7 @@ def test_a_foreign_context_means_the_only_cluster_that_knows_the_object(
     recording(state, attempt(1, run=OTHER), attempt(2, seen("uid-there", there), run=OTHER, request=there), run=OTHER)
     context(tmp_path, monkeypatch, "https://127.0.0.1:2", namespace="payments")
     text = told("foo/there", "--offline")
-    assert text.splitlines()[0] == "cluster staging (c2-far-a): the only recorded cluster that knows it"
+    assert text.splitlines()[0] == "cluster staging (c2-far-a): the only recorded cluster with it"
     assert numbers(text) == ["r0bb-2"]
     named = told("foo/there", "--offline", "--context=nosuch")
     assert named.splitlines()[0] == f"{text.splitlines()[0]}. The context 'nosuch' does not exist."
