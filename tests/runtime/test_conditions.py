@@ -93,6 +93,7 @@ def test_the_resource_can_be_named() -> None:
             await stage.rest(5)
         status = held(stage)["status"]
         assert ([one["type"] for one in status["conditions"]], status["replicas"]) == (["Ready"], 2)
+        assert (await replay(case_of(stage.attempts[0], spec), spec, clock=FakeClock())).same
 
     run_virtual(main)
 
