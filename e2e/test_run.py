@@ -90,7 +90,7 @@ def test_a_foreign_context_is_refused_before_anything_is_asked(
     ran = elsewhere(_as_production)("run", "foo", "--once")
     assert (ran.code, ran.out) == (6, "")
     assert ran.err.splitlines() == [
-        "error[CTRL-REFUSED]: This is not a local cluster, and it was not named as one to be changed.",
+        "error[CTRL-REFUSED]: This cluster is not local, and changes to it are not allowed.",
         f"tried: context 'prod-eu', server {server}, namespace '{namespace}'",
         "next: repeat with --allow-context prod-eu if that is the cluster you mean",
     ]

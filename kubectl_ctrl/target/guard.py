@@ -154,13 +154,12 @@ def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[All
     meant = f"context {context_name(resolved)!r}, server {resolved.server}, namespace {resolved.namespace!r}"
     if allow:
         raise Refused(
-            f"--allow-context {allow!r} is not the {'server' if resolved.server_overridden else 'context'} "
-            "that was resolved.",
+            f"The allowed context {allow!r} is not the {'server' if resolved.server_overridden else 'context'} in use.",
             tried=meant,
             next_step=str(command("--allow-context", name)),
         )
     raise Refused(
-        "This is not a local cluster, and it was not named as one to be changed.",
+        "This cluster is not local, and changes to it are not allowed.",
         tried=meant,
         next_step=f"repeat with {command('--allow-context', name)} if that is the cluster you mean",
     )

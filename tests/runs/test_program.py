@@ -143,11 +143,15 @@ def test_a_second_cancellation_cancels_the_reconcile_in_progress(play: Callable[
 
 def test_a_cluster_that_is_not_local_is_refused_unless_it_is_allowed(play: Callable[..., None]) -> None:
     async def test(place: Place) -> None:
-        for allowed in ("", "production"):
+        for allowed, message in (
+            ("", "This cluster is not local, and changes to it are not allowed."),
+            ("production", "The allowed context 'production' is not the context in use."),
+        ):
             async with place.running(LABELS, allow_context=allowed) as task:
                 await asyncio.wait([task])
                 refused = task.exception()
                 assert isinstance(refused, Refused)
+                assert refused.message == message
                 assert refused.next_step == "pass allow_context='staging' if that is the cluster you mean"
         assert place.server.requests == []
         async with place.running(LABELS, allow_context="staging") as task:

@@ -139,7 +139,7 @@ def test_every_verb_that_writes_is_stopped_before_a_foreign_context(tmp_path: Pa
 def test_permission_is_the_resolved_name_and_nothing_near_it(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
     check(Effect.WRITE, prod, allow="prod-eu", standing=(), book=Book(tmp_path))
-    with pytest.raises(Refused, match="is not the context that was resolved"):
+    with pytest.raises(Refused, match="is not the context in use"):
         check(Effect.WRITE, prod, allow="prod", standing=(), book=Book(tmp_path))
 
 
@@ -157,7 +157,7 @@ def test_the_name_to_repeat_is_a_single_word_to_a_shell(tmp_path: Path, name: st
 def test_a_context_does_not_permit_a_server_that_is_not_its_own(tmp_path: Path, flags: ConfigFlags) -> None:
     """A variable may have chosen it, long ago, in the same shell."""
     elsewhere = resolved(tmp_path, "staging", "https://10.0.0.1:6443", flags)
-    with pytest.raises(Refused, match="'staging' is not the server that was resolved") as caught:
+    with pytest.raises(Refused, match="'staging' is not the server in use") as caught:
         check(Effect.WRITE, elsewhere, allow="staging", standing=(), book=Book(tmp_path))
     assert caught.value.tried == f"context 'staging', server {elsewhere.server}, namespace 'apps'"
     assert caught.value.next_step == f"--allow-context {elsewhere.server}"
