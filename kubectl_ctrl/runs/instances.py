@@ -187,7 +187,7 @@ def _process(runner: Runner) -> Place:
         controller=runner.controller,
         scope=runner.scope,
         text=runner.text,
-        short=f"pid {runner.pid}" + (f" ({runner.scope})" if runner.scope else " (-A)"),
+        short="pid ?" if runner.unreadable else f"pid {runner.pid} ({runner.scope or '-A'})",
         runner=runner,
     )
 

@@ -91,7 +91,11 @@ def sightings(traces: Traces, now: float, *, controller: str = "", proc: Path = 
         life = _life(run, (run.id, played.name) in held, states.get((run.id, played.name)), now, proc)
         found.append(_recorded(run, played, life, states.get((run.id, played.name))))
     recorded = {run.id for run in traces.runs}
-    alone = [_unrecorded(one) for one in traces.runners if one.run not in recorded and _is(one.controller, controller)]
+    alone = [
+        _unrecorded(one)
+        for one in traces.runners
+        if one.run not in recorded and controller in ("", one.controller) and not one.unreadable
+    ]
     shown = [one for one in found if controller or one.life is not Life.ENDED]
     return sorted((*shown, *alone), key=lambda one: (one.controller, one.namespace))
 
@@ -101,10 +105,6 @@ def _played(runs: Sequence[Run], controller: str) -> Iterator[tuple[Run, Played]
         for played in run.controllers:
             if controller in ("", played.name, played.word):
                 yield run, played
-
-
-def _is(name: str, wanted: str) -> bool:
-    return wanted in ("", name)
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -33,6 +33,8 @@ class Where(Value, kw_only=True):
     named: bool = False  # in this call, or by the variable of --name; else it is the current context's
 
     def has(self, runner: Runner) -> bool:
+        if runner.unreadable:
+            return True  # it may run on any cluster
         if self.keys:
             return runner.cluster in self.keys
         # Of a cluster of which nothing was recorded only the context's name is known; others may have the same.
@@ -74,6 +76,7 @@ class Attendance(Value, kw_only=True):
     word: str = ""  # what was typed for it, where it is in the background
     log: Path | None = None
     code: int | None = None
+    unreadable: Runner | None = None  # whose lock file cannot be read: cluster, scope, pid and time are unknown
 
     @property
     def lives(self) -> bool:
@@ -164,6 +167,7 @@ def _running(runner: Runner, by_key: Mapping[str, Entry]) -> Attendance:
         run=runner.run,
         word=page.word if page else "",
         log=log if page else None,
+        unreadable=runner if runner.unreadable else None,
     )
 
 

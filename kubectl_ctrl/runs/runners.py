@@ -17,6 +17,7 @@ from pathlib import Path
 from kubectl_ctrl import files, locks
 from kubectl_ctrl.clusters.registry import Entry, unread_key
 from kubectl_ctrl.errors import CtrlError, Refused
+from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.runs import holder
 from kubectl_ctrl.value import Value, asdict
 
@@ -36,7 +37,8 @@ class Runner(Value, kw_only=True, eq=False):
     context: str
     since: float  # wall time
     holder: str
-    asked: bool = False  # to end, and it may take its time; it is the same runner then
+    asked: bool = False  # to stop, and it may take its time; it is the same runner then
+    unreadable: str = ""  # the path of its lock file, if that cannot be read: only `controller` is known then
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Runner) and {**asdict(self), "asked": other.asked} == asdict(other)
@@ -54,9 +56,14 @@ class Runner(Value, kw_only=True, eq=False):
     @property
     def text(self) -> str:
         """`process 4121 on this machine (namespace default)`."""
-        if not self.pid:
-            return "a process on this machine whose lock file cannot be read"
+        if self.unreadable:
+            return f"a process on this machine whose lock file cannot be read: {self.unreadable}"
         return f"process {self.pid} on this machine ({self.where})"
+
+    @property
+    def remedy(self) -> str:
+        """How to stop a process whose lock file cannot be read."""
+        return f"{command('lsof', self.unreadable)} prints the process, and kill stops it"
 
 
 def keys(entry: Entry) -> frozenset[str]:
@@ -210,7 +217,16 @@ def _unread(path: Path) -> Runner:
     """
     name = path.name.rpartition("-")[0]
     return Runner(
-        cluster="", controller=name, scope="", pid=0, run="", controllers=(name,), context="", since=0.0, holder=""
+        cluster="",
+        controller=name,
+        scope="",
+        pid=0,
+        run="",
+        controllers=(name,),
+        context="",
+        since=0.0,
+        holder="",
+        unreadable=str(path),
     )
 
 
@@ -245,7 +261,9 @@ def _unusable(what: str, path: Path, error: OSError) -> CtrlError:
 
 def _refusal(mine: Runner, other: Runner | None) -> Refused:
     who = other.text if other else f"another process ({mine.where})"
-    if other and mine.scope and not other.scope:
+    if other and other.unreadable:
+        next_step = other.remedy
+    elif other and mine.scope and not other.scope:
         next_step = "stop that one: it works in all namespaces"
     elif other and other.scope and not mine.scope:
         next_step = "stop that one, or use one other namespace with -n"

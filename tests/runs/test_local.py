@@ -282,6 +282,24 @@ def test_status_needs_no_cluster_and_little(book: Book) -> None:
     assert ran.stdout == "set()\n"
 
 
+def test_a_process_whose_lock_file_cannot_be_read_has_no_pid_and_no_time(
+    book: Book, ctrl: Entry, capsys: Captured
+) -> None:
+    with only_runner(book.folder.parent, runner(ctrl, "foo")):
+        (lock,) = book.folder.parent.rglob("foo-*.lock")
+        lock.write_text("")
+        rows, told = said(capsys, "status", "--name=two", "-o", "wide")
+        assert rows[1].split() == ["foo", "?", "?", "?", "?", "running", "?", "?", "?"]
+        assert told == [f"The lock file of foo cannot be read: {lock}. To find its process: lsof {lock}"]
+        (found,) = json.loads("\n".join(said(capsys, "status", "-A", "-o", "json")[0]))["controllers"]
+        assert (found["pid"], found["since"], found["state"]) == (None, None, "running")
+        assert said(capsys, "stop", "foo", "--name=ctrl", code=6)[1] == [
+            "error[CTRL-REFUSED]: foo runs on this machine, but its process is unknown: "
+            f"its lock file cannot be read: {lock}.",
+            f"next: lsof {lock} prints the process, and kill stops it",
+        ]
+
+
 # stop
 
 

@@ -137,13 +137,14 @@ def test_a_lock_of_a_later_version_holds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"pid": 1}', "\x00"])
 def test_a_lock_whose_file_cannot_be_read_is_held_by_somebody(tmp_path: Path, content: str) -> None:
-    with held_with(tmp_path, content):
+    with held_with(tmp_path, content) as path:
         (found,) = runners(tmp_path, cluster="c", controller="foo")
         assert not ask_to_stop(tmp_path, found)
         assert runners(tmp_path, controller="bar") == []
         said = "foo already runs here .*: a process on this machine whose lock file cannot be read"
-        with pytest.raises(Refused, match=said), only_runner(tmp_path, replace(ME, scope="other")):
+        with pytest.raises(Refused, match=said) as refused, only_runner(tmp_path, replace(ME, scope="other")):
             pass
+        assert refused.value.next_step == f"lsof {path} prints the process, and kill stops it"
         with only_runner(tmp_path, replace(ME, controller="bar")):
             pass
 

@@ -83,7 +83,7 @@ def _running(app: App, given: Given) -> Pairs:
     keys = {key for entry in entries for key in runners.keys(entry)}
     for runner in runners.runners(app.user.state):
         if runner.cluster in keys or not given["name"]:
-            yield runner.controller, f"Process {runner.pid} on {runner.context}"
+            yield runner.controller, "" if runner.unreadable else f"Process {runner.pid} on {runner.context}"
     for entry in entries:
         yield from ((name, f"On cluster {entry.name}") for name, _ in background_notes.pages(entry))
 

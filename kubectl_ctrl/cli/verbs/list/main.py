@@ -227,6 +227,11 @@ def _fields(row: _Row) -> dict[str, Any]:
 def _place(place: Place) -> dict[str, Any]:
     fields: dict[str, Any] = {"kind": place.kind.value, "text": place.text, "namespace": place.scope}
     if runner := place.runner:
-        since = rfc3339(runner.since)
-        fields |= {"pid": runner.pid, "run": runner.run, "context": runner.context, "since": since}
+        known = not runner.unreadable
+        fields |= {
+            "pid": runner.pid if known else None,
+            "run": runner.run,
+            "context": runner.context,
+            "since": rfc3339(runner.since) if known else None,
+        }
     return fields

@@ -75,6 +75,9 @@ def _table(app: App, given: Given, form: Printer, rows: Sequence[Attendance]) ->
 
 
 def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence[str]:
+    if one.unreadable:
+        unknown = (one.controller, "?", "?", "?", "?", one.state, "?")
+        return (*unknown, "?", "?", "") if wide else unknown
     cells = (
         one.controller,
         one.cluster or one.context,
@@ -89,7 +92,10 @@ def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence
 
 
 def _hint(one: Attendance) -> str:
-    """What to look at, where a controller in the background has ended by itself."""
+    """What to do about a controller that failed in the background, or whose process is unknown."""
+    if one.unreadable:
+        lock = one.unreadable.unreadable
+        return f"The lock file of {one.controller} cannot be read: {lock}. To find its process: {command('lsof', lock)}"
     if one.state not in (State.DEAD, State.FAILED):
         return ""
     how = "is dead" if one.state is State.DEAD else "has failed"
@@ -102,8 +108,8 @@ def _fields(one: Attendance) -> dict[str, Any]:
         "cluster": one.cluster or None,
         "context": one.context,
         "namespace": one.scope,
-        "pid": one.pid,
-        "since": rfc3339(one.since),
+        "pid": None if one.unreadable else one.pid,
+        "since": None if one.unreadable else rfc3339(one.since),
         "state": str(one.state),
         "run": one.run or None,
         "background": one.log is not None,

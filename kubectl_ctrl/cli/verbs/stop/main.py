@@ -62,7 +62,8 @@ def _check(
     app: App, place: Where, names: Sequence[str], here: Sequence[Attendance], elsewhere: Sequence[Attendance]
 ) -> None:
     """Raise where a word means nothing, or where what it means runs elsewhere and nobody said that here is meant."""
-    known = {one.controller for one in here}
+    known = {one.controller for one in here if not one.unreadable}
+    unknown = {one.controller: one.unreadable for one in here if one.unreadable}
     for name in names:
         ways = _ways(name, place, elsewhere)
         if name in known:
@@ -71,6 +72,12 @@ def _check(
             raise Refused(
                 f"{name} does not run here on {place.text}, but on {' and '.join(ways.values())}.",
                 next_step=", or ".join(str(ctrl("stop", name, flag)) for flag in ways),
+            )
+        if name in unknown:
+            raise Refused(
+                f"{name} runs on this machine, but its process is unknown: its lock file cannot be read: "
+                f"{unknown[name].unreadable}.",
+                next_step=unknown[name].remedy,
             )
         others = {one.controller for one in elsewhere} | _ever(app)
         if name not in others:
