@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.life import LOST_AFTER, SILENT_AFTER, Life, Sighting
 from kubectl_ctrl.model.record import Moment, Played, Run
-from kubectl_ctrl.runs import holder
-from kubectl_ctrl.runs import runners as runlock
+from kubectl_ctrl.runs import holder, runners
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.value import Value
 
@@ -38,7 +37,7 @@ class Lives:
     def __init__(self, state: Path, recording: Recording, cluster: str, runs: Sequence[Run], now: float) -> None:
         self.moments = recording.moments(cluster=cluster)
         self._now = now
-        traces = Traces(runs=runs, moments=self.moments, runners=runlock.runners(state, cluster=cluster))
+        traces = Traces(runs=runs, moments=self.moments, runners=runners.runners(state, cluster=cluster))
         self._seen = {(one.run, one.controller): one for one in sightings(traces, now)}
 
     def of(self, run: Run) -> list[Sighting]:

@@ -24,7 +24,7 @@ from kubectl_ctrl.loader.code_errors import AS_PROGRAM
 from kubectl_ctrl.loader.modules import importing
 from kubectl_ctrl.model.attempt import Observed
 from kubectl_ctrl.model.suggestions import ctrl
-from kubectl_ctrl.runs.session import Surroundings, session
+from kubectl_ctrl.runs.session import Caller, session
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.observers import Observer
@@ -67,8 +67,8 @@ async def run(
     plan = _plan(user, controllers, flags, all_namespaces=all_namespaces, allow=allow_context)
     connect = partial(connected, user, clock=plan.clock, rng=plan.rng, interactive=False)
     stop = Stop()
-    around = Surroundings(user=user, connect=connect, voice=_Voice(), stop=stop)
-    summary = await _drained(asyncio.create_task(session(around, plan)), stop)
+    caller = Caller(user=user, connect=connect, reporter=_LogReporter(), stop=stop)
+    summary = await _drained(asyncio.create_task(session(caller, plan)), stop)
     if summary is not None and (problem := summary.problem()):
         raise problem
 
@@ -110,8 +110,8 @@ class _Embedded(Value):
         return {}
 
 
-class _Voice:
-    """Reports of a run as log records; see session.Voice."""
+class _LogReporter:
+    """Reports of a run as log records; see session.Reporter."""
 
     def __init__(self) -> None:
         self.at_work: Callable[[], Sequence[tuple[str, bool]]] = lambda: ()
@@ -152,15 +152,13 @@ def _plan(
         resolved=resolved,
         all_namespaces=all_namespaces,
         options=RunOptions(words={one.spec.name: one.word for one in programs}),
-        log="text",
         elect="auto",
         local=guard.is_local(resolved),
         ours=ours.name if ours is not None else "",
         takeover=False,
-        yes=False,
+        holder_gone=False,
         again=lambda *more: str(ctrl("run", *(one.word for one in programs), *more)),
         as_installed=False,
-        utc=False,
         metrics_address="",
         health_address="",
         record=recording_file(user),

@@ -75,7 +75,7 @@ async def _pass_deployments(
 
 def _check_over(plan: RunPlan, name: str, repair: Repair, *, goes_on: bool) -> None:
     """Refused while whoever took it over may still run it in its place, unless a person says otherwise."""
-    if repair.certain or (plan.yes and not goes_on):
+    if repair.certain or (plan.holder_gone and not goes_on):
         return
     how = "" if goes_on else f"; if it is gone: {plan.again('--takeover', '--yes')}"
     raise Refused(

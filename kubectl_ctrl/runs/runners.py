@@ -98,7 +98,7 @@ def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
             os.close(handle)
 
 
-def look_ahead(folder: Path, mine: Runner) -> None:
+def check_free(folder: Path, mine: Runner) -> None:
     """Refused as by `only_runner`, of which this is only a look: the place may be taken by others after it.
 
     Only those count that go by the same context. Behind a proxy several clusters may have one address, and which of

@@ -1,4 +1,4 @@
-"""One run from the moment that its cluster is known: connect, take the place, run, say how it went."""
+"""One run from connecting to its summary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kubectl_ctrl.runs.impersonation import installed
 from kubectl_ctrl.runs.instances import lease_labels, lease_ref
 from kubectl_ctrl.runs.recorder import prepared, recorded
 from kubectl_ctrl.runs.rivals import alone
-from kubectl_ctrl.runs.runners import Runner, keys, look_ahead, note_asked, only_runner, runners
+from kubectl_ctrl.runs.runners import Runner, check_free, keys, note_asked, only_runner, runners
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.election import Candidate, LeaseElector
 from kubectl_ctrl.runtime.endpoints import Answer, Page, check, serving
@@ -54,55 +54,58 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# What passes by itself: a cluster that starts, a laptop that is not online yet.
-_AWAY = (Unreachable, DeadlinePassed, ServerError, TooManyRequests)
-_ASK_AGAIN = 2.0
+# Errors that pass without a change of the kubeconfig: a cluster that starts, a laptop that is offline.
+_TRANSIENT = (Unreachable, DeadlinePassed, ServerError, TooManyRequests)
+_RETRY_AFTER = 2.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Voice(Protocol):
-    """Reports of a run, as they come."""
+class Reporter(Protocol):
+    """Receives the events of a run that a user should see."""
 
-    at_work: Callable[[], Sequence[tuple[str, bool]]]  # what it does, once it runs: see Member
+    at_work: Callable[[], Sequence[tuple[str, bool]]]  # set by the run: its running reconciles, see Member.at_work
 
     def begin(self, run_id: str, recording: str) -> None: ...
 
     def waiting(self, error: CtrlError) -> None:
-        """No cluster answers yet; it keeps trying."""
+        """The cluster does not answer yet; the run retries."""
 
     def observer(self, nobody_reads: Callable[[], None]) -> Observer: ...
 
     def stopping(self, under_way: Sequence[str]) -> None: ...
 
 
-class Surroundings(Value, kw_only=True):
-    """What a run gets from whoever starts it."""
+class Caller(Value, kw_only=True):
+    """Everything that a run gets from its caller beside the plan."""
 
     user: User
     connect: Connect
-    voice: Voice
+    reporter: Reporter
     stop: Stop
 
 
-async def session(around: Surroundings, plan: RunPlan) -> Summary | None:
-    """The whole run; None where it was stopped before it could begin."""
-    place = prepared(plan)
-    plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, place.runs)))
-    _look_ahead(around.user, plan, place.clusters)
-    around.voice.begin(plan.options.run_id, place.text)
+async def session(caller: Caller, plan: RunPlan) -> Summary | None:
+    """The whole run; None if it was stopped before its controllers started."""
+    recording = prepared(plan)
+    plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, recording.runs)))
+    made = Book.of(caller.user).find(plan.ours) if plan.ours else None
+    for key in {*recording.clusters, *(keys(made) if made else ())}:  # refuse at once, if the cluster's key is known
+        for mine in _runners(plan, key):
+            check_free(caller.user.state, mine)
+    caller.reporter.begin(plan.options.run_id, recording.text)
     async with AsyncExitStack() as held:
         began = plan.clock.elapsed()
-        ground = await _unless_stopped(around.stop, _begun(around, plan, held, place.clusters))
-        if ground is None:
+        connected = await _unless_stopped(caller.stop, _connect(caller, plan, held, recording.clusters))
+        if connected is None:
             return None
         if (timeout := plan.options.timeout) is not None:
             left = max(timeout - (plan.clock.elapsed() - began), 0.0)
             plan = replace(plan, options=replace(plan.options, timeout=left))
-        return await _run(around, plan, ground)
+        return await _run(caller, plan, connected)
 
 
 async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, T]) -> T | None:
-    """What `work` gives, or None when a signal came first."""
+    """The result of `work`, or None if a signal comes first."""
     doing, stopped = asyncio.create_task(work), asyncio.create_task(stop.first())
     try:
         await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -113,48 +116,40 @@ async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, T]) -> T | None:
         await asyncio.wait((doing, stopped))
 
 
-class _Ground(Value, kw_only=True):
-    """What a run stands on once its cluster is known."""
+class _Connected(Value, kw_only=True):
+    """The cluster of a run, on which it is the only runner of its controllers."""
 
     client: Client
-    cluster: str  # its id
-    clients: Mapping[str, Client]  # of the controllers that act as somebody else
-    leases: Mapping[str, ObjectRef]  # by controller, where it elects a leader
+    cluster: str  # its key, see target.connection.cluster_id
+    clients: Mapping[str, Client]  # by controller, with --as-installed
+    leases: Mapping[str, ObjectRef]  # by controller, with leader election
 
 
-async def _begun(around: Surroundings, plan: RunPlan, held: AsyncExitStack, known: Sequence[str]) -> _Ground:
-    """Connected, and in the place of the only runner; `held` gives both up again. `known` are keys of the cluster."""
-    client = await around.connect(plan.resolved)
+async def _connect(caller: Caller, plan: RunPlan, held: AsyncExitStack, known: Sequence[str]) -> _Connected:
+    """Connect, and lock out other runners; `held` undoes both. `known` are keys of the cluster in the recording."""
+    client = await caller.connect(plan.resolved)
     held.push_async_callback(client.close)
     try:
         async with plan.clock.timeout(plan.options.timeout):
-            cluster = await _cluster_id(around.voice, client, plan, known)
+            cluster = await _cluster_id(caller.reporter, client, plan, known)
             if plan.namespace:
                 await check_namespace(client, plan.namespace)
             for runner in _runners(plan, cluster):
-                held.enter_context(only_runner(around.user.state, runner))
+                held.enter_context(only_runner(caller.user.state, runner))
             clients = {}
             for name in plan.names if plan.as_installed else ():
-                clients[name] = await installed(around.connect, plan, client, name)
+                clients[name] = await installed(caller.connect, plan, client, name)
                 held.push_async_callback(clients[name].close)
-            here = {runner.holder for runner in runners(around.user.state)}
+            here = {runner.holder for runner in runners(caller.user.state)}
             await held.enter_async_context(alone(client, plan, identity(plan.options.run_id), here))
             leases = {name: await lease_ref(client, name, plan.namespace) for name in plan.names if plan.elects}
     except TimeoutError:
-        raise TimedOut(f"The run could not begin in time on {plan.resolved.server}.") from None
-    return _Ground(client=client, cluster=cluster, clients=clients, leases=leases)
-
-
-def _look_ahead(user: User, plan: RunPlan, known: Sequence[str]) -> None:
-    """Refused before anything is said or asked, where a run that has the place can be told by what we know already."""
-    made = Book.of(user).find(plan.ours) if plan.ours else None
-    for key in {*known, *(keys(made) if made else ())}:
-        for mine in _runners(plan, key):
-            look_ahead(user.state, mine)
+        raise TimedOut(f"The run did not start within its timeout on {plan.resolved.server}.") from None
+    return _Connected(client=client, cluster=cluster, clients=clients, leases=leases)
 
 
 def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
-    """How this run introduces itself on this machine, once for each controller."""
+    """The entries of this run in the locks of this machine, one for each controller."""
     return [
         Runner(
             cluster=cluster,
@@ -171,43 +166,43 @@ def _runners(plan: RunPlan, cluster: str) -> list[Runner]:
     ]
 
 
-async def _cluster_id(voice: Voice, client: Client, plan: RunPlan, known: Sequence[str]) -> str:
-    """The same for every way to the same cluster where we may look; else what the kubeconfig says of it.
+async def _cluster_id(reporter: Reporter, client: Client, plan: RunPlan, known: Sequence[str]) -> str:
+    """The key of the cluster. This is the first call of a run.
 
-    This is the first call of a run. A server that does not answer is waited for, except with --once. One whose TLS is
-    not what the kubeconfig expects will not become another by waiting.
+    It waits for a server that does not answer, except with --once. It does not wait for one whose certificate is not
+    the expected one: that will not change.
     """
-    told = False
+    reported = False
     while True:
         try:
             return await cluster_id(client, plan.resolved, known)
-        except _AWAY as error:
+        except _TRANSIENT as error:
             if plan.options.once or isinstance(error, Untrusted):
                 raise
-            if not told:
-                voice.waiting(error)
-            told = True
-        await plan.clock.sleep(_ASK_AGAIN * plan.rng.uniform(0.8, 1.2))
+            if not reported:
+                reporter.waiting(error)
+            reported = True
+        await plan.clock.sleep(_RETRY_AFTER * plan.rng.uniform(0.8, 1.2))
 
 
-async def _run(around: Surroundings, plan: RunPlan, ground: _Ground) -> Summary:
-    user, voice, stop = around.user, around.voice, around.stop
-    metrics = _metrics(plan, ground.client)
-    observers: list[Observer] = [voice.observer(stop.request)]
+async def _run(caller: Caller, plan: RunPlan, connected: _Connected) -> Summary:
+    user, reporter, stop = caller.user, caller.reporter, caller.stop
+    metrics = _metrics(plan, connected.client)
+    observers: list[Observer] = [reporter.observer(stop.request)]
     if metrics is not None:
         observers.append(metrics)
     async with AsyncExitStack() as beside:
-        observers += await beside.enter_async_context(recorded(plan, ground.cluster, ground.client))
+        observers += await beside.enter_async_context(recorded(plan, connected.cluster, connected.client))
         manager = Manager(
             plan.specs,
-            client=ground.client,
+            client=connected.client,
             clock=plan.clock,
             rng=plan.rng,
             observers=observers,
             options=replace(plan.options, namespace=plan.namespace),
-            services=_services(plan, ground),
+            services=_services(plan, connected),
         )
-        voice.at_work = lambda: [one for member in manager.members for one in member.at_work]
+        reporter.at_work = lambda: [one for member in manager.members for one in member.at_work]
         beside.enter_context(_watchdog(plan, manager))
         for address, pages in _pages(plan, manager, metrics).items():
             at = await beside.enter_async_context(serving(address, pages, clock=plan.clock))
@@ -215,15 +210,15 @@ async def _run(around: Surroundings, plan: RunPlan, ground: _Ground) -> Summary:
         if plan.shelves:
             reloading = asyncio.create_task(Reloader(plan.shelves, manager, clock=plan.clock).run(), name="reloads")
             beside.callback(reloading.cancel)
-        announcing = asyncio.create_task(_announce_stop(user, manager, voice, stop))
+        announcing = asyncio.create_task(_announce_stop(user, manager, reporter, stop))
         beside.callback(announcing.cancel)
         return await manager.run(stop)
 
 
-async def _announce_stop(user: User, manager: Manager, voice: Voice, stop: Stop) -> None:
+async def _announce_stop(user: User, manager: Manager, reporter: Reporter, stop: Stop) -> None:
     await stop.first()
     note_asked(user.state, identity(manager.run_id))
-    voice.stopping(_under_way(manager))
+    reporter.stopping(_under_way(manager))
 
 
 def _under_way(manager: Manager) -> list[str]:
@@ -240,7 +235,7 @@ def _metrics(plan: RunPlan, client: Client) -> Metrics | None:
 
 
 def _pages(plan: RunPlan, manager: Manager, metrics: Metrics | None) -> dict[str, dict[str, Page]]:
-    """What to serve on which address; one address may serve all of it."""
+    """The pages by address; one address may serve all of them."""
     pages: dict[str, dict[str, Page]] = {}
     if metrics is not None:
         metrics.attach(manager)
@@ -248,13 +243,13 @@ def _pages(plan: RunPlan, manager: Manager, metrics: Metrics | None) -> dict[str
         pages.setdefault(plan.metrics_address, {})["/metrics"] = lambda: Answer(200, text(), METRICS_TYPE)
     if plan.health_address:
 
-        def sick() -> list[str]:
+        def overdue() -> list[str]:
             return [f"the lease of {member.spec.name} has passed" for member in manager.members if member.overdue]
 
         def unready() -> list[str]:
             return [what for member in manager.members for what, _ in member.obstacles()]
 
-        pages.setdefault(plan.health_address, {}).update({"/healthz": check(sick), "/readyz": check(unready)})
+        pages.setdefault(plan.health_address, {}).update({"/healthz": check(overdue), "/readyz": check(unready)})
     return pages
 
 
@@ -271,7 +266,7 @@ def _watchdog(plan: RunPlan, manager: Manager) -> Watchdog:
     )
 
 
-def _services(plan: RunPlan, ground: _Ground) -> Services:
+def _services(plan: RunPlan, connected: _Connected) -> Services:
     def elector(name: str, client: Client, tell: Callable[[Background], None]) -> LeaseElector:
         candidate = Candidate(
             identity=identity(plan.options.run_id),
@@ -280,9 +275,9 @@ def _services(plan: RunPlan, ground: _Ground) -> Services:
             required=plan.elect == "required",
             labels=lease_labels(name),
         )
-        return LeaseElector(client, ground.leases[name], candidate, clock=plan.clock, rng=plan.rng, tell=tell)
+        return LeaseElector(client, connected.leases[name], candidate, clock=plan.clock, rng=plan.rng, tell=tell)
 
     def recorder(name: str, client: Client, tell: Callable[[Background], None]) -> EventRecorder:
         return EventRecorder(client, f"kubectl-ctrl-{name}", clock=plan.clock, rng=plan.rng, tell=tell)
 
-    return Services(elector=elector if plan.elects else None, recorder=recorder, clients=ground.clients)
+    return Services(elector=elector if plan.elects else None, recorder=recorder, clients=connected.clients)

@@ -47,15 +47,13 @@ class RunPlan(Value, kw_only=True):
     resolved: Resolved
     all_namespaces: bool
     options: RunOptions
-    log: str  # text or json
     elect: str  # auto, true, false or required
     local: bool
     ours: str  # the cluster of ours that it is, "" for none
     takeover: bool
-    yes: bool
+    holder_gone: bool  # the user confirms that the holder of an earlier takeover is gone
     again: Unshown[Callable[..., str]]  # the same command line with more flags, to be copied
     as_installed: bool
-    utc: bool
     metrics_address: str
     health_address: str
     record: Path | None  # the file; None: nothing is recorded

@@ -17,7 +17,6 @@ import pytest
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.foreground.output import Teller
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.history import database
@@ -32,8 +31,8 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
-from tests.cli.foreground.test_output import plan
 from tests.cli.own import Write
+from tests.cli.foreground.test_output import plan, reporter
 from tests.history import made
 from tests.runtime.toy import TOYS
 from tests.runtime.world import World, toy
@@ -246,7 +245,7 @@ def test_s04_the_run_prints_none_of_it(scene: Scene, tmp_path: Path, log: str) -
     app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}), verbosity=9)
     secrecy = Secrecy()
     with logging_to(app.narrate, form=log, verbosity=9, hide=secrecy.text):
-        show = Teller(app, plan(tmp_path, log), secrecy).observer(lambda: None)
+        show = reporter(app, plan(tmp_path), log, secrecy).observer(lambda: None)
         for value in scene.observed:
             show(value)
     assert isinstance(app.out, io.StringIO)

@@ -11,7 +11,6 @@ import pytest
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.foreground.output import Teller
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.model.attempt import (
@@ -34,12 +33,11 @@ from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Known, Played
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
-from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.runtime.summary import Failed, Reason, Summary, Unmet
 from kubectl_ctrl.text import Text, verbatim
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
-from tests.cli.foreground.test_output import plan
+from tests.cli.foreground.test_output import plan, reporter
 from tests.history.made import FOOS, KNOWN, NOON, RUN, recording
 
 # Sets the window's title, clears the screen, goes back over what was said, and turns the reading order around.
@@ -286,7 +284,7 @@ def test_s12_no_error_and_no_traceback_lets_it_through(
 def test_s12_no_run_lets_it_through(tmp_path: Path, log: str) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}), verbosity=9)
     with logging_to(app.narrate, form=log, verbosity=9):
-        teller = Teller(app, plan(tmp_path, log), Secrecy())
+        teller = reporter(app, plan(tmp_path), log)
         teller.begin("r7f3", EVIL)
         for value in observed():
             teller.observer(lambda: None)(value)

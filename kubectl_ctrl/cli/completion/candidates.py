@@ -1,7 +1,7 @@
-"""What completion offers from elsewhere than a recording: kubeconfig files, the book, and kubectl where it is quick.
+"""Completions from other sources than the recording: kubeconfig files, the cluster registry, and kubectl.
 
-kubectl is asked only for what nobody here knows. It has 0.3 seconds, and what it said is said again for ten, so holding
-Tab down does not ask a cluster over and over. Every failure is an empty answer.
+kubectl is called only for names that are not known locally. It has 0.3 seconds, and its answer is cached for ten, so
+that holding Tab down does not query the cluster repeatedly. Every failure is an empty answer.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from kubectl_ctrl.value import asdict, replace
 
 Pairs = Iterable[tuple[str, str]]
 
-_PATIENCE = 0.3
-_KEPT = 10.0
-# A type as it is typed; nothing that kubectl could take for a flag or a file.
+_TIMEOUT = 0.3
+_CACHE_AGE = 10.0
+# Actions of `cluster` that take the name of an existing one.
 _TAKE_NAMES = ("delete", "env", "kubeconfig", "logs")
+# A type; nothing that kubectl could take for a flag or a file.
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
 
 
 def offered(what: str, app: App, given: Given) -> list[tuple[str, str]]:
-    """What there is of this sort (a key of `SORTS`)."""
+    """The candidates of this sort (a key of `SORTS`)."""
     return list(SORTS[what](app, given))
 
 
 def names(app: App, given: Given, kind: str) -> list[tuple[str, str]]:
-    """The objects of a type in the namespace that is meant, as the cluster has them, each with its type."""
+    """The objects of a type in the selected namespace of the cluster, each with its type."""
     if not _TYPE.fullmatch(kind):
         return []
     lines = _asked(app, given, "get", kind, "--output=name")
@@ -53,9 +54,9 @@ def kinds(app: App, given: Given) -> list[tuple[str, str]]:
 
 
 def _contexts(app: App, given: Given) -> Pairs:
-    """The user's own first, which win."""
+    """The user's own first, which take precedence."""
     found = {name: f"Cluster {entry.text('cluster')}" for name, entry in _files(app, given).contexts.items()}
-    ours = ((entry.context, f"Cluster {entry.name} of ours") for entry in app.book.entries() if entry.context)
+    ours = ((entry.context, f"Managed cluster {entry.name}") for entry in app.book.entries() if entry.context)
     return [*found.items(), *(pair for pair in ours if pair[0] not in found)]
 
 
@@ -72,13 +73,13 @@ def _clusters(app: App, given: Given) -> Pairs:
 
 
 def _logged(app: App, given: Given) -> Pairs:
-    """Controllers that have a log, on the cluster that --name says or on any of ours."""
+    """Controllers with a log, on the cluster of --name or on any managed cluster."""
     for entry in () if given.arguments else _named_entries(app, given):
         yield from ((name, f"In the background of cluster {entry.name}") for name in background_notes.logged(entry))
 
 
 def _running(app: App, given: Given) -> Pairs:
-    """Controllers that run here, or should in the background."""
+    """Controllers that run on this machine, or that were started in the background."""
     entries = _named_entries(app, given)
     keys = {key for entry in entries for key in runners.keys(entry)}
     for runner in runners.runners(app.user.state):
@@ -93,12 +94,12 @@ def _named_entries(app: App, given: Given) -> Sequence[Entry]:
 
 
 def _behind_an_action(app: App, given: Given) -> Pairs:
-    """Of `cluster`: those that it can be done with."""
+    """Existing clusters, after an action of `cluster` that takes one."""
     return _clusters(app, given) if given.arguments[:1] in [(one,) for one in _TAKE_NAMES] else ()
 
 
 def _namespaces(app: App, given: Given) -> Pairs:
-    """The cluster's; those that contexts name while it does not say."""
+    """The namespaces of the cluster, or those of the contexts if it does not answer."""
     asked = names(app, given, "namespaces")
     named = (entry.text("namespace") for entry in _files(app, given).contexts.values())
     return [(name, "") for name in [name for name, _ in asked] or dict.fromkeys(filter(None, named))]
@@ -117,7 +118,7 @@ SORTS: dict[str, Callable[[App, Given], Pairs]] = {
 
 
 def _asked(app: App, given: Given, *words: str) -> list[str]:
-    """The lines of kubectl's answer, perhaps of one that it gave a moment ago; none where it has none in time."""
+    """The lines of kubectl's answer, possibly cached; none after a timeout."""
     kubectl = app.user.environ.get("KUBECTL_PATH") or shutil.which("kubectl", path=app.user.environ.get("PATH", ""))
     if not kubectl:
         return []
@@ -127,17 +128,17 @@ def _asked(app: App, given: Given, *words: str) -> list[str]:
         return []
     flags = replace(resolved.origin.flags, context=resolved.context or "")
     if flags.token or flags.password:
-        return []  # kubectl takes them from its arguments alone, which every user of the machine can read
+        return []  # kubectl takes them only as arguments, which every user of the machine can read
     argv = [kubectl, *words, *_typed(flags)]
     key = hashlib.sha256("\0".join([resolved.server, *argv]).encode()).hexdigest()
-    return _remembered(
+    return _cached(
         app.user.cache / "names" / key,
-        lambda: programs.quickly(argv, env=app.user.environ, timeout=_PATIENCE) or "",
+        lambda: programs.quickly(argv, env=app.user.environ, timeout=_TIMEOUT) or "",
     ).splitlines()
 
 
 def _typed(flags: ConfigFlags) -> Sequence[str]:
-    """kubectl's own flags as somebody would type them."""
+    """kubectl's own flags as words of its command line."""
     words = []
     for (field, value), default in zip(asdict(flags).items(), asdict(ConfigFlags()).values(), strict=True):
         name = "as" if field == "as_user" else field.replace("_", "-")
@@ -146,17 +147,17 @@ def _typed(flags: ConfigFlags) -> Sequence[str]:
     return words
 
 
-def _remembered(file: Path, ask: Callable[[], str]) -> str:
-    """What the file holds where it is young; what is asked otherwise, which is written there. Old answers go."""
+def _cached(file: Path, ask: Callable[[], str]) -> str:
+    """The content of the file if it is recent, else a new answer, which replaces it. Old answers are deleted."""
     now = SystemClock().now()
     with suppress(OSError, UnicodeDecodeError):
-        if 0 <= now - file.stat().st_mtime < _KEPT:
+        if 0 <= now - file.stat().st_mtime < _CACHE_AGE:
             return file.read_text(encoding="utf-8")
     answer = ask()
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         for old in file.parent.iterdir():
-            if now - old.stat().st_mtime > _KEPT:
+            if now - old.stat().st_mtime > _CACHE_AGE:
                 old.unlink(missing_ok=True)
         files.replace(file, answer.encode(), sync=False)
     return answer

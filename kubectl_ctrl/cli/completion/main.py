@@ -1,8 +1,8 @@
-"""`kubectl_complete-ctrl`: what kubectl calls for completion. One candidate per line; silent on every error.
+"""`kubectl_complete-ctrl`, which kubectl calls for completion. One candidate per line; silent on every error.
 
-kubectl gives the plugin's words, the last of them unfinished (empty when a new one begins), and reads back
-`value<TAB>description` lines and one `:N` line of cobra's directive bits. The scripts of `kubectl ctrl completion` ask
-for the same with `kubectl-ctrl __complete`.
+kubectl passes the plugin's arguments, the last of them unfinished (empty at the start of a new one), and reads
+`value<TAB>description` lines and one `:N` line of cobra's directive bits. The scripts of `kubectl ctrl completion` call
+`kubectl-ctrl __complete`, which does the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kubectl_ctrl.value import Value
 Pairs = Iterable[tuple[str, str]]
 
 _FILES, _NO_SPACE, _NO_FILES = 0, 2, 4
-# What the value of a flag is, where a recording knows such: a key of recorded.SORTS.
+# Flags whose values are completed from the recording: a key of recorded.SORTS.
 _RECALLED = {
     "controller": "any controller",
     "id": "numbers",
@@ -31,7 +31,7 @@ _RECALLED = {
     "run": "runs",
     "until": "goals",
 }
-# And where it is found elsewhere: a key of candidates.SORTS.
+# Flags whose values are completed from other sources: a key of candidates.SORTS.
 _OFFERED = {
     "allow-context": "contexts",
     "cluster": "kubeconfig clusters",
@@ -40,16 +40,16 @@ _OFFERED = {
     "namespace": "namespaces",
     "user": "users",
 }
-# Stands for the verb that is still to come.
+# Before the verb is typed.
 _NO_VERB = Verb(name="", usage="", examples=(), body=lambda _app, _given: 0)
 
 
 class _Place(Value, kw_only=True):
-    """Where in the line the last word stands."""
+    """The position of the last word in the command line."""
 
     verb: Verb
-    rest: Sequence[str]  # the words of the verb before it
-    last: str  # of the value alone, behind `--flag=`
+    rest: Sequence[str]  # the words between the verb and the last one
+    last: str  # without `--flag=`
     awaited: Flag | None = None  # the flag whose value it is
     begins_flag: bool = False
 
@@ -71,10 +71,10 @@ def _place(words: Sequence[str]) -> _Place:
     return _Place(verb=verb, rest=rest, last=last, begins_flag=last.startswith("-"))
 
 
-def candidates(app: App, words: Sequence[str]) -> list[tuple[str, str]]:
-    """What may stand in place of the last word, or of the value in it, with descriptions."""
+def completions(app: App, words: Sequence[str]) -> list[tuple[str, str]]:
+    """Completions of the last word, or of the flag value in it, with descriptions."""
     place = _place(words)
-    # A recording holds names that nobody could type; none of them may drive the terminal.
+    # Recorded names may contain control characters, which must not reach the terminal.
     return [
         pair
         for pair in _offers(app, place)
@@ -83,9 +83,9 @@ def candidates(app: App, words: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def directive(words: Sequence[str], offered: Sequence[tuple[str, str]] = ()) -> int:
-    """Whether the shell offers files where nothing else is, and whether a blank follows what it completes.
+    """cobra's directive bits: whether the shell offers files if there are no completions, and whether it adds a space.
 
-    Files are for somebody who began to write a path, and for what may be a file.
+    It offers files for words that look like a path, and for arguments that can be a file.
     """
     last = words[-1] if words else ""
     if "/" in last or last.startswith((".", "~")):
@@ -122,7 +122,7 @@ def _values(app: App, place: _Place, flag: Flag) -> Pairs:
 
 
 def _arguments(app: App, place: _Place) -> Pairs:
-    """What the verb has of its own, which has better words than what was recorded, and that."""
+    """The verb's own candidates first, which have better descriptions, then recorded ones."""
     verb = place.verb
     own = () if (verb.recalls or verb.takes_one) and split(place.rest, verb.all_flags).arguments else verb.completes()
     offers: dict[str, str] = {}
@@ -132,18 +132,18 @@ def _arguments(app: App, place: _Place) -> Pairs:
 
 
 def _found(app: App, place: _Place, sort: str) -> Pairs:
-    """What there is of a sort; nothing where it cannot be read."""
+    """The candidates of one sort; none if they cannot be read."""
     if not sort:
         return ()
-    with suppress(Exception):  # whatever it is, it must not break the user's line
+    with suppress(Exception):  # no error may reach the user's command line
         given = place.verb.parse(place.rest, app.user.environ)
         if given is None:
             return ()
-        # Not for those who complete the name of a verb.
-        from kubectl_ctrl.cli.completion import candidates as offering
+        # Imported here: completion of verbs and flags does without it.
+        from kubectl_ctrl.cli.completion import candidates
 
-        if sort in offering.SORTS:
-            return offering.offered(sort, app, given)
+        if sort in candidates.SORTS:
+            return candidates.offered(sort, app, given)
         from kubectl_ctrl.cli.completion.recorded import recalled
 
         return recalled(sort, app, given, place.last)
@@ -151,7 +151,7 @@ def _found(app: App, place: _Place, sort: str) -> Pairs:
 
 
 def _flags(verb: Verb, rest: Sequence[str]) -> Pairs:
-    """Those that the verb, or its action, takes and that are not there yet, or may be there again."""
+    """The flags of the verb, or of its action, that are not given yet or can be repeated."""
     there = {word.partition("=")[0] for word in rest}
     taken = verb.flags_behind(split(rest, verb.all_flags).arguments)
     for flag in verb.all_flags:
@@ -162,12 +162,12 @@ def _flags(verb: Verb, rest: Sequence[str]) -> Pairs:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the candidates; an error offers nothing and says nothing."""
+    """Print the completions; after an error, none."""
     words = sys.argv[1:] if words is None else words
     try:
-        offered = candidates(App.of_this_process(), words)
+        offered = completions(App.of_this_process(), words)
         lines, end = [f"{value}\t{text}" for value, text in offered], directive(words, offered)
-    except Exception:  # noqa: BLE001 - anything on the terminal here would break the user's line
+    except Exception:  # noqa: BLE001 - an error message would corrupt the user's command line
         lines, end = [], _NO_FILES
     print("\n".join([*lines, f":{end}"]))  # noqa: T201 - this is the protocol
     return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC
 from typing import TypeGuard
 
 from kubectl_ctrl.cli.app import App
@@ -33,22 +32,18 @@ _CALLS_FROM = 4
 _TRACEBACKS_FROM = 6
 
 
-class Teller:
-    """The voice of one run; what `secrecy` learns from its attempts is said nowhere."""
+class TerminalReporter:
+    """Prints one run; secrets that `secrecy` learns from its attempts are masked. See session.Reporter."""
 
-    def __init__(self, app: App, plan: RunPlan, secrecy: Secrecy) -> None:
+    def __init__(self, app: App, plan: RunPlan, secrecy: Secrecy, *, machine: bool, style: Style) -> None:
         self._app = app
         self._plan = plan
-        self._machine = plan.log == "json"
+        self._machine = machine
         self._secrecy = secrecy
         self._advised = False
         self.at_work: Callable[[], Sequence[tuple[str, bool]]] = tuple  # what a run does, once it runs: see Member
-        self._style = Style(
-            width=app.width,
-            color=app.color,
-            unicode=app.unicode,
-            zone=UTC if plan.utc else None,
-            full_times=not app.terminal,
+        self._style = replace(
+            style,
             namespace=plan.namespace if app.terminal else None,
             controllers=len(plan.specs) > 1,
             primaries={spec.name: spec.primary for spec in plan.specs},

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from datetime import UTC
 from functools import partial
 from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.foreground.memory import relax
-from kubectl_ctrl.cli.foreground.output import Teller
+from kubectl_ctrl.cli.foreground.output import TerminalReporter
 from kubectl_ctrl.cli.interrupts import LAST_WORDS, Signals, interrupts, leave_within
+from kubectl_ctrl.cli.output.answers import style_of
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.clock import SystemClock
@@ -24,8 +24,7 @@ from kubectl_ctrl.loader.reload import Shelf, shelves
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.selectors import Selector
-from kubectl_ctrl.render.style import Style
-from kubectl_ctrl.runs.session import Surroundings, session
+from kubectl_ctrl.runs.session import Caller, session
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.endpoints import parse_address
 from kubectl_ctrl.runtime.options import RunOptions
@@ -70,15 +69,13 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
         resolved=resolved,
         all_namespaces=given["all_namespaces"],
         options=options,
-        log=given["log"],
         elect=given.one_of("leader_elect", ("auto", "true", "false", "required")),
         local=guard.is_local(resolved),
         ours=ours.name if ours is not None else "",
         takeover=given["takeover"],
-        yes=given["yes"],
+        holder_gone=given["yes"],
         again=partial(given.again, "run"),
         as_installed=given["as_installed"],
-        utc=given["utc"],
         metrics_address=_address(given, "metrics_bind_address"),
         health_address=_address(given, "health_probe_bind_address"),
         record=_record(app, given["record"]),
@@ -86,24 +83,24 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
         shelves=_shelves(given, sourced),
     )
     relax()
-    return asyncio.run(_session(app, plan))
+    return asyncio.run(_session(app, given, plan))
 
 
-async def _session(app: App, plan: RunPlan) -> int:
+async def _session(app: App, given: Given, plan: RunPlan) -> int:
     """The whole run with what it prints and how signals end it; its exit code, or the error that ended it."""
     stop, secrecy = Stop(), Secrecy()
     app.hide = secrecy.text
-    style = Style(zone=UTC if plan.utc else None, full_times=not app.terminal)
-    log = logging_to(app.narrate, form=plan.log, verbosity=app.verbosity, hide=secrecy.text, style=style)
+    style, form = style_of(app, given), given["log"]
+    log = logging_to(app.narrate, form=form, verbosity=app.verbosity, hide=secrecy.text, style=style)
     with log, interrupts(stop.request) as signals:
-        teller = Teller(app, plan, secrecy)
-        signals.unheard = teller.unheard
-        signals.forced = lambda: teller.forced(blocked=signals.blocked)
+        reporter = TerminalReporter(app, plan, secrecy, machine=form == "json", style=style)
+        signals.unheard = reporter.unheard
+        signals.forced = lambda: reporter.forced(blocked=signals.blocked)
         connect = partial(app.connected, clock=plan.clock, rng=plan.rng)
-        summary = await session(Surroundings(user=app.user, connect=connect, voice=teller, stop=stop), plan)
+        summary = await session(Caller(user=app.user, connect=connect, reporter=reporter, stop=stop), plan)
         if summary is None:
             return 0
-        problem = teller.end(summary)
+        problem = reporter.end(summary)
         code = problem.exit_code if problem else _exit_code(summary, signals)
         if summary.reason is Reason.CUT or any(one.entry.state == "running" for one in summary.left):
             leave_within(LAST_WORDS, code)  # the end of the event loop would wait for what ignores its cancellation

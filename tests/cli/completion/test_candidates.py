@@ -106,11 +106,11 @@ def asked(home: Path) -> list[str]:
 def test_contexts_are_the_users_and_ours(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ours(home, "ctrl")
     ours(home, "other", context="dev")  # hidden by the user's own of that name
-    whole = ["dev\tCluster one", "stage\tCluster two", "kind-ctrl\tCluster ctrl of ours"]
+    whole = ["dev\tCluster one", "stage\tCluster two", "kind-ctrl\tManaged cluster ctrl"]
     assert offered(capsys, "trace", "--context", "") == whole
     assert offered(capsys, "--context", "") == whole
     assert offered(capsys, "run", "--context=st") == ["stage\tCluster two"]
-    assert offered(capsys, "run", "foo", "--allow-context", "k") == ["kind-ctrl\tCluster ctrl of ours"]
+    assert offered(capsys, "run", "foo", "--allow-context", "k") == ["kind-ctrl\tManaged cluster ctrl"]
     assert offered(capsys, "run", "--cluster", "") == ["one\t", "two\t"]
     assert offered(capsys, "run", "--user", "") == ["me\t"]
     assert offered(capsys, "run", f"--kubeconfig={home}/none", "--context", "") == []

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from kubectl_ctrl.cli.app import App
-from kubectl_ctrl.cli.foreground.output import Teller
+from kubectl_ctrl.cli.foreground.output import TerminalReporter
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.loader import sources
@@ -21,6 +21,7 @@ from kubectl_ctrl.model.cause import Cause, CauseKind, Request
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CONFIGMAPS, SECRETS
 from kubectl_ctrl.model.secrecy import Secrecy
+from kubectl_ctrl.render.style import Style
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.target.pin import as_typed
@@ -32,7 +33,7 @@ CANARY = "correct-horse-battery-9"
 NOON = 1_767_268_800.0
 
 
-def plan(tmp_path: Path, log: str) -> RunPlan:
+def plan(tmp_path: Path) -> RunPlan:
     return RunPlan(
         clock=SystemClock(),
         rng=Random(1),
@@ -40,20 +41,23 @@ def plan(tmp_path: Path, log: str) -> RunPlan:
         resolved=resolved(tmp_path, "kind-ctrl", "https://127.0.0.1:6443"),
         all_namespaces=False,
         options=RunOptions(),
-        log=log,
         elect="auto",
         local=True,
         ours="",
         takeover=False,
-        yes=False,
+        holder_gone=False,
         again=lambda *words: "",
         as_installed=False,
-        utc=True,
         metrics_address="",
         health_address="",
         record=None,
         caps=Caps(),
     )
+
+
+def reporter(app: App, plan: RunPlan, log: str = "text", secrecy: Secrecy | None = None) -> TerminalReporter:
+    style = Style(full_times=True)
+    return TerminalReporter(app, plan, secrecy or Secrecy(), machine=log == "json", style=style)
 
 
 def revealing() -> Attempt:
@@ -95,9 +99,9 @@ def revealing() -> Attempt:
 
 def test_the_header_names_context_server_and_namespace_and_whose_cluster_it_is(tmp_path: Path) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}))
-    Teller(app, plan(tmp_path, "text"), Secrecy()).begin("r7f3", "recorded in history.db")
-    Teller(app, replace(plan(tmp_path, "text"), local=False, ours="ctrl"), Secrecy()).begin("r7f4", "not recorded")
-    Teller(app, replace(plan(tmp_path, "text"), local=False), Secrecy()).begin("r7f5", "not recorded")
+    reporter(app, plan(tmp_path)).begin("r7f3", "recorded in history.db")
+    reporter(app, replace(plan(tmp_path), local=False, ours="ctrl")).begin("r7f4", "not recorded")
+    reporter(app, replace(plan(tmp_path), local=False)).begin("r7f5", "not recorded")
     assert isinstance(app.err, io.StringIO)
     assert app.err.getvalue().splitlines() == [
         "run r7f3: foo on context kind-ctrl (https://127.0.0.1:6443), namespace apps (-A for all)",
@@ -133,11 +137,11 @@ def test_a_run_that_does_not_stop_says_what_keeps_it(
     standing: str,
 ) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}))
-    teller = Teller(app, plan(tmp_path, "text"), Secrecy())
-    teller.at_work = lambda: at_work
-    teller.forced(blocked=blocked)
+    shown = reporter(app, plan(tmp_path))
+    shown.at_work = lambda: at_work
+    shown.forced(blocked=blocked)
     if blocked:
-        teller.unheard()
+        shown.unheard()
     assert [record.getMessage() for record in caplog.records] == [
         f"Ended, as it did not stop within 2s{standing}.",
         f"Stopping{standing}, so nothing can finish; Ctrl-C again ends the run.",
@@ -148,7 +152,7 @@ def test_a_run_that_does_not_stop_says_what_keeps_it(
 def test_nothing_of_a_secret_is_printed(tmp_path: Path, log: str, caplog: pytest.LogCaptureFixture) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}), verbosity=6)
     with caplog.at_level("INFO"):
-        Teller(app, plan(tmp_path, log), Secrecy()).observer(lambda: None)(revealing())
+        reporter(app, plan(tmp_path), log).observer(lambda: None)(revealing())
     assert isinstance(app.out, io.StringIO)
     said = app.out.getvalue()
     assert "Login with *** failed." in said
@@ -169,9 +173,9 @@ def test_what_gives_a_controller_its_type_is_told_once(tmp_path: Path, caplog: p
     app = App(
         out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}), pin=as_typed(["--context=kind-a"])
     )
-    whole = plan(tmp_path, "text")
-    show = Teller(app, whole, Secrecy()).observer(lambda: None)
-    show_once = Teller(app, replace(whole, options=RunOptions(once=True)), Secrecy()).observer(lambda: None)
+    whole = plan(tmp_path)
+    show = reporter(app, whole).observer(lambda: None)
+    show_once = reporter(app, replace(whole, options=RunOptions(once=True))).observer(lambda: None)
     waits = State(controller="foo", at=NOON, leading=True, synced=False, entries=())
     with caplog.at_level(logging.INFO):
         show_once(replace(waits, message="foos.samplecontroller.k8s.io is not installed"))

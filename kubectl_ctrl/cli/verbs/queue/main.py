@@ -17,7 +17,7 @@ from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.life import Sighting
 from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
 from kubectl_ctrl.render.style import Style, timestamp
-from kubectl_ctrl.runs import runners as runlock
+from kubectl_ctrl.runs import runners
 from kubectl_ctrl.runs.liveness import Traces, sightings
 from kubectl_ctrl.story import lookup
 from kubectl_ctrl.story.lookup import Meant
@@ -95,7 +95,7 @@ class _Source:
             meant = lookup.meant_recording(query_of(self._app, self._given))
         except NotRecorded as error:
             unclear = isinstance(error, lookup.Unclear) and not self._context
-            if named or (unclear and runlock.runners(self._app.user.state)):
+            if named or (unclear and runners.runners(self._app.user.state)):
                 raise
             return None
         if self._context and meant.cluster.ended is not None and not named:
@@ -108,14 +108,14 @@ class _Source:
         return meant
 
     def _traces(self) -> Traces:
-        runners = [] if self._given["from"] else runlock.runners(self._app.user.state)
+        running = [] if self._given["from"] else runners.runners(self._app.user.state)
         if self._meant is None:  # nothing of its cluster is recorded, so neither is what runs on it
-            return Traces(runners=[runner for runner in runners if self._context in ("", runner.context)])
+            return Traces(runners=[runner for runner in running if self._context in ("", runner.context)])
         recording, cluster = self._meant.recording, self._meant.cluster.key
         return Traces(
             runs=recording.runs(cluster=cluster),
             moments=recording.moments(cluster=cluster),
-            runners=[runner for runner in runners if runner.cluster == cluster],
+            runners=[runner for runner in running if runner.cluster == cluster],
         )
 
 

@@ -75,8 +75,7 @@ def _check(
             )
         if name in unknown:
             raise Refused(
-                f"{name} runs on this machine, but its process is unknown: its lock file cannot be read: "
-                f"{unknown[name].unreadable}.",
+                f"{name} runs on this machine, but its lock file cannot be read: {unknown[name].unreadable}.",
                 next_step=unknown[name].remedy,
             )
         others = {one.controller for one in elsewhere} | _ever(app)
