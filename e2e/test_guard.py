@@ -115,7 +115,7 @@ def test_s10_a_cluster_of_ours_is_free_under_any_name_and_any_other_is_not(
     assert audit.asked(mark) == []
     scene.noted()
     ran = scene.ctrl("run", mine, "--once").checked()
-    assert f"on context play ({server}, our ctrl), namespace {namespace}" in " ".join(ran.err.split())
+    assert f"on context play ({server}, managed cluster ctrl), namespace {namespace}" in " ".join(ran.err.split())
     assert "leader election off (managed cluster)" in ran.err
     assert kubectl.json("get", "configmap", "mark")["data"]["answer"] == "me"
     assert [one for one in audit.asked(mark) if one.resource == "leases"] == []

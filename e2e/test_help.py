@@ -75,7 +75,7 @@ class Typist:
         right: tuple[int, ...]
         if self._goes_on(line):
             started = self.ctrl.started(*shlex.split(line)[2:])
-            started.line(r"Ctrl-C ends it|^\{" if " run " in line or " up " in line else ".")
+            started.line(r"Ctrl-C stops it|^\{" if " run " in line or " up " in line else ".")
             code, said, right = started.stop(), started.output(), (0,)
         else:
             ran = self.bash(line)

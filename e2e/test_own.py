@@ -188,7 +188,9 @@ def test_a_missing_type_is_told_with_what_helps(here: Path, env: Mapping[str, st
     (here / "mine.py").write_text(text.replace("import CONFIGMAPS", "import Resource, CONFIGMAPS"))
     ran = in_folder(here, env, "run", "./mine.py", "--once")
     assert ran.code == 8
-    assert "next: apply its CRD, or put it beside the code as crd.yaml, for kubectl ctrl install ./mine.py" in ran.err
+    assert (
+        "next: apply its CRD; or put it beside the code as crd.yaml, and use kubectl ctrl install ./mine.py" in ran.err
+    )
 
 
 def test_m40_controllers_of_one_name_are_refused_with_both_places(here: Path, env: Mapping[str, str]) -> None:
@@ -228,11 +230,11 @@ def test_f54_code_that_blocks_everything_is_named_and_ended_by_the_second_signal
 
     started.signal(signal.SIGINT)
     blocks = rf"r\w+-\d+ \(mine {namespace}/\S+\) blocks the event loop"
-    started.line(f"Stopping: {blocks}, so nothing can finish; Ctrl-C again ends the run.")
+    started.line(f"Stopping: {blocks}, so nothing can finish; Ctrl-C again stops the run.")
     assert started.process.poll() is None
     started.signal(signal.SIGINT)
     assert started.wait() == 130
-    assert re.search(rf"^\S+ error: Ended, as it did not stop within 2s: {blocks}\.$", started.err[-1])
+    assert re.search(rf"^\S+ error: Exiting: the run did not stop within 2s: {blocks}\.$", started.err[-1])
 
 
 def test_f52_code_that_goes_on_although_it_is_cancelled_is_named_when_the_second_signal_ends_it(
@@ -251,8 +253,8 @@ def test_f52_code_that_goes_on_although_it_is_cancelled_is_named_when_the_second
     started = ctrl.started("run", str(here / "mine.py"), "--workers=1")
     started.line("at work")
     started.signal(signal.SIGINT)
-    started.line("Stopping: 1 reconcile under way may take up to 30s to finish; Ctrl-C again ends them.")
+    started.line("Stopping: 1 reconcile in progress may take up to 30s to finish; Ctrl-C again cancels them.")
     started.signal(signal.SIGINT)
     assert started.wait() == 130
-    said = rf"^\S+ error: Ended, as it did not stop within 2s: r\w+-\d+ \(mine {namespace}/\S+\) under way\.$"
+    said = rf"^\S+ error: Exiting: the run did not stop within 2s: r\w+-\d+ \(mine {namespace}/\S+\) in progress\.$"
     assert re.search(said, started.err[-1]), started.output()

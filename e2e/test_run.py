@@ -292,7 +292,7 @@ def test_an_unreachable_server_ends_once_with_3(elsewhere: Callable[[Change], Ct
 
 def test_an_unreachable_server_is_waited_for_and_a_signal_ends_that(elsewhere: Callable[[Change], Ctrl]) -> None:
     running = elsewhere(_unreachable).started("run", "foo")
-    running.line("No cluster answers yet; it keeps trying: .*Connection refused")
+    running.line("The cluster does not answer yet; retrying: .*Connection refused")
     running.signal(signal.SIGTERM)
     assert running.wait() == 0
 

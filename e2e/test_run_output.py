@@ -104,7 +104,7 @@ def test_f52_the_second_signal_ends_it_and_it_says_what_was_not_done(
 ) -> None:
     running = stuck()
     running.signal(number)
-    running.line("Stopping: 1 reconcile under way may take up to 30s to finish; Ctrl-C again ends")
+    running.line("Stopping: 1 reconcile in progress may take up to 30s to finish; Ctrl-C again cancels")
     assert running.process.poll() is None
     running.signal(number)
     assert running.wait() == code

@@ -238,7 +238,7 @@ def test_while_it_is_stopped_verbs_name_what_starts_it_again(user: User) -> None
 
     # A run waits for it, says so at once, and works as soon as somebody has done that.
     waiting = user.ctrl.started("run", "foo", meant, "--until-idle")
-    waiting.line("No cluster answers yet; it keeps trying: .* Next: kubectl ctrl up --name lab$")
+    waiting.line("The cluster does not answer yet; retrying: .* Next: kubectl ctrl up --name lab$")
     user.ctrl("up", "--name", "lab").checked()
     assert waiting.wait() == 0
     user.assert_nothing_is_left(user.down("lab"))

@@ -38,8 +38,8 @@ _PACE = 0.1
 _PATIENCE = 60.0
 # What a run has not recorded so long after it took its place, it does not record.
 _UNRECORDED = 5.0
-# The line that ends what a run says of itself, and the lines of a log that tell of something wrong.
-_BEGUN = re.compile(r"leader election .*; \w+ ends it")
+# The last line of a run's header, and the log lines of problems.
+_BEGUN = re.compile(r"leader election .*; \w+ stops it")
 _WRONG = re.compile(r"\S+T\d\d:\d\d:\d\d\S* (warning|error): ")
 _LAST_WORDS = 20
 _UNSYNCED = "it waits for its caches"

@@ -120,7 +120,7 @@ class _LogReporter:
         _log.info("Run %s, %s", run_id, recording, extra={"action": "begin"})
 
     def waiting(self, error: CtrlError) -> None:
-        _log.warning("No cluster answers yet; it keeps trying: %s", error.message, extra={"action": "waiting"})
+        _log.warning("The cluster does not answer yet; retrying: %s", error.message, extra={"action": "waiting"})
 
     def observer(self, nobody_reads: Callable[[], None]) -> Observer:
         return _ignore

@@ -31,8 +31,8 @@ from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import replace
-from tests.cli.own import Write
 from tests.cli.foreground.test_output import plan, reporter
+from tests.cli.own import Write
 from tests.history import made
 from tests.runtime.toy import TOYS
 from tests.runtime.world import World, toy

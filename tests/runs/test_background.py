@@ -100,9 +100,9 @@ def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, ent
     assert started(app, entry).pid == one.pid
     with pytest.raises(TimedOut, match=rf"foo does not work within 1s: it starts. Process {one.pid} goes on."):
         settled(app, one, patience=1.0)
-    said = until_said(one, "No cluster answers yet")
+    said = until_said(one, "The cluster does not answer yet")
     assert said.startswith("run r")
-    assert "SIGTERM ends it" in said
+    assert "SIGTERM stops it" in said
     assert one.log.stat().st_mode & 0o777 == 0o600
     page = background_notes.read(one.log)
     assert page is not None
@@ -196,7 +196,7 @@ def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) ->
 
 def test_how_a_run_begins_is_not_its_reason(app: App, entry: Entry) -> None:
     one = started(app, entry)
-    until_said(one, "ends it")
+    until_said(one, "stops it")
     os.kill(one.pid, signal.SIGKILL)
     with pytest.raises(ProgramFailed) as caught:
         settled(app, one)
@@ -218,10 +218,10 @@ def test_what_it_complains_of_is_told_where_it_takes_too_long(app: App, entry: E
         """,
     )
     one = started(app, entry, str(path))
-    until_said(one, "No cluster answers yet")
+    until_said(one, "The cluster does not answer yet")
     with pytest.raises(TimedOut) as caught:
         settled(app, one, patience=0.1)
-    assert caught.value.tried.startswith("it says: No cluster answers yet; it keeps trying: ")
+    assert caught.value.tried.startswith("it says: The cluster does not answer yet; retrying: ")
     with one.log.open("a") as log:  # as a loop that is blocked has it said
         log.write("2026-01-01T12:00:00.000+00:00 warning: The event loop is blocked: something does not await.\n")
         log.write('      File "manager.py", line 1, in run\n        await it\n')

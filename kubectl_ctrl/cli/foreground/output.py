@@ -1,4 +1,4 @@
-"""What a run says of itself: attempts to stdout, the rest to stderr; as text for people or as JSON for machines."""
+"""Printing a run: attempts on stdout, the rest on stderr, as text or JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kubectl_ctrl.runs.impersonation import user_of
 from kubectl_ctrl.runs.settings import RunPlan
 from kubectl_ctrl.runtime.summary import Summary
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.text import Text, headed
+from kubectl_ctrl.text import Text, counted, headed
 from kubectl_ctrl.value import replace
 
 _log = logging.getLogger(__name__)
@@ -66,28 +66,30 @@ class TerminalReporter:
                 "asInstalled": plan.as_installed,
                 "recording": recording,
             }
-            _log.info("The run begins.", extra=fields)
+            _log.info("The run starts.", extra=fields)
             return
         if self._app.quiet:
             return
         where = f"namespace {plan.namespace} (-A for all)" if plan.namespace else "all namespaces"
-        whose = "cluster of ours" if plan.ours else "local cluster"
+        whose = "managed cluster" if plan.ours else "local cluster"
         election = "on" if plan.elects else f"off ({whose})" if plan.elect == "auto" else "off"
-        place = f"context {name} ({plan.resolved.server}{f', our {plan.ours}' if plan.ours else ''}), {where}"
+        place = (
+            f"context {name} ({plan.resolved.server}{f', managed cluster {plan.ours}' if plan.ours else ''}), {where}"
+        )
         for line in headed(f"run {run_id}: {', '.join(names)}", f"on {place}", self._app.width):
             self._app.narrate(line)
         if plan.as_installed:
             self._app.narrate(f"acting as {', '.join(map(user_of, plan.names))}")
         self._app.narrate(recording)
-        self._app.narrate(f"leader election {election}; {self._app.end} ends it")
+        self._app.narrate(f"leader election {election}; {self._app.end} stops it")
 
     def waiting(self, error: CtrlError) -> None:
         _log.warning(
-            "No cluster answers yet; it keeps trying: %s", self._app.briefly(error), extra={"action": "waiting"}
+            "The cluster does not answer yet; retrying: %s", self._app.briefly(error), extra={"action": "waiting"}
         )
 
     def observer(self, nobody_reads: Callable[[], None]) -> Callable[[Observed], None]:
-        """Shows one line per attempt, and from -v 4 on one per call; `nobody_reads` is called once stdout is closed."""
+        """Prints one line per attempt, and from -v 4 one per call; calls `nobody_reads` once stdout is closed."""
 
         def show(value: Observed) -> None:
             if isinstance(value, Attempt):
@@ -109,47 +111,47 @@ class TerminalReporter:
         return show
 
     def _advise(self, state: State) -> None:
-        """Where a controller waits for its own type, what gives it that; once."""
+        """If a controller waits for its own type, the command that installs it; once."""
         waits = any(f"{spec.primary} is not installed" in state.message for spec in self._plan.specs)
         if waits and not (self._advised or self._plan.options.once):
             self._advised = True
             advice = self._app.pin.into(self._install())
-            _log.info("What helps from another terminal: %s", advice, extra={"action": "run.advice"})
+            _log.info("In another terminal: %s", advice, extra={"action": "run.advice"})
 
     def stopping(self, under_way: Sequence[str]) -> None:
-        """After the first signal, where there is something to wait for."""
+        """After the first signal, if reconciles are running."""
         if under_way:
             _log.info(
-                "Stopping: %s under way may take up to %s to finish; %s again ends them.",
-                "1 reconcile" if len(under_way) == 1 else f"{len(under_way)} reconciles",
+                "Stopping: %s in progress may take up to %s to finish; %s again cancels them.",
+                counted(len(under_way), "reconcile"),
                 format_duration(self._plan.options.drain),
                 self._app.end,
                 extra={"action": "run.stopping"},
             )
 
     def unheard(self) -> None:
-        """After the first signal, where that could not be told: the event loop is blocked."""
+        """After the first signal, if the blocked event loop could not handle it."""
         _log.warning(
-            "Stopping: %s, so nothing can finish; %s again ends the run.",
-            self._standing(blocked=True),
+            "Stopping: %s, so nothing can finish; %s again stops the run.",
+            self._in_progress(blocked=True),
             self._app.end,
             extra={"action": "run.stopping"},
         )
 
     def forced(self, *, blocked: bool) -> None:
-        """The last words of a run that did not end by itself after the second signal."""
-        standing = self._standing(blocked=blocked)
+        """The last line of a run that did not stop after the second signal."""
+        in_progress = self._in_progress(blocked=blocked)
         _log.error(
-            "Ended, as it did not stop within %s%s.",
+            "Exiting: the run did not stop within %s%s.",
             format_duration(LAST_WORDS),
-            f": {standing}" if standing else "",
+            f": {in_progress}" if in_progress else "",
             extra={"action": "run.forced"},
         )
 
-    def _standing(self, *, blocked: bool) -> str:
-        """Which reconciles are under way, or else the one that keeps all others from it."""
+    def _in_progress(self, *, blocked: bool) -> str:
+        """The reconciles in progress, or the one that blocks the event loop."""
         at_work = self.at_work()
-        under_way = f"{', '.join(one for one, _ in at_work)} under way" if at_work else ""
+        under_way = f"{', '.join(one for one, _ in at_work)} in progress" if at_work else ""
         if not blocked:
             return under_way
         holding = [one for one, holds_loop in at_work if holds_loop]
@@ -158,10 +160,10 @@ class TerminalReporter:
         return f"the event loop is blocked, with {under_way}" if under_way else "the event loop is blocked"
 
     def end(self, summary: Summary) -> CtrlError | None:
-        """Say what was left; gives what to end the process with, None when the run did what it was meant to."""
+        """Print the summary; the error to exit with, or None after a success."""
         summary = self._shown(summary)
         if self._machine:
-            _log.info("The run is over.", extra={"action": "run.end", **summary_fields(summary)})
+            _log.info("The run stopped.", extra={"action": "run.end", **summary_fields(summary)})
         elif not self._app.quiet:
             for line in summary_lines(summary, self._style):
                 self._app.narrate(Text(line))
@@ -171,7 +173,7 @@ class TerminalReporter:
         return problem
 
     def _shown(self, summary: Summary) -> Summary:
-        """The same, its messages as they may be seen."""
+        """The summary with masked messages."""
         text = self._secrecy.text
         failed = tuple(
             replace(one, verdict=replace(one.verdict, message=text(one.verdict.message))) for one in summary.failed
@@ -180,11 +182,11 @@ class TerminalReporter:
         return replace(summary, failed=failed, unmet=unmet)
 
     def _install(self) -> str:
-        """What helps where a resource type is missing."""
+        """The next step if a resource type is missing."""
         command = ctrl("install", *(sourced.word for sourced in self._plan.controllers))
         if any((sourced.folder / "crd.yaml").exists() for sourced in self._plan.controllers):
             return str(command)
-        return f"apply its CRD, or put it beside the code as crd.yaml, for {command}"
+        return f"apply its CRD; or put it beside the code as crd.yaml, and use {command}"
 
 
 def _is_answer(value: Observed) -> TypeGuard[Called | Background]:

@@ -100,19 +100,19 @@ def revealing() -> Attempt:
 def test_the_header_names_context_server_and_namespace_and_whose_cluster_it_is(tmp_path: Path) -> None:
     app = App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(tmp_path)}))
     reporter(app, plan(tmp_path)).begin("r7f3", "recorded in history.db")
-    reporter(app, replace(plan(tmp_path), local=False, ours="ctrl")).begin("r7f4", "not recorded")
+    reporter(app, replace(plan(tmp_path), local=False, ours="dev")).begin("r7f4", "not recorded")
     reporter(app, replace(plan(tmp_path), local=False)).begin("r7f5", "not recorded")
     assert isinstance(app.err, io.StringIO)
     assert app.err.getvalue().splitlines() == [
         "run r7f3: foo on context kind-ctrl (https://127.0.0.1:6443), namespace apps (-A for all)",
         "recorded in history.db",
-        "leader election off (local cluster); Ctrl-C ends it",
-        "run r7f4: foo on context kind-ctrl (https://127.0.0.1:6443, our ctrl), namespace apps (-A for all)",
+        "leader election off (local cluster); Ctrl-C stops it",
+        "run r7f4: foo on context kind-ctrl (https://127.0.0.1:6443, managed cluster dev), namespace apps (-A for all)",
         "not recorded",
-        "leader election off (cluster of ours); Ctrl-C ends it",
+        "leader election off (managed cluster); Ctrl-C stops it",
         "run r7f5: foo on context kind-ctrl (https://127.0.0.1:6443), namespace apps (-A for all)",
         "not recorded",
-        "leader election on; Ctrl-C ends it",
+        "leader election on; Ctrl-C stops it",
     ]
 
 
@@ -123,9 +123,9 @@ ONE, OTHER = "r7f3-1 (foo default/web)", "r7f3-2 (foo default/db)"
     ("at_work", "blocked", "standing"),
     [
         ([(ONE, False), (OTHER, True)], True, f": {OTHER} blocks the event loop"),
-        ([(ONE, False), (OTHER, False)], True, f": the event loop is blocked, with {ONE}, {OTHER} under way"),
+        ([(ONE, False), (OTHER, False)], True, f": the event loop is blocked, with {ONE}, {OTHER} in progress"),
         ([], True, ": the event loop is blocked"),
-        ([(ONE, True), (OTHER, False)], False, f": {ONE}, {OTHER} under way"),
+        ([(ONE, True), (OTHER, False)], False, f": {ONE}, {OTHER} in progress"),
         ([], False, ""),
     ],
 )
@@ -143,8 +143,8 @@ def test_a_run_that_does_not_stop_says_what_keeps_it(
     if blocked:
         shown.unheard()
     assert [record.getMessage() for record in caplog.records] == [
-        f"Ended, as it did not stop within 2s{standing}.",
-        f"Stopping{standing}, so nothing can finish; Ctrl-C again ends the run.",
+        f"Exiting: the run did not stop within 2s{standing}.",
+        f"Stopping{standing}, so nothing can finish; Ctrl-C again stops the run.",
     ][: 1 + blocked]
 
 
@@ -184,4 +184,4 @@ def test_what_gives_a_controller_its_type_is_told_once(tmp_path: Path, caplog: p
         assert caplog.messages == []
         for _ in range(2):
             show(replace(waits, message="foos.samplecontroller.k8s.io is not installed"))
-    assert caplog.messages == ["What helps from another terminal: kubectl ctrl install --context=kind-a foo"]
+    assert caplog.messages == ["In another terminal: kubectl ctrl install --context=kind-a foo"]
