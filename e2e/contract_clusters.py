@@ -27,13 +27,13 @@ _numbers = count(1)
 
 @dataclass(kw_only=True)
 class Maker:
-    """One provider, a book of the test's own, and what a lane knows of the machine below."""
+    """One provider, a registry of the test's own, and what a lane knows of the machine below."""
 
     provider: str
     kubectl: Path
     env: Mapping[str, str]
     root: Path
-    wish: Mapping[str, Any]
+    spec: Mapping[str, Any]
     names: list[str] = field(default_factory=list)
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -49,12 +49,12 @@ class Maker:
         page: dict[str, Any] = json.loads((self.folder(name) / "cluster.json").read_text())
         return page
 
-    def start(self, verb: str, name: str, **wish: Any) -> Making:
+    def start(self, verb: str, name: str, **spec: Any) -> Making:
         command = [sys.executable, "-m", "e2e.making", verb, self.provider, name, str(self.root)]
         env = {**self.env, "PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": "1"}
         said = self.root.parent / f"said-{len(self.started)}"
-        asked = said.with_suffix(".wish")
-        asked.write_text(json.dumps({**self.wish, **wish}))
+        asked = said.with_suffix(".spec")
+        asked.write_text(json.dumps({**self.spec, **spec}))
         with asked.open() as source, said.open("w") as output:
             # A session of its own: what is pressed or killed is this program alone.
             process = subprocess.Popen(
@@ -63,11 +63,11 @@ class Maker:
         self.started.append(process)
         return Making(process, said)
 
-    def do(self, verb: str, name: str, **wish: Any) -> Making:
-        return self.start(verb, name, **wish).ended()
+    def do(self, verb: str, name: str, **spec: Any) -> Making:
+        return self.start(verb, name, **spec).ended()
 
-    def up(self, name: str, **wish: Any) -> dict[str, Any]:
-        making = self.do("up", name, **wish)
+    def up(self, name: str, **spec: Any) -> dict[str, Any]:
+        making = self.do("up", name, **spec)
         assert making.code == 0, making.lines
         entry: dict[str, Any] = making.answer["entry"]
         return entry
@@ -92,7 +92,7 @@ class Maker:
         raise NotImplementedError
 
     def files(self, name: str) -> list[str]:
-        """What is left of it in the book, locks too."""
+        """What is left of it in the registry, locks too."""
         clusters = self.root / "clusters"
         inside = [self.folder(name), clusters / f"{name}.lock", clusters / ".ports.lock"]
         return [str(path) for path in inside if path.exists()]
@@ -187,7 +187,7 @@ class ClusterContract:
         made = maker.up(name)
         maker.admin(name)("create", "configmap", "kept", "--from-literal=a=b")
         maker.stop(name)
-        assert maker.do("life", name).answer == {"life": "stopped"}
+        assert maker.do("state", name).answer == {"state": "stopped"}
         again = maker.do("up", name)
         assert again.answer["entry"] == made
         assert any("is stopped" in note for note in again.notes)
@@ -197,13 +197,13 @@ class ClusterContract:
         name = maker.name()
         made = maker.up(name)
         maker.lose_part(name)
-        life = maker.do("life", name).answer["life"]
-        assert life in ("stopped", "absent"), life
+        state = maker.do("state", name).answer["state"]
+        assert state in ("stopped", "absent"), state
         again = maker.up(name)
         assert again["phase"] == "ready"
         # What is left of it stays; where nothing is, there is a new one.
-        assert (again["uid"] == made["uid"]) is (life == "stopped")
-        assert maker.do("life", name).answer == {"life": "running"}
+        assert (again["uid"] == made["uid"]) is (state == "stopped")
+        assert maker.do("state", name).answer == {"state": "running"}
         assert maker.admin(name)("get", "--raw=/readyz") == "ok"
 
     def test_one_without_its_kubeconfig_is_not_given_up_unasked(self, maker: Maker) -> None:
@@ -262,7 +262,7 @@ class ClusterContract:
         assert maker.page(name)["phase"] == "creating"
         again = maker.do("up", name)
         assert again.answer["entry"]["phase"] == "ready"
-        assert any("was not completely made" in note for note in again.notes)
+        assert any("was not completely created" in note for note in again.notes)
         assert maker.admin(name)("get", "--raw=/readyz") == "ok"
 
     def test_killed_while_it_is_taken_away_it_can_be_taken_away(self, maker: Maker) -> None:

@@ -1,7 +1,7 @@
 """The room `clusters` as a program, so that tests can interrupt and kill it: `python -m e2e.making VERB ... < JSON`.
 
-It makes, finds, starts, looks at and takes away one cluster with one provider, in a book below a folder. Each line on
-stdout is a JSON object: `note` for what is being done, then `entry`, `life`, `removed` or `error`, once.
+It creates, finds, starts, inspects and deletes one cluster with one provider, in a registry below a folder. Each line
+on stdout is a JSON object: `note` for what is being done, then `entry`, `state`, `removed` or `error`, once.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters import lifecycle
-from kubectl_ctrl.clusters.provider import Machine, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, Machine
 from kubectl_ctrl.clusters.providers import providers
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.value import asdict
 
@@ -34,24 +34,24 @@ def note(line: str) -> None:
     say(note=line)
 
 
-async def main(verb: str, maker: str, name: str, root: Path, wish: Mapping[str, Any]) -> None:
+async def main(verb: str, maker: str, name: str, root: Path, spec: Mapping[str, Any]) -> None:
     machine = Machine(clock=SystemClock(), rng=SystemRandom(), environ=os.environ, cache=root / "cache")
-    book, known = Book(root / "clusters"), providers(machine)
+    registry, known = Registry(root / "clusters"), providers(machine)
     provider = known[maker]
-    paths = {key: Path(wish[key]) for key in ("bin_dir", "config") if wish.get(key)}
-    wanted = Wish(**{**wish, **paths})
+    paths = {key: Path(spec[key]) for key in ("bin_dir", "config") if spec.get(key)}
+    wanted = ClusterSpec(**{**spec, **paths})
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _cancel, asyncio.current_task())
-    async with lifecycle.held(book, name, machine.clock, note):
+    async with lifecycle.held(registry, name, machine.clock, note):
         if verb == "up":
-            say(entry=asdict(await lifecycle.raised(book, known, maker, name, wanted, machine=machine, note=note)))
+            say(entry=asdict(await lifecycle.raised(registry, known, maker, name, wanted, machine=machine, note=note)))
         elif verb == "down":
-            say(removed=await lifecycle.removed(book, known, name, note=note))
-            book.remove(name)
+            say(removed=await lifecycle.removed(registry, known, name, note=note))
+            registry.remove(name)
         else:
-            entry = book.find(name)
+            entry = registry.find(name)
             assert entry is not None
-            if verb == "life":
-                say(life=await provider.life(entry))
+            if verb == "state":
+                say(state=await provider.state(entry))
             elif verb == "logs":
                 await provider.logs(entry, root / "logs")
             elif verb == "load":

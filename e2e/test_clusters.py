@@ -85,7 +85,7 @@ def maker(programs: Path, plain_env: Mapping[str, str], tmp_path: Path) -> KwokM
         kubectl=programs / "kubectl",
         env={**plain_env, "HOME": str(home)},
         root=home / "state",
-        wish={"bin_dir": str(programs), "offline": True},
+        spec={"bin_dir": str(programs), "offline": True},
     )
 
 
@@ -116,7 +116,7 @@ class TestKwok(ClusterContract):
 
     def test_it_is_taken_away_without_the_programs_that_made_it(self, maker: KwokMaker, tmp_path: Path) -> None:
         programs = tmp_path / "programs"
-        shutil.copytree(maker.wish["bin_dir"], programs, symlinks=False, copy_function=os.symlink)
+        shutil.copytree(maker.spec["bin_dir"], programs, symlinks=False, copy_function=os.symlink)
         name = maker.name()
         maker.up(name, bin_dir=str(programs))
         shutil.rmtree(programs)
@@ -132,7 +132,7 @@ class TestKwok(ClusterContract):
         maker.up(name)
         file = maker.folder(name) / "kwok" / "clusters" / name / "kwok.yaml"
         file.write_text(file.read_text()[:100])
-        assert maker.do("life", name).answer == {"life": "partial"}
+        assert maker.do("state", name).answer == {"state": "partial"}
         refused = maker.do("up", name)
         assert refused.code == 1
         assert "would delete everything in it" in refused.answer["error"]["message"]
@@ -203,7 +203,7 @@ class TestKwok(ClusterContract):
         nothing = maker.do("up", name, bin_dir=str(empty))
         assert (nothing.code, nothing.answer["error"]["id"]) == (5, "CTRL-PREREQUISITE")
         assert str(empty) in nothing.answer["error"]["message"]
-        (empty / "kwokctl").symlink_to(Path(maker.wish["bin_dir"]) / "kwokctl")
+        (empty / "kwokctl").symlink_to(Path(maker.spec["bin_dir"]) / "kwokctl")
         alone = replace(maker, env={**maker.env, "PATH": str(empty)}).do("up", name, bin_dir=None)
         assert alone.code == 5
         for program in ("etcd", "kube-apiserver", "kwok"):
@@ -212,7 +212,7 @@ class TestKwok(ClusterContract):
         assert maker.files(name) == []
 
     def test_what_is_not_there_is_downloaded_once_after_that_was_said(self, maker: KwokMaker, tmp_path: Path) -> None:
-        programs = Path(maker.wish["bin_dir"])
+        programs = Path(maker.spec["bin_dir"])
         alone = tmp_path / "alone"
         alone.mkdir()
         (alone / "kwokctl").symlink_to(programs / "kwokctl")

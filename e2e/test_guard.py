@@ -13,7 +13,7 @@ import yaml
 
 from e2e.ctrl import Ctrl, Started
 from e2e.kube import CHECKOUT, Audit, Cluster, Kubectl, wait_until
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.value import replace
 
@@ -43,11 +43,11 @@ def mine(tmp_path: Path) -> str:
 
 
 class Scene:
-    """The session's cluster in a kubeconfig that a test may change, and a book in which it may be one of ours."""
+    """The session's cluster in a kubeconfig that a test may change, and a registry in which it may be one of ours."""
 
     def __init__(self, ctrl: Ctrl, kubeconfig: Path, folder: Path) -> None:
         self.folder = folder
-        self.book = Book(Path(ctrl.env["XDG_STATE_HOME"]) / "kubectl-ctrl" / "clusters")
+        self.registry = Registry(Path(ctrl.env["XDG_STATE_HOME"]) / "kubectl-ctrl" / "clusters")
         self.file = folder / "users-kubeconfig"
         self.content = _whole(kubeconfig)
         self.ctrl = Ctrl({**ctrl.env, "KUBECONFIG": str(self.file)}, folder)
@@ -62,16 +62,16 @@ class Scene:
         self.file.write_text(yaml.safe_dump(self.content))
 
     def noted(self, name: str = "ctrl", ca: str = "") -> Entry:
-        """The cluster in the book, as one that we made."""
-        context, place = f"kwok-{name}", self.book.place(name)
+        """The cluster in the registry, as one that we made."""
+        context, place = f"kwok-{name}", self.registry.place(name)
         entry = Entry(name=name, provider="kwok", phase=Phase.CREATING, began=1.0, folder=place, context=context)
-        self.book.write(entry)
+        self.registry.write(entry)
         contexts = [{**self.content["contexts"][0], "name": context}]
         own = {**self.content, "current-context": context, "contexts": contexts}
-        self.book.write_kubeconfig(entry, yaml.safe_dump(own))
+        self.registry.write_kubeconfig(entry, yaml.safe_dump(own))
         resolved = load(ConfigFlags(kubeconfig=str(entry.kubeconfig)), {}, place)
         entry = replace(entry, server=resolved.server, ca=ca or ca_fingerprint(resolved), phase=Phase.READY)
-        self.book.write(entry)
+        self.registry.write(entry)
         return entry
 
 
@@ -181,7 +181,7 @@ def test_s10_a_switch_elsewhere_changes_nothing_of_a_run(scene: Scene, mine: str
     answered(kubectl, "third")
     scene.file.unlink()
     answered(kubectl, "fourth")
-    shutil.rmtree(scene.book.folder)
+    shutil.rmtree(scene.registry.folder)
     answered(kubectl, "fifth")
     assert runs.stop() == 0
 

@@ -60,7 +60,7 @@ class KindMaker(Maker):
         wait_until(lambda: self.docker.forgotten_volumes() - before, what="the volume that nobody uses any more")
 
     def take_name(self, name: str) -> None:
-        self.docker.pretend(name, self.wish["image"])
+        self.docker.pretend(name, self.spec["image"])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -81,7 +81,7 @@ def maker(kind_lane: KindLane, tmp_path: Path) -> Iterator[KindMaker]:
         kubectl=Path(found),
         env={**kind_lane.env, "HOME": str(home)},
         root=home / "state",
-        wish={"image": kind_lane.image},
+        spec={"image": kind_lane.image},
     )
     yield made
     for name in made.names:
@@ -119,6 +119,6 @@ class TestKind(ClusterContract):
         )
         unlucky.env = {**unlucky.env, "KIND_EXPERIMENTAL_DOCKER_NETWORK": network}
         unlucky.up(name)
-        assert maker.do("life", name).answer == {"life": "running"}
+        assert maker.do("state", name).answer == {"state": "running"}
         assert maker.do("down", name).answer == {"removed": True}
         assert network not in maker.docker.networks()

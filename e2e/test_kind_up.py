@@ -104,7 +104,7 @@ def test_killed_while_it_is_made_up_goes_on_and_down_leaves_nothing(user: KindUs
     user.started_up()
     user.ctrl.all_started[-1].kill()
     told = user.up("--name", user.name, "--progress=json").checked()
-    assert "was not completely made" in told.err
+    assert "was not completely created" in told.err
     assert user.of(user.name)("get", "--raw=/readyz") == "ok"
     assert user.killed_at("up", "load", "--name", user.name, "--load", NGINX)
     user.assert_nothing_is_left(user.down(user.name))

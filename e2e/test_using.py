@@ -16,7 +16,7 @@ import yaml
 from e2e.kube import Cluster, Ran, run
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
-from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.clusters.registry import Entry, Registry
 from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 
@@ -31,7 +31,7 @@ class Theirs:
         self.kubectl = cluster.programs / "kubectl"
         self.env = {**env, "HOME": str(folder)}
         del self.env["KUBECONFIG"]
-        self.book = Book(folder / "clusters")
+        self.registry = Registry(folder / "clusters")
 
     def __call__(self, *words: str) -> Ran:
         return run(self.kubectl, *words, env=self.env)
@@ -44,13 +44,13 @@ class Theirs:
         return content
 
     def use(self, entry: Entry) -> Entry:
-        return asyncio.run(current_context.use(self.app().user, entry, self.book, self.app().narrate))
+        return asyncio.run(current_context.use(self.app().user, entry, self.registry, self.app().narrate))
 
     def undo(self, entry: Entry) -> str:
-        return asyncio.run(current_context.undo(self.app().user, entry, self.book))
+        return asyncio.run(current_context.undo(self.app().user, entry, self.registry))
 
     def snapshot(self) -> dict[str, str]:
-        files = [path for path in self.folder.rglob("*") if path.is_file() and self.book.folder not in path.parents]
+        files = [path for path in self.folder.rglob("*") if path.is_file() and self.registry.folder not in path.parents]
         return {
             str(path.relative_to(self.folder)): path.read_text() for path in files if ".kube/cache" not in str(path)
         }
@@ -65,7 +65,7 @@ def theirs(cluster: Cluster, env: Mapping[str, str], tmp_path: Path) -> Theirs:
 
 @pytest.fixture
 def entry(theirs: Theirs) -> Entry:
-    return made(theirs.book, "ctrl", "https://127.0.0.1:4001")
+    return made(theirs.registry, "ctrl", "https://127.0.0.1:4001")
 
 
 WITH = kubeconfig("prod", prod="https://10.0.0.1:6443", parity="https://10.0.0.2:6443")

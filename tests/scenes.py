@@ -72,4 +72,4 @@ def mine(app: App) -> Path:
 
 @pytest.fixture
 def entry(app: App) -> Entry:
-    return made(app.book, "ctrl", SERVER)
+    return made(app.registry, "ctrl", SERVER)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kubectl_ctrl.cli.parsing.verb import Given
     from kubectl_ctrl.client.client import Client
     from kubectl_ctrl.clock import Clock
-    from kubectl_ctrl.clusters.registry import Book, Entry
+    from kubectl_ctrl.clusters.registry import Entry, Registry
     from kubectl_ctrl.kubeconfig.resolution import Resolved
     from kubectl_ctrl.target.effect import Effect
 
@@ -122,7 +122,9 @@ class App(Struct, kw_only=True):
 
         resolved = self.pointed(given)
         allow = given.flags.get("allow_context", "")
-        guard.check(effect, resolved, allow=allow, standing=guard.standing_list(self.user.config_file), book=self.book)
+        guard.check(
+            effect, resolved, allow=allow, standing=guard.standing_list(self.user.config_file), registry=self.registry
+        )
         return resolved
 
     async def connected(self, resolved: Resolved, *, clock: Clock, rng: Random) -> Client:
@@ -182,11 +184,11 @@ class App(Struct, kw_only=True):
         return encoding == "utf8" and not plain and self.user.environ.get("TERM") != "dumb"
 
     @property
-    def book(self) -> Book:
+    def registry(self) -> Registry:
         """Which clusters are ours."""
-        from kubectl_ctrl.clusters.registry import Book
+        from kubectl_ctrl.clusters.registry import Registry
 
-        return Book.of(self.user)
+        return Registry.of(self.user)
 
 
 def _lead_nowhere(stream: TextIO) -> None:

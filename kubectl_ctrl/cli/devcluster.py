@@ -74,8 +74,8 @@ def delete(app: App, given: Given, words: Sequence[str]) -> int:
 
     def report_state() -> None:
         for name in clusters:
-            if names.is_there(app.book, name):
-                progress.say(names.left(app.book, name))
+            if names.is_there(app.registry, name):
+                progress.say(names.left(app.registry, name))
 
     work = down.all_deleted(app.user, clusters, clock, progress)
     with logging_to(progress.say, form="text", verbosity=app.verbosity):
@@ -89,6 +89,6 @@ def _clusters(app: App, given: Given, words: Sequence[str]) -> list[str]:
     if given["all"]:
         if words or any(flag.startswith("--name=") for flag in given.typed):
             raise UsageError("--all and a name exclude each other.", next_step="kubectl ctrl down --help")
-        return sorted({*names.names(app.book), *names.locks(app.book)})
-    name = new_cluster.named(given, words) or names.only(app.book)
+        return sorted({*names.names(app.registry), *names.locks(app.registry)})
+    name = new_cluster.named(given, words) or names.only(app.registry)
     return [name] if name else []

@@ -1,10 +1,10 @@
-"""Clusters to play in: made with one program or another, found again, and taken away so that nothing stays.
+"""Managed clusters: local clusters that kubectl ctrl creates, finds again, and deletes without leaving anything behind.
 
-Belongs here: the providers, each of which drives one program (`kind`, `kwok`) through the same eight methods; what they
-share; the book, which knows every cluster that we made, from before the first thing of it exists; and `--use`, which
-adds a cluster to the user's own kubeconfig and removes it again.
-Does not belong here: which cluster a command line means, what runs on it, printing.
+Belongs here: the providers, each of which drives one program (`kind`, `kwok`) through the same eight methods; the code
+that they share; the cluster registry, which has an entry for every managed cluster, from before its first part exists;
+and `--use`, which adds a cluster to the user's own kubeconfig and removes it again.
+Does not belong here: which cluster a command line addresses, what runs on a cluster, printing.
 
-What is promised: nothing is taken away that is not in the book; whatever is in the book can be taken away, however its
-making ended; and without `--use` no kubeconfig but the cluster's own is written.
+Promises: nothing is deleted that is not in the registry; everything in the registry can be deleted, however its
+creation ended; and without `--use` no kubeconfig is written but the cluster's own.
 """

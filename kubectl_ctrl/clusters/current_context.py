@@ -18,7 +18,7 @@ from typing import Any
 
 from kubectl_ctrl import files
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.clusters.registry import Entry, Registry
 from kubectl_ctrl.errors import ConfigError, Refused, UsageError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig.files import Merged
@@ -71,7 +71,7 @@ class _Parts(Value, kw_only=True):
 def can_use(user: User) -> None:
     """Raise where `use` could not be done, before anything is made for it."""
     file = _file(user)
-    if file.parent.parent == Book.of(user).folder.absolute():
+    if file.parent.parent == Registry.of(user).folder.absolute():
         raise UsageError(
             f"--use changes your own kubeconfig, and {str(file)!r} is that of cluster {file.parent.name!r}.",
             next_step="unset KUBECONFIG, or omit --use",
@@ -87,7 +87,7 @@ def can_use(user: User) -> None:
 async def could_use(user: User, name: str, context: str) -> None:
     """Raise where `use` of that cluster, which need not be made yet, would be refused; a lock is waited for already."""
     can_use(user)
-    file, entry = _file(user), Book.of(user).find(name)
+    file, entry = _file(user), Registry.of(user).find(name)
     if file.parent.is_dir():
         async with locked(file, SystemClock()):
             pass
@@ -114,22 +114,22 @@ def stale_locks(user: User) -> tuple[StaleLock, ...]:
     return tuple(found)
 
 
-async def use(user: User, entry: Entry, book: Book, note: Callable[[str], None]) -> Entry:
-    """Make it the user's current-context; gives the entry as the book has it now, with what `undo` has to know."""
+async def use(user: User, entry: Entry, registry: Registry, note: Callable[[str], None]) -> Entry:
+    """Make it the user's current-context; gives the entry as the registry has it now, with what `undo` has to know."""
     can_use(user)
     file, parts = _file(user), _parts(user, entry)
     if entry.used:
         if entry.used.get("file") == str(file) and _is_used(user, parts):
             return entry
-        await undo(user, entry, book)
+        await undo(user, entry, registry)
     entry = replace(entry, used={"file": str(file), "folder": str(_missing_folder(file) or "")})
-    book.write(entry)
+    registry.write(entry)
     _make_folder(file)
     async with locked(file, SystemClock()):
-        return _put_in(user, entry, book, parts, note)
+        return _put_in(user, entry, registry, parts, note)
 
 
-async def undo(user: User, entry: Entry, book: Book) -> str:
+async def undo(user: User, entry: Entry, registry: Registry) -> str:
     """Take it out again; what was done, in words."""
     if not entry.used:
         return _NEVER
@@ -146,7 +146,7 @@ async def undo(user: User, entry: Entry, book: Book) -> str:
             error.next_step = f"{broken}, or move it away; then repeat this"
             raise
         _remove_folders(file, entry.used.get("folder", ""))
-    book.write(replace(entry, used={}))
+    registry.write(replace(entry, used={}))
     for name in (_SAVED, _FIRST):
         (entry.folder / name).unlink(missing_ok=True)
     return text
@@ -240,8 +240,8 @@ def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
     )
 
 
-def _put_in(user: User, entry: Entry, book: Book, parts: _Parts, note: Callable[[str], None]) -> Entry:
-    """With the lock held. The book knows how to undo it before it is done."""
+def _put_in(user: User, entry: Entry, registry: Registry, parts: _Parts, note: Callable[[str], None]) -> Entry:
+    """With the lock held. The registry knows how to undo it before it is done."""
     file = Path(entry.used["file"])
     there = file.exists()
     _check_free(_merged(user), parts)
@@ -249,7 +249,7 @@ def _put_in(user: User, entry: Entry, book: Book, parts: _Parts, note: Callable[
     content = _content(file, raw)
     previous = content.get(_CURRENT) or ""
     # Where that is a cluster of ours too, which may go before this one, what was there before that one counts.
-    under = next((one for one in book.entries() if previous and one.used.get("context") == previous), None)
+    under = next((one for one in registry.entries() if previous and one.used.get("context") == previous), None)
     before = [name for name in (under.used.get("previous", ""), under.used.get("before", "")) if name] if under else []
     for plural, name, kind, fields in parts.items:
         others = [one for one in content.get(plural) or [] if one.get("name") != name]
@@ -262,7 +262,7 @@ def _put_in(user: User, entry: Entry, book: Book, parts: _Parts, note: Callable[
     names = {kind: name for _, name, kind, _ in parts.items}
     left = {"server": parts.server, "was": "there" if there else "", "left": _digest(new)}
     entry = replace(entry, used={**entry.used, **names, **left, "previous": previous, "before": "\n".join(before)})
-    book.write(entry)
+    registry.write(entry)
     replaced(file, new)
     if there and stat.S_IMODE(file.stat().st_mode) & 0o077:
         note(

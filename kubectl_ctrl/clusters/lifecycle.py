@@ -1,8 +1,8 @@
-"""Have a cluster, or have none: what `up` and `down` do with it, whichever program makes it.
+"""Creates, starts and deletes a cluster, with any provider.
 
-The book goes first: a page says that a cluster is being made before anything of it exists, and that it is being taken
-away before the first thing goes. So whatever kills us, the next one finds it. What was not made to the end is taken
-away and made anew: there is no repair to get wrong.
+The registry is written first: an entry with phase `creating` exists before any part of the cluster, and phase
+`deleting` is written before the first part is deleted. So after a kill at any point, the next command finds the rest.
+A cluster that was not completely created is deleted and created again: there is no repair to get wrong.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.provider import Life, Machine, Note, Provider, Wish, anew
+from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, Machine, Note, Provider, recreate
 from kubectl_ctrl.clusters.readiness import Known, answering
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.value import Value, replace
@@ -22,49 +22,55 @@ _PACE = 0.2
 
 
 @asynccontextmanager
-async def held(book: Book, name: str, clock: Clock, note: Note) -> AsyncIterator[None]:
+async def held(registry: Registry, name: str, clock: Clock, note: Note) -> AsyncIterator[None]:
     """Hold the right to change that cluster, for the block, once no other process has it."""
     told = False
     while True:
-        with book.locked(name) as ours:
+        with registry.locked(name) as ours:
             if ours:
                 yield
                 return
         if not told:
-            note(f"waiting for {_holder(book, name)}, which is changing cluster {name!r}")
+            note(f"waiting for {_holder(registry, name)}, which is changing cluster {name!r}")
             told = True
         await clock.sleep(_PACE)
 
 
-def _holder(book: Book, name: str) -> str:
-    pid = book.holder(name)
+def _holder(registry: Registry, name: str) -> str:
+    pid = registry.holder(name)
     return f"process {pid}" if pid else "another process"
 
 
 async def raised(
-    book: Book, providers: Mapping[str, Provider], word: str, name: str, wish: Wish, *, machine: Machine, note: Note
+    registry: Registry,
+    providers: Mapping[str, Provider],
+    word: str,
+    name: str,
+    spec: ClusterSpec,
+    *,
+    machine: Machine,
+    note: Note,
 ) -> Entry:
     """There, answering, with its nodes ready: made, started again, or found so. The caller holds the cluster.
 
     The provider of that word makes it; the others know what they have left under that name. Failed or cancelled,
-    nothing of it stays, unless the wish is to keep it. Refused where the name is somebody else's.
+    nothing of it stays, unless the spec keeps it. Refused where the name is somebody else's.
     """
     provider = providers[word]
-    book.check(name)
-    found = book.find(name)
+    registry.check(name)
+    found = registry.find(name)
     if found is not None and found.provider != provider.name:
         raise Refused(
             f"Cluster {name!r} was created with {found.provider}, not {provider.name}.",
             next_step=f"omit --provider, choose another --name, or delete it: {ctrl('down', name)}",
         )
-    making = _Making(book=book, provider=provider, wish=wish, machine=machine, note=note)
+    making = _Making(registry=registry, provider=provider, spec=spec, machine=machine, note=note)
     if found is not None and found.phase is Phase.READY:
         if await making.stood_up(found):
             return found
     elif found is not None:
-        done = "made" if found.phase is Phase.CREATING else "taken away"
-        note(f"cluster {name!r} was not completely {done}: deleting it first")
-    there = await removed(book, providers, name, note=note)
+        note(f"cluster {name!r} was not completely {found.phase.done}: deleting it first")
+    there = await removed(registry, providers, name, note=note)
     owner = await provider.foreign(name)
     if owner:
         raise Refused(
@@ -72,16 +78,16 @@ async def raised(
             next_step="choose another --name: only clusters created by kubectl ctrl are changed",
         )
     if there:
-        book.remove(name)
+        registry.remove(name)
     return await making.made(name, used=found.used if found else {})
 
 
 class _Making(Value, kw_only=True):
     """How one cluster is had."""
 
-    book: Book
+    registry: Registry
     provider: Provider
-    wish: Wish
+    spec: ClusterSpec
     machine: Machine
     note: Note
 
@@ -90,18 +96,18 @@ class _Making(Value, kw_only=True):
 
         What its user has put into one that is incomplete is not ours to give up.
         """
-        life = await self.provider.life(entry)
-        if life is Life.ABSENT:
+        state = await self.provider.state(entry)
+        if state is ClusterState.ABSENT:
             self.note(f"cluster {entry.name!r} is gone: recreating it")
             return False
-        if life is Life.PARTIAL:
+        if state is ClusterState.PARTIAL:
             raise _incomplete(entry, "parts of it are missing")
         if not entry.kubeconfig.is_file():
             raise _incomplete(entry, "its kubeconfig is missing")
-        if life is Life.STOPPED:
+        if state is ClusterState.STOPPED:
             await self._started(entry)
         # Of what runs, the nodes are its user's business: only a server that answers is asked for.
-        await self._settled(entry, nodes=0 if life is Life.STOPPED else None)
+        await self._settled(entry, nodes=0 if state is ClusterState.STOPPED else None)
         return True
 
     async def _started(self, entry: Entry) -> None:
@@ -122,35 +128,35 @@ class _Making(Value, kw_only=True):
             provider=self.provider.name,
             phase=Phase.CREATING,
             began=self.machine.clock.now(),
-            folder=self.book.place(name),
+            folder=self.registry.place(name),
             used=used,
         )
         try:
-            self.book.write(entry)
+            self.registry.write(entry)
             return await self._completed(entry)
         except BaseException as error:
             if isinstance(error, TimedOut):
                 error.next_step = "use --keep-on-failure to inspect it, or wait longer: --wait 10m"
-            if self.wish.keep_on_failure:
+            if self.spec.keep_on_failure:
                 _tell_where(error, entry)
             else:
                 await self._forgotten(entry, error)
             raise
 
     async def _completed(self, entry: Entry) -> Entry:
-        made = await self.provider.create(entry, self.wish, self.note)
+        made = await self.provider.create(entry, self.spec, self.note)
         entry = replace(entry, context=made.context, notes=made.notes)
-        self.book.write_kubeconfig(entry, made.kubeconfig)
-        known = await self._settled(entry, nodes=0 if self.wish.nodes == 0 else 1)
+        self.registry.write_kubeconfig(entry, made.kubeconfig)
+        known = await self._settled(entry, nodes=0 if self.spec.nodes == 0 else 1)
         entry = replace(
             entry, phase=Phase.READY, server=known.server, ca=known.ca, uid=known.uid, version=known.version
         )
-        self.book.write(entry)
+        self.registry.write(entry)
         return entry
 
     async def _settled(self, entry: Entry, *, nodes: int | None) -> Known:
         try:
-            return await answering(entry, self.machine, self.wish.wait, self.note, nodes=nodes)
+            return await answering(entry, self.machine, self.spec.wait, self.note, nodes=nodes)
         except TimedOut as error:
             if entry.phase is Phase.READY:
                 error.next_step = f"check its logs: {ctrl('cluster', 'logs', entry.name)}; or wait longer: --wait 10m"
@@ -165,7 +171,7 @@ class _Making(Value, kw_only=True):
         try:
             await self.provider.delete(entry, self.note)
             if not entry.used:
-                self.book.remove(entry.name)
+                self.registry.remove(entry.name)
         except CtrlError as left:
             if isinstance(error, CtrlError):
                 error.tried = f"deleting it failed: {left.message}"
@@ -175,7 +181,7 @@ class _Making(Value, kw_only=True):
 def _incomplete(entry: Entry, what: str) -> ClusterError:
     return ClusterError(
         f"Cluster {entry.name!r} is incomplete, {what}, and recreating it would delete everything in it.",
-        next_step=f"recreate it anyway: {anew(entry.name)}",
+        next_step=f"recreate it anyway: {recreate(entry.name)}",
     )
 
 
@@ -184,14 +190,14 @@ def _tell_where(error: BaseException, entry: Entry) -> None:
         error.next_step = f"check {str(entry.folder)!r}; to delete it: {ctrl('down', entry.name)}"
 
 
-async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, note: Note) -> bool:
+async def removed(registry: Registry, providers: Mapping[str, Provider], name: str, *, note: Note) -> bool:
     """Nothing of the cluster runs any more; False when there was none. The caller holds the cluster, and ends with
-    `book.remove`: until then the page stays, and what is left can be taken away again.
+    `registry.remove`: until then the page stays, and what is left can be taken away again.
     """
-    entry = book.find(name)
+    entry = registry.find(name)
     if entry is None:
-        there = await _swept(book, providers, name, note)
-        await _check_nobodys(book, providers, name)
+        there = await _swept(registry, providers, name, note)
+        await _check_nobodys(registry, providers, name)
         return there
     provider = providers.get(entry.provider)
     if provider is None:
@@ -201,26 +207,26 @@ async def removed(book: Book, providers: Mapping[str, Provider], name: str, *, n
         )
     # A full disk must not keep a cluster: without the mark a later look finds it incomplete.
     with suppress(CtrlError):
-        book.write(replace(entry, phase=Phase.DELETING))
+        registry.write(replace(entry, phase=Phase.DELETING))
     await provider.delete(replace(entry, phase=Phase.DELETING), note)
     return True
 
 
-async def _swept(book: Book, providers: Mapping[str, Provider], name: str, note: Note) -> bool:
+async def _swept(registry: Registry, providers: Mapping[str, Provider], name: str, note: Note) -> bool:
     """What each of them knows by the folder alone, where its page is gone or cannot be read; False without a folder."""
-    place = book.place(name)
+    place = registry.place(name)
     if not place.is_dir():
         return False
     note(f"stopping processes known from {str(place)!r}")
     for provider in providers.values():
-        await provider.delete(book.unread(name), note)
+        await provider.delete(registry.unread(name), note)
     return True
 
 
-async def _check_nobodys(book: Book, providers: Mapping[str, Provider], name: str) -> None:
+async def _check_nobodys(registry: Registry, providers: Mapping[str, Provider], name: str) -> None:
     """Raise where there is a page that cannot be read, and a cluster that it may have been about."""
     try:
-        book.check(name)
+        registry.check(name)
     except ClusterError as unread:
         for provider in providers.values():
             owner = ""
@@ -228,7 +234,6 @@ async def _check_nobodys(book: Book, providers: Mapping[str, Provider], name: st
                 owner = await provider.foreign(name)
             if owner:
                 unread.tried = owner
-                unread.next_step = (
-                    f"if it is the same cluster, delete it with {provider.name}; then remove {str(book.place(name))!r}"
-                )
+                folder = str(registry.place(name))
+                unread.next_step = f"if it is the same cluster, delete it with {provider.name}; then remove {folder!r}"
                 raise

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from kubectl_ctrl.clusters.kind.provider import Kind
 from kubectl_ctrl.clusters.kwok.provider import Kwok
-from kubectl_ctrl.clusters.provider import Fitness, Machine, Provider, Wish
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness, Machine, Provider
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 
@@ -25,7 +25,7 @@ def providers(machine: Machine) -> Mapping[str, Provider]:
 
 
 async def chosen(
-    word: str, name: str, wish: Wish, providers: Mapping[str, Provider], book: Book
+    word: str, name: str, spec: ClusterSpec, providers: Mapping[str, Provider], registry: Registry
 ) -> tuple[Provider, str]:
     """The provider for a cluster of that name, and a line that says which and why.
 
@@ -33,17 +33,17 @@ async def chosen(
     """
     if word not in (AUTO, *providers):
         raise UsageError(f"There is no provider {word!r}.", next_step=f"use one of {', '.join((AUTO, *providers))}")
-    entry = book.find(name)
+    entry = registry.find(name)
     if entry is not None:
         return _of_old(word, name, entry.provider, providers)
     if word != AUTO:
-        fitness = await providers[word].fitness(wish)
+        fitness = await providers[word].fitness(spec)
         if not fitness.usable:
             if fitness.usage:
                 raise UsageError(f"{word} does not support this: {fitness.text}.", next_step=fitness.next_step)
             raise PrerequisiteMissing(f"{word} cannot work here: {fitness.text}.", next_step=fitness.next_step)
         return providers[word], fitness.text
-    return _first({each.name: await each.fitness(wish) for each in providers.values()}, providers)
+    return _first({each.name: await each.fitness(spec) for each in providers.values()}, providers)
 
 
 def _of_old(word: str, name: str, maker: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:

@@ -1,8 +1,8 @@
-"""The book: which clusters are ours. What is not in it is never touched.
+"""The cluster registry: all managed clusters. A cluster that is not in it is never changed.
 
-A cluster has a folder, `clusters/NAME`, with its page `cluster.json`, its own kubeconfig, and all files that its
-provider keeps. The page is written before the first thing of the cluster exists and goes after the last one is gone.
-Verbs that must be quick read it: nothing but the standard library is imported here.
+A cluster has a folder, `clusters/NAME`, with its entry `cluster.json`, its own kubeconfig, and all files that its
+provider keeps. The entry is written before the first part of the cluster exists, and deleted after the last one.
+Completion reads it too, so this file imports little.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value, asdict, field
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
-_PAGE = "cluster.json"
+_FILE = "cluster.json"
 
 
 class Phase(StrEnum):
-    """How far a cluster is."""
-
     CREATING = "creating"
     READY = "ready"
     DELETING = "deleting"
 
+    @property
+    def done(self) -> str:
+        """What was being done to the cluster, as in `not completely deleted`."""
+        return "deleted" if self is Phase.DELETING else "created"
+
 
 class Entry(Value, kw_only=True):
-    """One cluster of ours; server and authority (as `client/kubeconfig` has it) tell it from all others."""
+    """One managed cluster; its server and certificate authority distinguish it from all others."""
 
     name: str
     provider: str
     phase: Phase
-    began: float  # wall time at which its making began
+    began: float  # wall time at which its creation began
     folder: Path
     context: str = ""
     server: str = ""
@@ -55,49 +58,49 @@ class Entry(Value, kw_only=True):
 
     @property
     def controllers(self) -> Path:
-        """Where the output of controllers in the background is kept."""
+        """The folder for the logs of controllers in the background."""
         return self.folder / "controllers"
 
 
 def unread_key(server: str, ca: str) -> str:
-    """What a cluster goes by where its UID may not be read: what the kubeconfig says of it."""
+    """The key of a cluster whose UID may not be read, from its kubeconfig."""
     from hashlib import sha256
 
     return sha256(f"{server} {ca}".encode()).hexdigest()
 
 
-class Book:
-    """All clusters of ours, below one folder of the user's state."""
+class Registry:
+    """All managed clusters, below one folder of the user's state."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @classmethod
-    def of(cls, user: User) -> Book:
+    def of(cls, user: User) -> Registry:
         return cls(user.state / "clusters")
 
     def __repr__(self) -> str:
-        return f"Book({str(self.folder)!r}, {len(self.entries())})"
+        return f"Registry({str(self.folder)!r}, {len(self.entries())})"
 
     def entries(self) -> tuple[Entry, ...]:
-        """By name. A page that cannot be read is left out; `damaged` names it."""
-        places = [page.parent for page in sorted(self.folder.glob(f"*/{_PAGE}")) if is_name(page.parent.name)]
+        """By name, without those that cannot be read: see `damaged`."""
+        places = [file.parent for file in sorted(self.folder.glob(f"*/{_FILE}")) if is_name(file.parent.name)]
         return tuple(entry for place in places if (entry := self._read(place)) is not None)
 
     def damaged(self) -> tuple[Path, ...]:
-        """Folders without a page that can be read, and those that no cluster can have."""
+        """Folders without a readable entry, and folders whose name no cluster can have."""
         if not self.folder.is_dir():
             return ()
         known = {entry.folder for entry in self.entries()}
         return tuple(path for path in sorted(self.folder.iterdir()) if path.is_dir() and path not in known)
 
     def check(self, name: str) -> None:
-        """Raise where there is a page of that name that cannot be read: what it was about must not be guessed."""
+        """Raise if the entry of that name cannot be read: its contents must not be guessed."""
         place = self.place(name)
-        if (place / _PAGE).exists() and self._read(place) is None:
+        if (place / _FILE).exists() and self._read(place) is None:
             raise ClusterError(
                 f"The registry entry of cluster {name!r} cannot be read, so its parts are unknown.",
-                tried=str(place / _PAGE),
+                tried=str(place / _FILE),
                 next_step=f"repair it, or delete the parts that can be found: {ctrl('down', name)}",
             )
 
@@ -105,28 +108,28 @@ class Book:
         return self._read(self.folder / checked_name(name))
 
     def unread(self, name: str) -> Entry:
-        """What is known of one whose page cannot be read, or is not there yet: its folder."""
+        """An entry in place of one that cannot be read or does not exist yet; only its folder is known."""
         return Entry(name=name, provider="", phase=Phase.DELETING, began=0.0, folder=self.place(name))
 
     def place(self, name: str) -> Path:
-        """The folder that a cluster of that name has."""
+        """The folder of a cluster of that name."""
         return self.folder / checked_name(name)
 
     def write(self, entry: Entry) -> None:
-        """The page, whole or as it was; makes the folder."""
-        page = {key: value for key, value in asdict(entry).items() if key not in ("name", "folder")}
+        """Write the entry atomically; creates its folder."""
+        fields = {key: value for key, value in asdict(entry).items() if key not in ("name", "folder")}
         try:
             entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise _cannot("be made", entry.folder, error) from error
-        _replace(entry.folder / _PAGE, json.dumps(page, indent=2))
+            raise _cannot("be created", entry.folder, error) from error
+        _replace(entry.folder / _FILE, json.dumps(fields, indent=2))
 
     def write_kubeconfig(self, entry: Entry, content: str) -> None:
-        """The cluster's own kubeconfig; an admin's key lies in it."""
+        """The cluster's own kubeconfig, which contains an admin's key."""
         _replace(entry.kubeconfig, content)
 
     def remove(self, name: str) -> None:
-        """The folder and all that is in it, the page last: what a kill leaves can be removed again."""
+        """Delete the folder, and the entry last: after a kill this can be repeated."""
         place = self.place(name)
         if not place.is_dir():
             return
@@ -134,23 +137,23 @@ class Book:
 
         try:
             for path in place.iterdir():
-                if path.name != _PAGE:
+                if path.name != _FILE:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             shutil.rmtree(place)
         except OSError as error:
-            raise _cannot("be removed", place, error) from error
+            raise _cannot("be deleted", place, error) from error
 
     @contextmanager
     def locked(self, name: str) -> Iterator[bool]:
-        """Hold the right to change that cluster, for the block; False, and nothing is held, while another process does.
+        """Lock that cluster for the block; False, without the lock, while another process holds it.
 
-        Not to be nested: to the lock, the same process is another one too.
+        Not reentrant: the lock cannot tell this process from another one.
         """
         with locked_file(self.folder / f"{checked_name(name)}.lock") as ours:
             yield ours
 
     def holder(self, name: str) -> int | None:
-        """The process that changes that cluster, where one does and its number is known."""
+        """The process that holds the lock of that cluster, if it is known."""
         try:
             return int((self.folder / f"{checked_name(name)}.lock").read_text())
         except (OSError, ValueError):
@@ -158,20 +161,20 @@ class Book:
 
     def _read(self, place: Path) -> Entry | None:
         try:
-            page = json.loads((place / _PAGE).read_bytes())
-            known = files.known(Entry, page)
-            return Entry(**{**known, "phase": Phase(page["phase"]), "name": place.name, "folder": place})
+            fields = json.loads((place / _FILE).read_bytes())
+            known = files.known(Entry, fields)
+            return Entry(**{**known, "phase": Phase(fields["phase"]), "name": place.name, "folder": place})
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
 
 def is_name(name: str) -> bool:
-    """Whether a cluster may be called that."""
+    """Whether it is a valid name of a cluster."""
     return _NAME.fullmatch(name) is not None
 
 
 def checked_name(name: str) -> str:
-    """The name, where a cluster may be called that: it becomes part of container, context and file names."""
+    """The name, if it is valid: it becomes part of the names of containers, contexts and files."""
     if not is_name(name):
         raise UsageError(
             f"{name!r} is not a valid cluster name.",
@@ -182,28 +185,23 @@ def checked_name(name: str) -> str:
 
 @contextmanager
 def locked_file(path: Path) -> Iterator[bool]:
-    """Hold the lock that this file is, for the block; False, and nothing is held, while somebody else does.
+    """Lock this file for the block; False, without the lock, while another process holds it.
 
-    The lock is the kernel's: it goes with its holder, however that ends. The file goes with its holder too.
+    It is a lock of the kernel, which ends with its holder, even by a kill. The file is deleted with the lock.
     """
     try:
         handle = locks.acquire(path)
     except OSError as error:
-        raise _cannot("be made or locked", path, error) from error
+        raise _cannot("be created or locked", path, error) from error
     try:
         if handle is not None:
-            _sign(handle)
+            with suppress(OSError):  # a full disk
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield handle is not None
     finally:
         if handle is not None:
             locks.release(path, handle)
-
-
-def _sign(handle: int) -> None:
-    """Who holds it; a full disk may leave that unsaid."""
-    with suppress(OSError):
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
 
 
 def _replace(path: Path, content: str) -> None:

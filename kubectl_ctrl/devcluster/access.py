@@ -17,8 +17,8 @@ _SIMULATED = "its pods are simulated: they become ready, and nothing runs in the
 
 def pointers(user: User, options: Options, entry: Entry) -> list[str]:
     """How to reach the cluster and what runs on it, and whether the user's current context is another one."""
-    lines = [_SIMULATED] if entry.provider == "kwok" and options.wish.nodes != 0 else []
-    lines += ["it has no nodes, so pods stay pending"] if options.wish.nodes == 0 else []
+    lines = [_SIMULATED] if entry.provider == "kwok" and options.spec.nodes != 0 else []
+    lines += ["it has no nodes, so pods stay pending"] if options.spec.nodes == 0 else []
     if options.detach and (behind := _in_the_background(user, options, entry)):
         where = () if _is_current(user, entry) else ("--name", entry.name)
         lines.append(f"in the background: {ctrl('logs', behind[0], '-f', *where)}; {ctrl('stop', *behind, *where)}")

@@ -9,7 +9,7 @@ from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters import current_context, names
 from kubectl_ctrl.clusters.lifecycle import held, removed
 from kubectl_ctrl.clusters.providers import providers
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.devcluster.steps import Steps, waiting
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused
 from kubectl_ctrl.runs import background
@@ -39,24 +39,24 @@ async def all_deleted(user: User, clusters: Sequence[str], clock: Clock, steps: 
 
 async def deleted(user: User, name: str, clock: Clock, steps: Steps) -> bool:
     """Delete a managed cluster, however complete it is; False when there is none of that name."""
-    book = Book.of(user)
-    if not names.is_there(book, name):
+    registry = Registry.of(user)
+    if not names.is_there(registry, name):
         return False
-    async with held(book, name, clock, waiting(book, name, steps)):
-        if not book.place(name).is_dir():
+    async with held(registry, name, clock, waiting(registry, name, steps)):
+        if not registry.place(name).is_dir():
             return False  # another process deleted it while we waited, or only a lock file was left
-        entry = book.find(name)
+        entry = registry.find(name)
         names.check_kubeconfig(user, entry)
         with steps.step("controllers", "controllers") as step:
-            stopped = await background.ended(user, entry or book.unread(name), _DRAIN, clock, step.note)
+            stopped = await background.ended(user, entry or registry.unread(name), _DRAIN, clock, step.note)
             step.text = f"{counted(len(stopped), 'controller')} stopped" if stopped else "no controller was running"
         if entry is not None and entry.used:
             with steps.step("use", "your kubeconfig") as step:
-                step.text = await current_context.undo(user, entry, book)
+                step.text = await current_context.undo(user, entry, registry)
         else:
             steps.skip("use", "--use was not asked for")
         with steps.step("cluster", f"cluster {name}" + (f" ({entry.provider})" if entry else "")) as step:
-            await removed(book, providers(names.machine(user, clock)), name, note=step.note)
+            await removed(registry, providers(names.machine(user, clock)), name, note=step.note)
             step.text += " deleted"
         if entry is not None:
             with steps.step("recording", "its end in the recording") as step:
@@ -64,7 +64,7 @@ async def deleted(user: User, name: str, clock: Clock, steps: Steps) -> bool:
                 problem = lookup.cluster_deleted(user, entry, clock.now())
                 step.text, step.doubtful = problem or "its end noted in the recording", bool(problem)
         with steps.step("files", "files") as step:
-            book.remove(name)
+            registry.remove(name)
             step.text = "files deleted; recordings are kept"
     return True
 

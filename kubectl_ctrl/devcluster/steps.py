@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from kubectl_ctrl.clusters.provider import Note
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.runs.holder import is_stopped
 from kubectl_ctrl.value import Struct
 
@@ -52,11 +52,11 @@ class Silent:
         pass
 
 
-def waiting(book: Book, name: str, steps: Steps) -> Note:
+def waiting(registry: Registry, name: str, steps: Steps) -> Note:
     """Reports which process changes that cluster; one that was stopped with Ctrl-Z would be waited for in vain."""
 
     def say(text: str) -> None:
-        pid = book.holder(name)
+        pid = registry.holder(name)
         if pid is not None and is_stopped(pid):
             text += f"; that process is stopped (Ctrl-Z): continue it with fg in its terminal, or kill -CONT {pid}"
         steps.say(text)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.clusters import current_context, names
 from kubectl_ctrl.clusters.lifecycle import held, raised
-from kubectl_ctrl.clusters.provider import Life, Provider, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, Provider
 from kubectl_ctrl.clusters.providers import chosen, providers
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.devcluster import contents
 from kubectl_ctrl.devcluster.steps import Steps, waiting
 from kubectl_ctrl.kubeconfig.resolution import Resolved, load_again
@@ -34,7 +34,7 @@ class Options(Value, kw_only=True):
 
     name: str
     provider: str
-    wish: Wish
+    spec: ClusterSpec
     use: bool
     images: tuple[str, ...] = ()
     sourced: tuple[Sourced, ...] = ()
@@ -46,7 +46,7 @@ class Options(Value, kw_only=True):
     @property
     def creation_flags(self) -> tuple[str, ...]:
         """The given flags that shape a new cluster and do not change an existing one."""
-        given = {"--image": self.wish.image, "--config": self.wish.config, "--nodes": self.wish.nodes is not None}
+        given = {"--image": self.spec.image, "--config": self.spec.config, "--nodes": self.spec.nodes is not None}
         return tuple(flag for flag, is_given in given.items() if is_given)
 
     @property
@@ -84,7 +84,7 @@ class Up:
     def __init__(self, options: Options, surroundings: Surroundings) -> None:
         self.options = options
         self.entry: Entry | None = None
-        self._book = Book.of(surroundings.user)
+        self._registry = Registry.of(surroundings.user)
         self._user = surroundings.user
         self._clock = surroundings.clock
         self._steps = surroundings.steps
@@ -97,19 +97,21 @@ class Up:
         return f"Up({self.options.name}, {', '.join(self.options.steps)})"
 
     async def run(self) -> None:
-        options, book = self.options, self._book
+        options, registry = self.options, self._registry
         if options.use:
             current_context.can_use(self._user)
-        async with held(book, options.name, self._clock, waiting(book, options.name, self._steps)):
-            book.check(options.name)
+        async with held(registry, options.name, self._clock, waiting(registry, options.name, self._steps)):
+            registry.check(options.name)
             with self._steps.step("provider", "provider", error_tells=True) as step:
-                provider, step.text = await chosen(options.provider, options.name, options.wish, self._providers, book)
+                provider, step.text = await chosen(
+                    options.provider, options.name, options.spec, self._providers, registry
+                )
             if options.use:
                 await current_context.could_use(self._user, options.name, f"{provider.name}-{options.name}")
             entry = await self._cluster(provider)
             if options.use:
                 with self._steps.step("use", f"context {entry.context}") as step:
-                    entry = await current_context.use(self._user, entry, book, self._steps.say)
+                    entry = await current_context.use(self._user, entry, registry, self._steps.say)
                     step.text = f"context {entry.context}, the current one in your kubeconfig"
             if options.images:
                 with self._steps.step("load", f"load {', '.join(options.images)}") as step:
@@ -120,20 +122,20 @@ class Up:
             self.entry = entry
 
     async def _cluster(self, provider: Provider) -> Entry:
-        options, book = self.options, self._book
-        before = book.find(options.name)
+        options, registry = self.options, self._registry
+        before = registry.find(options.name)
         with self._steps.step("cluster", f"cluster {options.name} ({provider.name})") as step:
             ready = before is not None and before.phase is Phase.READY
-            life = await provider.life(before) if before is not None and ready else Life.ABSENT
-            if life is Life.ABSENT:
+            state = await provider.state(before) if before is not None and ready else ClusterState.ABSENT
+            if state is ClusterState.ABSENT:
                 names.check_kubeconfig(self._user, before)
             self._changing = True
             machine = names.machine(self._user, self._clock)
             entry = await raised(
-                book, self._providers, provider.name, options.name, options.wish, machine=machine, note=step.note
+                registry, self._providers, provider.name, options.name, options.spec, machine=machine, note=step.note
             )
             found = before is not None and before.began == entry.began
-            how = (", started again" if life is Life.STOPPED else ", there already") if found else ""
+            how = (", started again" if state is ClusterState.STOPPED else ", there already") if found else ""
             step.text = f"cluster {entry.name} ({entry.provider}, {entry.version}{how})"
         if found and options.creation_flags:
             self._steps.say(f"{', '.join(options.creation_flags)}: ignored, because the cluster exists already")
@@ -142,8 +144,8 @@ class Up:
             if problem := lookup.cluster_deleted(self._user, before, self._clock.now()):
                 self._steps.say(problem)
             if before.used and not options.use:
-                self._steps.say(await current_context.undo(self._user, entry, book))
-            return book.find(options.name) or entry
+                self._steps.say(await current_context.undo(self._user, entry, registry))
+            return registry.find(options.name) or entry
         return entry
 
     async def _furnish(self, entry: Entry) -> None:
@@ -186,7 +188,7 @@ class Up:
         if namespace := self.options.namespace:
             origin = replace(resolved.origin, flags=replace(resolved.origin.flags, namespace=namespace))
             resolved = load_again(replace(resolved, origin=origin))
-        guard.check(Effect.WRITE, resolved, allow="", standing=(), book=self._book)
+        guard.check(Effect.WRITE, resolved, allow="", standing=(), registry=self._registry)
         return resolved
 
     def running(self, entry: Entry, resolved: Resolved) -> Mapping[str, Runner]:
@@ -200,11 +202,11 @@ class Up:
         for one in self._started:
             if holder.runs(one.pid):
                 self._steps.say(f"{one}; to stop it: {ctrl('stop', one.controller, '--name', self.options.name)}")
-        self._steps.say(names.left(self._book, self.options.name))
+        self._steps.say(names.left(self._registry, self.options.name))
 
     @property
     def has_left_something(self) -> bool:
-        return self._changing and self._book.find(self.options.name) is not None
+        return self._changing and self._registry.find(self.options.name) is not None
 
 
 def already_runs(runner: Runner) -> str:

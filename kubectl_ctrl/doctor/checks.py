@@ -15,8 +15,8 @@ import orjson
 
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.provider import Fitness, Provider, Wish
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness, Provider
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Told
 from kubectl_ctrl.errors import ApiError, CallSite, CredentialsError, CtrlError, DeadlinePassed
 from kubectl_ctrl.kubeconfig.resolution import Resolved
@@ -135,8 +135,8 @@ class Bench(Value, kw_only=True):
     reach: Reach
 
     @property
-    def book(self) -> Book:
-        return Book.of(self.user)
+    def registry(self) -> Registry:
+        return Registry.of(self.user)
 
     async def fitness(self) -> dict[str, Fitness]:
         """What each provider can do here, asked once for all checks."""
@@ -147,7 +147,7 @@ class Bench(Value, kw_only=True):
 @asynccontextmanager
 async def benched(
     target: Target,
-    wish: Wish,
+    spec: ClusterSpec,
     clock: Clock,
     providers: Mapping[str, Provider],
     *,
@@ -156,7 +156,7 @@ async def benched(
 ) -> AsyncIterator[Bench]:
     """For the block: what checks may look at, some of it asked already."""
     async with reaching(user, target, clock) as reach:
-        fits = {name: asyncio.create_task(_fitness(one, wish, clock), name=name) for name, one in providers.items()}
+        fits = {name: asyncio.create_task(_fitness(one, spec, clock), name=name) for name, one in providers.items()}
         try:
             yield Bench(
                 user=user,
@@ -173,10 +173,10 @@ async def benched(
             await asyncio.gather(*fits.values(), return_exceptions=True)
 
 
-async def _fitness(provider: Provider, wish: Wish, clock: Clock) -> Fitness:
+async def _fitness(provider: Provider, spec: ClusterSpec, clock: Clock) -> Fitness:
     try:
         async with clock.timeout(_FITTING):
-            return await provider.fitness(wish)
+            return await provider.fitness(spec)
     except TimeoutError:
         return Fitness(usable=False, text=f"{provider.name}: what it works with did not answer within {_FITTING:g} s")
 

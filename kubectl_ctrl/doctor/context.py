@@ -38,7 +38,7 @@ def _unreached(bench: Bench, error: CtrlError) -> Line:
 
 async def _nothing(bench: Bench) -> Line:
     text = "no cluster is meant: there is no current-context"
-    if made := [entry.name for entry in bench.book.entries() if entry.phase is Phase.READY]:
+    if made := [entry.name for entry in bench.registry.entries() if entry.phase is Phase.READY]:
         command = f'eval "$({ctrl("cluster", "env", made[0])})"'
         return info("context", f"{text}, and there are several of ours: {', '.join(made)}", command=command)
     if any(one.usable for one in (await bench.fitness()).values()):
@@ -54,7 +54,7 @@ async def permission(bench: Bench) -> Sequence[Line]:
 
 def _freedom(bench: Bench, there: Reached) -> str:
     resolved, name = there.resolved, guard.context_name(there.resolved)
-    if guard.is_ours(resolved, bench.book):
+    if guard.is_ours(resolved, bench.registry):
         return "it may be changed: we made it"
     if guard.is_local(resolved):
         return "it may be changed: its name and its server are a local cluster's"

@@ -12,8 +12,8 @@ from pathlib import Path
 from kubectl_ctrl import locks
 from kubectl_ctrl.client.options import DeleteOptions, ListQuery
 from kubectl_ctrl.clusters import current_context, names
-from kubectl_ctrl.clusters.provider import Life
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase, locked_file
+from kubectl_ctrl.clusters.provider import ClusterState
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry, locked_file
 from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.devcluster.down import deleted
 from kubectl_ctrl.devcluster.steps import Silent
@@ -85,12 +85,12 @@ async def cluster(bench: Bench) -> Sequence[Line]:
 
 
 async def left_here(bench: Bench) -> list[Leftover]:
-    book = bench.book
-    known = await asyncio.gather(*(_entry(bench, entry) for entry in book.entries()))
+    registry = bench.registry
+    known = await asyncio.gather(*(_entry(bench, entry) for entry in registry.entries()))
     return [
         *(one for one in known if one is not None),
         *_pages(bench),
-        *_locks(book),
+        *_locks(registry),
         *_processes(bench),
         *_kubeconfig_locks(bench),
     ]
@@ -98,7 +98,7 @@ async def left_here(bench: Bench) -> list[Leftover]:
 
 async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
     """A cluster that is not all there, and that no process is changing right now."""
-    if _changing(bench.book, entry.name):
+    if _changing(bench.registry, entry.name):
         return None
     head = f"cluster {entry.name} ({entry.provider})"
     if entry.phase is Phase.CREATING:
@@ -106,21 +106,25 @@ async def _entry(bench: Bench, entry: Entry) -> Leftover | None:
     if entry.phase is Phase.DELETING:
         return _cluster(bench, entry.name, f"{head} was not taken away to the end")
     try:
-        life = await _life(bench, entry)
+        state = await _state(bench, entry)
     except CtrlError as error:
         text = f"{head}: how it stands is not known: {error.message.rstrip('.')}"
         return Leftover(check="clusters", text=text, advice=error.next_step)
-    if life in (Life.ABSENT, Life.PARTIAL):
-        state = "is gone, and files of it are left" if life is Life.ABSENT else "has lost parts of it"
+    if state in (ClusterState.ABSENT, ClusterState.PARTIAL):
+        lost = (
+            "no longer exists, but its files do"
+            if state is ClusterState.ABSENT
+            else "is incomplete: parts of it are missing"
+        )
         used = f"; {entry.used['file']} still has it, by --use" if entry.used.get("file") else ""
-        return _cluster(bench, entry.name, f"{head} {state}{used}")
-    if life is Life.STOPPED:
+        return _cluster(bench, entry.name, f"{head} {lost}{used}")
+    if state is ClusterState.STOPPED:
         command = str(names.up(entry.name))
         return Leftover(check="clusters", text=f"{head} is stopped; this starts it again", command=command)
     return None
 
 
-async def _life(bench: Bench, entry: Entry) -> Life:
+async def _state(bench: Bench, entry: Entry) -> ClusterState:
     provider = bench.providers.get(entry.provider)
     if provider is None:
         raise ClusterError(
@@ -128,21 +132,21 @@ async def _life(bench: Bench, entry: Entry) -> Life:
         )
     try:
         async with bench.clock.timeout(_ASKING):
-            return await provider.life(entry)
+            return await provider.state(entry)
     except TimeoutError:
         raise TimedOut(f"What {entry.provider} works with did not answer within {_ASKING:g} s.") from None
 
 
 def _cluster(bench: Bench, name: str, text: str) -> Leftover:
-    book = bench.book
+    registry = bench.registry
 
     def page() -> Entry | None:
-        return next((entry for entry in book.entries() if entry.name == name), None)
+        return next((entry for entry in registry.entries() if entry.name == name), None)
 
     seen = page()
 
     async def taken_down() -> str:
-        if _changing(book, name) or page() != seen:
+        if _changing(registry, name) or page() != seen:
             return "it is left alone, as another process has seen to it"
         await deleted(bench.user, name, bench.clock, Silent())
         return f"cluster {name} is taken away"
@@ -153,12 +157,12 @@ def _cluster(bench: Bench, name: str, text: str) -> Leftover:
 
 def _pages(bench: Bench) -> Iterable[Leftover]:
     """Folders of clusters whose page cannot be read, unless one is being written right now."""
-    for path in bench.book.damaged():
-        if _changing(bench.book, path.name):
+    for path in bench.registry.damaged():
+        if _changing(bench.registry, path.name):
             continue
         text = f"{path} says of no cluster that it is its folder"
         try:
-            bench.book.check(path.name)
+            bench.registry.check(path.name)
         except UsageError:
             yield Leftover(check="clusters", text=text, command=str(command("rm", "-r", path)))
         except ClusterError as error:
@@ -167,9 +171,9 @@ def _pages(bench: Bench) -> Iterable[Leftover]:
             yield _cluster(bench, path.name, text)
 
 
-def _locks(book: Book) -> Iterable[Leftover]:
+def _locks(registry: Registry) -> Iterable[Leftover]:
     """What a killed process left; a lock goes with its holder, and the file does not."""
-    for path in sorted(book.folder.glob("*.lock")):
+    for path in sorted(registry.folder.glob("*.lock")):
         if locks.is_held(path):
             continue
 
@@ -181,8 +185,8 @@ def _locks(book: Book) -> Iterable[Leftover]:
         yield Leftover(check="locks", text=f"nobody holds the lock file {path}", command=remedy, mend=removed)
 
 
-def _changing(book: Book, name: str) -> bool:
-    return locks.is_held(book.folder / f"{name}.lock")
+def _changing(registry: Registry, name: str) -> bool:
+    return locks.is_held(registry.folder / f"{name}.lock")
 
 
 def _processes(bench: Bench) -> Iterable[Leftover]:
@@ -201,13 +205,13 @@ def _processes(bench: Bench) -> Iterable[Leftover]:
 
 
 def _astray(bench: Bench) -> list[Live]:
-    """Those whose run tells a cluster that was deleted, and those that write a log for one that is not in the book."""
-    book, runners = bench.book, runlock.runners(bench.user.state)
+    """Processes of runs on a deleted cluster, and those that write the log of a cluster that is not registered."""
+    registry, runners = bench.registry, runlock.runners(bench.user.state)
     gone = _deleted(bench) if runners else frozenset()
     named = {one.pid: one.controllers for one in runners}
     lost = {one.pid for one in runners if one.cluster in gone and holder.is_here(one.holder)}
-    lost |= set(of_module(background.MODULE, book.folder, below=True))
-    there = (book.find(name) or book.unread(name) for name in names.names(book))
+    lost |= set(of_module(background.MODULE, registry.folder, below=True))
+    there = (registry.find(name) or registry.unread(name) for name in names.names(registry))
     known = {pid for entry in there for pid in background.starting(entry)}
     return [Live(pid=pid, controllers=named.get(pid, ("a controller",))) for pid in sorted(lost - known)]
 

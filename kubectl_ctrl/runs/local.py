@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.clusters.registry import Entry, Registry
 from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
@@ -96,17 +96,17 @@ class Attendance(Value, kw_only=True):
 def at(user: User, resolved: Resolved) -> Where:
     """The cluster that kubectl's flags and the kubeconfig mean; one of ours where its server and authority are."""
     place = (resolved.server, ca_fingerprint(resolved))
-    for entry in Book.of(user).entries():
+    for entry in Registry.of(user).entries():
         if (entry.server, entry.ca) == place:
             return of_ours(entry)
     name = guard.context_name(resolved)
     here, there = _recorded(user, place)
-    others = there.union(*map(runners.keys, Book.of(user).entries()))
+    others = there.union(*map(runners.keys, Registry.of(user).entries()))
     return Where(text=f"context {name}", context=name, keys=here, others=others)
 
 
 def of_ours(entry: Entry) -> Where:
-    """A cluster of the book."""
+    """A cluster of the registry."""
     return Where(text=f"cluster {entry.name}", context=entry.context, keys=runners.keys(entry), entry=entry)
 
 
@@ -123,7 +123,7 @@ def _recorded(user: User, place: tuple[str, str]) -> tuple[frozenset[str], froze
 
 def attending(user: User) -> list[tuple[Attendance, Runner | None]]:
     """All of this machine, by cluster and controller; with the run, where it has its place."""
-    entries = Book.of(user).entries()
+    entries = Registry.of(user).entries()
     by_key = {key: entry for entry in entries for key in runners.keys(entry)}
     found: list[tuple[Attendance, Runner | None]] = [
         (_running(runner, by_key), runner) for runner in runners.runners(user.state)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.errors import ControllerError, CtrlError, Refused
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import Caps
@@ -137,13 +137,15 @@ def _plan(
     user: User, controllers: Sequence[ControllerSpec], flags: ConfigFlags, *, all_namespaces: bool, allow: str
 ) -> RunPlan:
     """The defaults of `kubectl ctrl run` for everything but the cluster; Refused where the guard does."""
-    resolved, book = pointed(user, flags).resolved, Book.of(user)
+    resolved, registry = pointed(user, flags).resolved, Registry.of(user)
     try:
-        guard.check(Effect.WRITE, resolved, allow=allow, standing=guard.standing_list(user.config_file), book=book)
+        guard.check(
+            Effect.WRITE, resolved, allow=allow, standing=guard.standing_list(user.config_file), registry=registry
+        )
     except Refused as error:  # a program has no flags
         error.next_step = f"pass allow_context={guard.to_allow(resolved)!r} if that is the cluster you mean"
         raise
-    ours = guard.ours(resolved, book)
+    ours = guard.ours(resolved, registry)
     programs = tuple(map(_Embedded, controllers))
     return RunPlan(
         clock=SystemClock(),

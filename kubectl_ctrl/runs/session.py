@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.errors import (
     CtrlError,
     DeadlinePassed,
@@ -88,7 +88,7 @@ async def session(caller: Caller, plan: RunPlan) -> Summary | None:
     """The whole run; None if it was stopped before its controllers started."""
     recording = prepared(plan)
     plan = replace(plan, options=replace(plan.options, run_id=new_run(plan.rng, recording.runs)))
-    made = Book.of(caller.user).find(plan.ours) if plan.ours else None
+    made = Registry.of(caller.user).find(plan.ours) if plan.ours else None
     for key in {*recording.clusters, *(keys(made) if made else ())}:  # refuse at once, if the cluster's key is known
         for mine in _runners(plan, key):
             check_free(caller.user.state, mine)

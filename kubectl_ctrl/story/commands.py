@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.findings.account import Risk, Try
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
@@ -63,7 +63,8 @@ def _pin_of(query: Query, kept: list[str], context: str) -> Pin:
     flags = ConfigFlags(kubeconfig=query.target.flags.kubeconfig, context=context)
     try:
         apart = pin_apart(
-            flags, load(flags, query.user.environ, query.user.home, apart=lambda: contexts_of_ours(Book.of(query.user)))
+            flags,
+            load(flags, query.user.environ, query.user.home, apart=lambda: contexts_of_ours(Registry.of(query.user))),
         )
     except ConfigError:
         apart = Pin()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig import files as kubefiles
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, load
@@ -33,7 +33,9 @@ def pointed(user: User, flags: ConfigFlags) -> Target:
     """
     gone = gone_cluster(user, flags)
     try:
-        resolved = load(flags, user.environ, user.home, apart=lambda: {} if gone else contexts_of_ours(Book.of(user)))
+        resolved = load(
+            flags, user.environ, user.home, apart=lambda: {} if gone else contexts_of_ours(Registry.of(user))
+        )
     except ConfigError as error:
         if not gone:
             raise
@@ -75,9 +77,9 @@ def _named(user: User) -> list[Path]:
     return [Path(name).absolute() for name in user.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
-def contexts_of_ours(book: Book) -> dict[str, Path]:
+def contexts_of_ours(registry: Registry) -> dict[str, Path]:
     """The contexts of clusters that we made and that are there, each with its kubeconfig."""
-    return {entry.context: entry.kubeconfig for entry in book.entries() if entry.phase is Phase.READY}
+    return {entry.context: entry.kubeconfig for entry in registry.entries() if entry.phase is Phase.READY}
 
 
 def gone_cluster(user: User, flags: ConfigFlags) -> str:
@@ -87,7 +89,7 @@ def gone_cluster(user: User, flags: ConfigFlags) -> str:
     """
     if flags.context or flags.server:
         return ""
-    folder = Book.of(user).folder.absolute()
+    folder = Registry.of(user).folder.absolute()
     files = [Path(flags.kubeconfig).absolute()] if flags.kubeconfig else _named(user)
     return next((file.parent.name for file in files if file.parent.parent == folder and not file.exists()), "")
 

@@ -9,7 +9,7 @@ from random import Random
 from kubectl_ctrl.client.client import Client
 from kubectl_ctrl.client.connect import connect
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.registry import Book, unread_key
+from kubectl_ctrl.clusters.registry import Registry, unread_key
 from kubectl_ctrl.errors import Forbidden, NotFound
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
 from kubectl_ctrl.model.objects import is_deleting, uid_of
@@ -41,7 +41,7 @@ async def connected(user: User, resolved: Resolved, *, clock: Clock, rng: Random
 
 def started_by(user: User, resolved: Resolved) -> str:
     """The command that starts it again, of a cluster that we made; "" of any other."""
-    made = guard.ours(resolved, Book.of(user))
+    made = guard.ours(resolved, Registry.of(user))
     return str(ctrl("up", "--name", made.name)) if made else ""
 
 

@@ -3,9 +3,10 @@
 Local clusters and those that we made are free. Everything else has to be named in the same command, or stand in the
 list that the user keeps.
 
-Ours is what has the server and the authority of a cluster in our book, whatever the context is called. TLS proves that
-before the first request leaves: nobody else has a certificate of the authority that was made with that cluster. The UID
-of kube-system, which anyone can give to a namespace and which is read only by asking, would prove less, and later.
+A cluster is managed if its server and authority are those of a registry entry, whatever the context is called. TLS
+proves that before the first request is sent: nobody else has a certificate of the authority that was created with that
+cluster. The UID of kube-system, which anyone can give to a namespace and which takes a request to read, would prove
+less, and later.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.kubeconfig import files
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint, read_ca
@@ -123,30 +124,30 @@ def is_local(resolved: Resolved) -> bool:
     return any(name.fullmatch(resolved.context) and any(fits(resolved, host) for fits in rows) for name, rows in _LOCAL)
 
 
-def ours(resolved: Resolved, book: Book) -> Entry | None:
+def ours(resolved: Resolved, registry: Registry) -> Entry | None:
     """The cluster of ours that TLS will prove it to be; behind a proxy or an override it is none."""
     if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or resolved.tls.insecure:
         return None
     if not resolved.server.startswith("https://"):
         return None
-    # The book first: an authority need not be read where there is nothing to compare it with.
-    made = [one for one in book.entries() if one.phase is Phase.READY and one.ca and one.server == resolved.server]
+    # The registry first: an authority need not be read where there is nothing to compare it with.
+    made = [one for one in registry.entries() if one.phase is Phase.READY and one.ca and one.server == resolved.server]
     return next((one for one in made if one.ca == ca_fingerprint(resolved)), None)
 
 
-def is_ours(resolved: Resolved, book: Book) -> bool:
+def is_ours(resolved: Resolved, registry: Registry) -> bool:
     """Whether it is a cluster that we made."""
-    return ours(resolved, book) is not None
+    return ours(resolved, registry) is not None
 
 
-def trusted(resolved: Resolved, book: Book) -> bool:
+def trusted(resolved: Resolved, registry: Registry) -> bool:
     """Whether it is nobody's but the user's own, to play with."""
-    return is_local(resolved) or is_ours(resolved, book)
+    return is_local(resolved) or is_ours(resolved, registry)
 
 
-def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...], book: Book) -> None:
+def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...], registry: Registry) -> None:
     """Raise Refused where the verb may not touch this cluster."""
-    if effect not in (Effect.WRITE, Effect.DESTROY) or trusted(resolved, book):
+    if effect not in (Effect.WRITE, Effect.DESTROY) or trusted(resolved, registry):
         return
     name = to_allow(resolved)
     if allow == name or Allowed(context_name(resolved), resolved.server) in standing:

@@ -17,7 +17,7 @@ from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.cli.verbs.doctor import VERB
 from kubectl_ctrl.cli.verbs.doctor.fixes import Mended, mended
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters.provider import Fitness, Life, Made, Note, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Note
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.doctor.checks import Bench, Reach, Reached
 from kubectl_ctrl.doctor.diagnosis import Line
@@ -58,27 +58,27 @@ def program(folder: Path, name: str, script: str) -> Path:
 class Toy:
     """A provider whose clusters are as a test says."""
 
-    def __init__(self, name: str, fitness: Fitness, lives: Mapping[str, Life] | None = None) -> None:
+    def __init__(self, name: str, fitness: Fitness, lives: Mapping[str, ClusterState] | None = None) -> None:
         self.name = name
         self.lives = dict(lives or {})
         self.silent = False
         self.error: CtrlError | None = None
         self._fitness = fitness
 
-    async def fitness(self, wish: Wish) -> Fitness:
+    async def fitness(self, spec: ClusterSpec) -> Fitness:
         return self._fitness
 
     async def foreign(self, name: str) -> str:
         return ""
 
-    async def life(self, entry: Entry) -> Life:
+    async def state(self, entry: Entry) -> ClusterState:
         if self.silent:
             await asyncio.Event().wait()
         if self.error is not None:
             raise self.error
-        return self.lives.get(entry.name, Life.ABSENT)
+        return self.lives.get(entry.name, ClusterState.ABSENT)
 
-    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
+    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         raise NotImplementedError
 
     async def start(self, entry: Entry, note: Note) -> None:
@@ -91,7 +91,7 @@ class Toy:
         raise NotImplementedError
 
     async def delete(self, entry: Entry, note: Note) -> None:
-        self.lives[entry.name] = Life.ABSENT
+        self.lives[entry.name] = ClusterState.ABSENT
 
 
 ABLE = Fitness(usable=True, text="toy v1 with a box")
@@ -170,7 +170,7 @@ class Layout:
                 raise self.reachable
             return self.reached
 
-        fits = {name: asyncio.create_task(one.fitness(Wish())) for name, one in self.providers.items()}
+        fits = {name: asyncio.create_task(one.fitness(ClusterSpec())) for name, one in self.providers.items()}
         task = asyncio.create_task(reached())
         await asyncio.gather(task, return_exceptions=True)
         return Bench(

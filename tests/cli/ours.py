@@ -1,4 +1,4 @@
-"""Clusters of ours that were never made: pages of the book, and kubeconfigs to go with them."""
+"""Clusters of ours that were never made: pages of the registry, and kubeconfigs to go with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner
@@ -28,17 +28,17 @@ def kubeconfig(current: str = "", **servers: str) -> str:
     return yaml.safe_dump(content | ({"current-context": current} if current else {}), sort_keys=False)
 
 
-def made(book: Book, name: str, server: str, *, phase: Phase = Phase.READY, provider: str = "kind") -> Entry:
-    """A cluster of ours, as it stands in the book once it is made."""
+def made(registry: Registry, name: str, server: str, *, phase: Phase = Phase.READY, provider: str = "kind") -> Entry:
+    """A cluster of ours, as it stands in the registry once it is made."""
     context = f"{provider}-{name}"
-    place = book.place(name)
+    place = registry.place(name)
     entry = Entry(name=name, provider=provider, phase=phase, began=1.0, folder=place, context=context, server=server)
-    book.write(entry)
+    registry.write(entry)
     if phase is not Phase.CREATING:
-        book.write_kubeconfig(entry, kubeconfig(context, **{context: server}))
+        registry.write_kubeconfig(entry, kubeconfig(context, **{context: server}))
         resolved = load(ConfigFlags(kubeconfig=str(entry.kubeconfig)), {}, place)
         entry = replace(entry, ca=ca_fingerprint(resolved), uid=f"uid-of-{name}")
-        book.write(entry)
+        registry.write(entry)
     return entry
 
 

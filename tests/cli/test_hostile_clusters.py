@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.runs import background_notes
 from kubectl_ctrl.value import replace
 from tests.cli.test_hostile import EVIL_NAME, assert_tame
@@ -39,22 +39,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    book = Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+    registry = Registry(tmp_path / "state" / "kubectl-ctrl" / "clusters")
     entry = Entry(
         name="ctrl",
         provider=EVIL,
         phase=Phase.READY,
         began=1.0,
-        folder=book.place("ctrl"),
+        folder=registry.place("ctrl"),
         context=EVIL,
         server="https://127.0.0.1:1",
         version=EVIL,
         uid=EVIL,
         notes={"from": EVIL},
     )
-    with book.locked("ctrl"):
-        book.write(entry)
-        book.write_kubeconfig(entry, yaml.safe_dump(config))
+    with registry.locked("ctrl"):
+        registry.write(entry)
+        registry.write_kubeconfig(entry, yaml.safe_dump(config))
     entry.controllers.mkdir()
     log = background_notes.log_of(entry, "foo")
     log.write_text(f"a\t{EVIL}\n{EVIL}\n", newline="")

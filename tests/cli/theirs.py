@@ -37,14 +37,14 @@ of-nobody-we-know: {{kept: "0x10"}}
 
 
 def use(app: App, entry: Entry) -> Entry:
-    found = asyncio.run(current_context.use(app.user, entry, app.book, app.narrate))
-    assert found == app.book.find(entry.name)
+    found = asyncio.run(current_context.use(app.user, entry, app.registry, app.narrate))
+    assert found == app.registry.find(entry.name)
     return found
 
 
 def undo(app: App, entry: Entry) -> str:
-    text = asyncio.run(current_context.undo(app.user, entry, app.book))
-    found = app.book.find(entry.name)
+    text = asyncio.run(current_context.undo(app.user, entry, app.registry))
+    found = app.registry.find(entry.name)
     assert found is not None
     assert found.used == {}
     assert sorted(path.name for path in entry.folder.iterdir()) == ["cluster.json", "kubeconfig"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clusters import current_context
-from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.clusters.registry import Entry, Registry
 from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 
@@ -23,18 +23,18 @@ KILLED = 137
 STEPS = ("open", "os.", "fcntl.", "shutil.")
 
 
-def snapshot(home: Path, book: Book) -> dict[str, bytes]:
-    """Everything below home but the book's own; folders too."""
-    found = (path for path in home.rglob("*") if book.folder not in (path, *path.parents))
+def snapshot(home: Path, registry: Registry) -> dict[str, bytes]:
+    """Everything below home but the registry's own; folders too."""
+    found = (path for path in home.rglob("*") if registry.folder not in (path, *path.parents))
     return {str(path): path.read_bytes() if path.is_file() else b"" for path in found}
 
 
-def child(home: Path, book: Book, step: int, *, undo: bool) -> int:
+def child(home: Path, registry: Registry, step: int, *, undo: bool) -> int:
     """Do it in a process that is killed before its step of that number; its exit code."""
     pid = os.fork()
     if pid:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    left, entry = count(), there(book)
+    left, entry = count(), there(registry)
 
     def killing(event: str, words: tuple[object, ...]) -> None:
         ours = event.startswith("fcntl.") or any(str(home) in str(word) for word in words)
@@ -43,9 +43,9 @@ def child(home: Path, book: Book, step: int, *, undo: bool) -> int:
 
     sys.addaudithook(killing)
     work = (
-        current_context.undo(app(home).user, entry, book)
+        current_context.undo(app(home).user, entry, registry)
         if undo
-        else current_context.use(app(home).user, entry, book, app(home).narrate)
+        else current_context.use(app(home).user, entry, registry, app(home).narrate)
     )
     asyncio.run(work)
     os._exit(0)
@@ -55,8 +55,8 @@ def app(home: Path) -> App:
     return App(out=io.StringIO(), err=io.StringIO(), user=User({"HOME": str(home)}))
 
 
-def there(book: Book) -> Entry:
-    entry = book.find("ctrl")
+def there(registry: Registry) -> Entry:
+    entry = registry.find("ctrl")
     assert entry is not None
     return entry
 
@@ -67,18 +67,18 @@ def main(folder: Path, text: str) -> int:
     for undo in (False, True):
         for step in count():
             home = folder / f"{undo}-{step}"
-            book = Book(home / "state" / "clusters")
-            made(book, "ctrl", "https://127.0.0.1:4001")
+            registry = Registry(home / "state" / "clusters")
+            made(registry, "ctrl", "https://127.0.0.1:4001")
             if text:
                 (home / ".kube").mkdir()
                 (home / ".kube" / "config").write_text(text)
-            before = snapshot(home, book)
+            before = snapshot(home, registry)
             if undo:
-                asyncio.run(current_context.use(app(home).user, there(book), book, app(home).narrate))
-            code = child(home, book, step, undo=undo)
-            asyncio.run(current_context.undo(app(home).user, there(book), book))
-            if there(book).used or (after := snapshot(home, book)) != before:
-                print(f"killed before step {step} ({undo=}): {after} instead of {before}, {there(book)}")  # noqa: T201
+                asyncio.run(current_context.use(app(home).user, there(registry), registry, app(home).narrate))
+            code = child(home, registry, step, undo=undo)
+            asyncio.run(current_context.undo(app(home).user, there(registry), registry))
+            if there(registry).used or (after := snapshot(home, registry)) != before:
+                print(f"killed before step {step} ({undo=}): {after} instead of {before}, {there(registry)}")  # noqa: T201
                 return 1
             if code != KILLED:
                 break

@@ -18,8 +18,8 @@ from shlex import quote
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.kind.container_runtimes import MARK
 from kubectl_ctrl.clusters.kind.provider import Kind
-from kubectl_ctrl.clusters.provider import Machine, Made, Wish
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.provider import ClusterSpec, CreatedCluster, Machine
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.value import replace
 
 SAID = Path(__file__).parent / "kindsaid"
@@ -149,17 +149,17 @@ class Programs:
         return {"PATH": str(self.home / "bin"), "HOME": str(self.home)}
 
     @property
-    def book(self) -> Book:
-        return Book(self.home / "clusters")
+    def registry(self) -> Registry:
+        return Registry(self.home / "clusters")
 
     def kind(self, **environ: str) -> Kind:
         environ = {**self.environ, **environ}
         return Kind(Machine(clock=SystemClock(), rng=SystemRandom(), environ=environ, cache=self.home / "cache"))
 
     def entry(self, name: str = "ctrl", phase: Phase = Phase.CREATING, notes: Mapping[str, str] | None = None) -> Entry:
-        folder = self.book.place(name)
+        folder = self.registry.place(name)
         entry = Entry(name=name, provider="kind", phase=phase, began=0.0, folder=folder, notes=notes or {})
-        self.book.write(entry)
+        self.registry.write(entry)
         return entry
 
     def says(self, name: str, text: str) -> None:
@@ -241,8 +241,8 @@ def quiet(line: str) -> None:
     pass
 
 
-def create(kind: Kind, entry: Entry, **wish: object) -> Made:
-    return asyncio.run(kind.create(entry, Wish(**wish), quiet))  # type: ignore[arg-type]
+def create(kind: Kind, entry: Entry, **spec: object) -> CreatedCluster:
+    return asyncio.run(kind.create(entry, ClusterSpec(**spec), quiet))  # type: ignore[arg-type]
 
 
 def ready(there: Programs, kind: Kind, name: str = "ctrl") -> Entry:
@@ -250,5 +250,5 @@ def ready(there: Programs, kind: Kind, name: str = "ctrl") -> Entry:
     entry = there.entry(name)
     made = create(kind, entry)
     entry = replace(entry, phase=Phase.READY, notes=made.notes, context=made.context)
-    there.book.write(entry)
+    there.registry.write(entry)
     return entry

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Machine, Note
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import ClusterError
 
@@ -30,24 +30,24 @@ class MadeUp:
     name: str = "made-up"
     fitting: Fitness = field(default_factory=lambda: Fitness(usable=True, text="made-up v1"))
     owner: str = ""
-    now: Life = Life.RUNNING
+    now: ClusterState = ClusterState.RUNNING
     did: list[str] = field(default_factory=list)
     fails: set[str] = field(default_factory=set)
     hangs: set[str] = field(default_factory=set)
     reached: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def fitness(self, wish: Wish) -> Fitness:
+    async def fitness(self, spec: ClusterSpec) -> Fitness:
         return self.fitting
 
     async def foreign(self, name: str) -> str:
         return self.owner
 
-    async def life(self, entry: Entry) -> Life:
+    async def state(self, entry: Entry) -> ClusterState:
         return self.now
 
-    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
+    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         await self._do("create")
-        return Made(context="made-up", kubeconfig=KUBECONFIG, version="", notes={"made": "up"})
+        return CreatedCluster(context="made-up", kubeconfig=KUBECONFIG, version="", notes={"made": "up"})
 
     async def start(self, entry: Entry, note: Note) -> None:
         await self._do("start")

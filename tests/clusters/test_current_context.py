@@ -96,7 +96,7 @@ def test_a_previous_context_that_is_gone_leaves_none(app: App, mine: Path, entry
 def test_of_a_cluster_that_was_made_anew_the_old_entries_go_out(app: App, mine: Path, entry: Entry) -> None:
     used = use(app, entry).used
     (entry.folder / "kubeconfig.before").unlink()
-    anew = replace(made(app.book, "ctrl", "https://127.0.0.1:4009"), used=used)
+    anew = replace(made(app.registry, "ctrl", "https://127.0.0.1:4009"), used=used)
     again = use(app, anew)
     assert read(mine)["clusters"][-1]["cluster"]["server"] == "https://127.0.0.1:4009"
     assert names(mine) == ["prod", "staging", "kind-ctrl"]
@@ -136,13 +136,15 @@ def test_a_cluster_that_took_the_name_since_is_not_touched(app: App, mine: Path,
 
 def test_two_clusters_one_over_the_other_give_back_what_was_there_first(app: App, mine: Path, entry: Entry) -> None:
     first = use(app, entry)
-    second = use(app, made(app.book, "dev", "https://127.0.0.1:4002"))
+    second = use(app, made(app.registry, "dev", "https://127.0.0.1:4002"))
     assert undo(app, first) == f"kind-ctrl is removed from {mine}; current-context is still kind-dev"
     assert undo(app, second) == f"kind-dev is removed from {mine}; current-context is prod again"
     assert names(mine) == ["prod", "staging"]
     third = use(app, replace(entry, used={}))
     text = mine.read_text()
-    assert undo(app, use(app, made(app.book, "dev", "https://127.0.0.1:4002"))).endswith("current-context kind-ctrl")
+    assert undo(app, use(app, made(app.registry, "dev", "https://127.0.0.1:4002"))).endswith(
+        "current-context kind-ctrl"
+    )
     assert mine.read_text() == text
     undo(app, third)
     assert names(mine) == ["prod", "staging"]
@@ -154,7 +156,7 @@ def test_the_comments_come_back_in_whatever_order_clusters_go(
 ) -> None:
     used = {"ctrl": use(app, entry)}
     for number, name in enumerate(("dev", "two")):
-        used[name] = use(app, made(app.book, name, f"https://127.0.0.1:500{number}"))
+        used[name] = use(app, made(app.registry, name, f"https://127.0.0.1:500{number}"))
     for name in order:
         undo(app, used[name])
     assert mine.read_text() == MINE
@@ -277,7 +279,7 @@ def test_a_lock_is_waited_for(app: App, mine: Path, entry: Entry) -> None:
 
     async def both() -> None:
         asyncio.get_running_loop().call_later(0.2, lock.unlink)
-        await current_context.use(app.user, entry, app.book, app.narrate)
+        await current_context.use(app.user, entry, app.registry, app.narrate)
 
     asyncio.run(both())
     assert read(mine)["current-context"] == "kind-ctrl"
@@ -342,7 +344,7 @@ def test_f58_killed_at_any_moment_it_can_be_undone(
                 use(app, entry)
     mine.with_name("config.lock").write_text("kubectl-ctrl 4121")
     mine.with_name(".config.kubectl-ctrl").write_text("half of it")
-    found = app.book.find("ctrl")
+    found = app.registry.find("ctrl")
     assert found is not None
     assert found.used["file"] == str(mine)
     undo(app, found)

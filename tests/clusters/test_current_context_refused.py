@@ -87,7 +87,7 @@ def test_an_entry_of_the_user_under_our_name_is_never_hidden(app: App, mine: Pat
     assert caught.value.next_step.endswith(": kubectl config delete-cluster kind-ctrl")
     assert mine.read_text() == text
     assert beside(mine) == ["config"]
-    found = app.book.find("ctrl")
+    found = app.registry.find("ctrl")
     assert found is not None
     assert undo(app, found) == "your kubeconfig was not changed"
     assert mine.read_text() == text
@@ -139,7 +139,7 @@ def test_what_we_put_there_ourselves_keeps_nobody_from_using_it_again(app: App, 
     use(app, entry)
     asyncio.run(current_context.could_use(app.user, "ctrl", "kind-ctrl"))
     # The same entries, put there by hand.
-    other = made(app.book, "dev", "https://127.0.0.1:4002")
+    other = made(app.registry, "dev", "https://127.0.0.1:4002")
     mine.write_bytes(other.kubeconfig.read_bytes())
     asyncio.run(current_context.could_use(app.user, "dev", "kind-dev"))
     mine.write_text(kubeconfig(**{"kind-dev": "https://127.0.0.1:7777"}))
@@ -158,7 +158,7 @@ def test_what_keeps_it_from_being_undone_is_told_with_what_helps_there(
         monkeypatch.setattr(lock, "_PATIENCE", 0.0)
         lock.lock_of(mine).touch()
     with pytest.raises(ConfigError) as caught:
-        asyncio.run(current_context.undo(app.user, entry, app.book))
+        asyncio.run(current_context.undo(app.user, entry, app.registry))
     advice = {
         "broken": f"mend {mine}, or move it away; then repeat this",
         "locked": f"if none of them runs: rm -f {mine}.lock",

@@ -14,7 +14,7 @@ import pytest
 from kubectl_ctrl import processes
 from kubectl_ctrl.clusters.kind import cluster_files, container_runtimes
 from kubectl_ctrl.clusters.kind.provider import Kind
-from kubectl_ctrl.clusters.provider import Life, Made, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster
 from kubectl_ctrl.clusters.registry import Entry, Phase
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, Refused, UsageError
 from kubectl_ctrl.exec import Output, detached, run
@@ -30,8 +30,8 @@ def there(tmp_path: Path) -> Programs:
     return programs(tmp_path / "the user's machine")
 
 
-def life(kind: Kind, entry: Entry) -> Life:
-    return asyncio.run(kind.life(entry))
+def state(kind: Kind, entry: Entry) -> ClusterState:
+    return asyncio.run(kind.state(entry))
 
 
 def mark(entry: Entry) -> str:
@@ -45,15 +45,15 @@ def delete(kind: Kind, entry: Entry) -> list[str]:
     return told
 
 
-# Made.
+# CreatedCluster.
 
 
 def test_a_cluster_is_made_with_a_kubeconfig_of_its_own(there: Programs) -> None:
     told: list[str] = []
     entry = there.entry()
-    made = asyncio.run(there.kind().create(entry, Wish(wait=90), told.append))
+    made = asyncio.run(there.kind().create(entry, ClusterSpec(wait=90), told.append))
     notes = {"nodes": "ours1", "runtime": "docker", "mark": mark(entry)}
-    assert made == Made(
+    assert made == CreatedCluster(
         context="kind-ctrl", kubeconfig="apiVersion: v1\nkind: Config\n", version="v1.36.3", notes=notes
     )
     own = entry.folder / "tmp" / "kubeconfig"
@@ -83,18 +83,18 @@ def test_several_nodes_need_no_configuration_of_the_user(there: Programs) -> Non
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("spec", "message"),
     [
-        (Wish(nodes=3, config=Path("kind.yaml")), "--nodes and --config both define the nodes."),
-        (Wish(nodes=0), "A kind cluster needs at least one node; --nodes is 0."),
-        (Wish(config=Path("no/kind.yaml")), "The configuration file 'no/kind.yaml' does not exist."),
-        (Wish(image="--help"), "'--help' is not the name of an image."),
-        (Wish(image="a;b"), "'a;b' is not the name of an image."),
+        (ClusterSpec(nodes=3, config=Path("kind.yaml")), "--nodes and --config both define the nodes."),
+        (ClusterSpec(nodes=0), "A kind cluster needs at least one node; --nodes is 0."),
+        (ClusterSpec(config=Path("no/kind.yaml")), "The configuration file 'no/kind.yaml' does not exist."),
+        (ClusterSpec(image="--help"), "'--help' is not the name of an image."),
+        (ClusterSpec(image="a;b"), "'a;b' is not the name of an image."),
     ],
 )
-def test_a_wish_that_cannot_be_meant_is_refused_before_anything_runs(wish: Wish, message: str, there: Programs) -> None:
+def test_an_invalid_spec_is_refused_before_anything_runs(spec: ClusterSpec, message: str, there: Programs) -> None:
     with pytest.raises(UsageError) as caught:
-        asyncio.run(there.kind().create(there.entry(), wish, quiet))
+        asyncio.run(there.kind().create(there.entry(), spec, quiet))
     assert caught.value.message == message
     assert there.calls() == []
 
@@ -153,8 +153,8 @@ def test_what_is_made_by_hand_after_we_were_killed_is_not_ours(there: Programs) 
     entry = ready(there, kind := there.kind())
     delete(kind, replace(entry, phase=Phase.DELETING))
     there.made_by_hand()
-    for left in (entry, replace(entry, phase=Phase.CREATING, notes={}), there.book.unread("ctrl")):
-        assert life(kind, left) is Life.ABSENT
+    for left in (entry, replace(entry, phase=Phase.CREATING, notes={}), there.registry.unread("ctrl")):
+        assert state(kind, left) is ClusterState.ABSENT
         assert delete(kind, left) == []
     with pytest.raises(Refused):
         create(kind, there.entry())
@@ -246,7 +246,7 @@ def test_a_cluster_that_was_made_anew_by_hand_is_not_ours_any_more(there: Progra
     entry = ready(there, kind)
     (there.home / "nodes" / "ctrl" / "ours1").unlink()
     there.made_by_hand()
-    assert life(kind, entry) is Life.ABSENT
+    assert state(kind, entry) is ClusterState.ABSENT
     delete(kind, entry)
     assert there.nodes() == ["theirs"]
 
@@ -255,7 +255,7 @@ def test_the_runtime_that_made_it_is_asked_whatever_the_environment_says_now(tmp
     there = programs(tmp_path / "machine", ["kind", "docker", "podman"])
     entry = ready(there, there.kind(DOCKER_HOST="unix:///first.sock"))
     now = there.kind(DOCKER_HOST="unix:///second.sock", KIND_EXPERIMENTAL_PROVIDER="podman")
-    assert life(now, entry) is Life.RUNNING
+    assert state(now, entry) is ClusterState.RUNNING
     assert there.environment("docker")["DOCKER_HOST"] == "unix:///first.sock"
     delete(now, entry)
     assert there.nodes() == []
@@ -264,7 +264,7 @@ def test_the_runtime_that_made_it_is_asked_whatever_the_environment_says_now(tmp
 
 def test_a_cluster_of_the_usual_daemon_is_not_looked_for_in_another_one(there: Programs) -> None:
     entry = ready(there, there.kind())
-    assert life(there.kind(DOCKER_HOST="unix:///second.sock", DOCKER_CONTEXT="far"), entry) is Life.RUNNING
+    assert state(there.kind(DOCKER_HOST="unix:///second.sock", DOCKER_CONTEXT="far"), entry) is ClusterState.RUNNING
     assert not {"DOCKER_HOST", "DOCKER_CONTEXT"} & set(there.environment("docker"))
 
 
@@ -280,7 +280,7 @@ def test_what_leads_to_other_containers_is_as_it_was(tmp_path: Path, runtime: st
     there = programs(tmp_path / "machine", ["kind", runtime])
     entry = ready(there, there.kind(**{pointer: "then"}))
     for today in ({}, {pointer: "now"}):
-        assert life(there.kind(**today), entry) is Life.RUNNING
+        assert state(there.kind(**today), entry) is ClusterState.RUNNING
         assert there.environment(runtime)[pointer] == "then"
 
 
@@ -298,15 +298,15 @@ def test_another_daemon_is_not_asked_to_forget_a_cluster_that_it_never_had(there
 
 def test_how_a_cluster_stands(there: Programs) -> None:
     kind = there.kind()
-    assert life(kind, there.entry()) is Life.ABSENT
+    assert state(kind, there.entry()) is ClusterState.ABSENT
     entry = ready(there, kind)
-    assert life(kind, entry) is Life.RUNNING
-    assert life(kind, replace(entry, phase=Phase.CREATING)) is Life.PARTIAL
-    assert life(kind, replace(entry, notes={**entry.notes, "nodes": "ours1 ours2"})) is Life.PARTIAL
+    assert state(kind, entry) is ClusterState.RUNNING
+    assert state(kind, replace(entry, phase=Phase.CREATING)) is ClusterState.PARTIAL
+    assert state(kind, replace(entry, notes={**entry.notes, "nodes": "ours1 ours2"})) is ClusterState.PARTIAL
     there.becomes("exited")
-    assert life(kind, entry) is Life.STOPPED
+    assert state(kind, entry) is ClusterState.STOPPED
     there.becomes("dead")
-    assert life(kind, entry) is Life.PARTIAL
+    assert state(kind, entry) is ClusterState.PARTIAL
 
 
 def test_nodes_that_a_daemon_names_and_does_not_show_are_not_gone(there: Programs) -> None:
@@ -314,23 +314,23 @@ def test_nodes_that_a_daemon_names_and_does_not_show_are_not_gone(there: Program
     kind = there.kind()
     entry = ready(there, kind)
     there.says("inspect.says", "Error: No such container: ours1\n")
-    assert life(kind, entry) is Life.ABSENT
+    assert state(kind, entry) is ClusterState.ABSENT
     there.says("inspect.says", "error during connect: EOF\n")
     with pytest.raises(ClusterError, match="docker container failed: error during connect: EOF"):
-        life(kind, entry)
+        state(kind, entry)
     there.says("inspect.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
     with pytest.raises(PrerequisiteMissing, match=r"nothing listens on unix:///x\.sock"):
         delete(kind, entry)
     assert there.nodes() == ["ours1"]
 
 
-@pytest.mark.parametrize(("state", "how"), [("exited", "start"), ("paused", "unpause")])
-def test_a_stopped_one_runs_again(state: str, how: str, there: Programs) -> None:
+@pytest.mark.parametrize(("status", "how"), [("exited", "start"), ("paused", "unpause")])
+def test_a_stopped_one_runs_again(status: str, how: str, there: Programs) -> None:
     kind = there.kind()
     entry = ready(there, kind)
-    there.becomes(state)
+    there.becomes(status)
     asyncio.run(kind.start(entry, quiet))
-    assert life(kind, entry) is Life.RUNNING
+    assert state(kind, entry) is ClusterState.RUNNING
     assert there.calls("docker", how) == [f"docker <{how}> <ours1>"]
 
 
@@ -338,7 +338,7 @@ def test_it_is_found_by_the_book_where_its_own_page_was_lost(there: Programs) ->
     kind = there.kind()
     entry = ready(there, kind)
     (entry.folder / "kind.json").unlink()
-    assert life(kind, entry) is Life.RUNNING
+    assert state(kind, entry) is ClusterState.RUNNING
     delete(kind, entry)
     assert there.nodes() == []
 
@@ -360,7 +360,7 @@ def test_on_demand_it_stays(there: Programs) -> None:
     with pytest.raises(ClusterError):
         create(kind, entry, keep_on_failure=True)
     assert there.nodes() == ["ours1"]
-    assert life(kind, entry) is Life.PARTIAL
+    assert state(kind, entry) is ClusterState.PARTIAL
     assert delete(kind, entry) == ["removing ctrl-control-plane", "removed network kind"]
     assert there.nodes() == []
 
@@ -371,7 +371,7 @@ def test_cancelled_it_leaves_nothing(there: Programs) -> None:
     entry, kind = there.entry(), there.kind()
 
     async def cancelled() -> None:
-        making = asyncio.create_task(kind.create(entry, Wish(), quiet))
+        making = asyncio.create_task(kind.create(entry, ClusterSpec(), quiet))
         while not (there.home / "hanging").exists() and not making.done():  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(0)
         making.cancel()
@@ -423,7 +423,7 @@ def test_f58_with_a_daemon_that_is_down_nothing_is_said_to_be_gone(there: Progra
     there.says("daemon.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
     for asked in (
         kind.delete(entry, quiet),
-        kind.life(entry),
+        kind.state(entry),
         kind.foreign("ctrl"),
         kind.load(entry, ["example/app:1"]),
     ):
@@ -495,6 +495,6 @@ def test_a_network_that_another_cluster_took_along_meanwhile_is_made_anew(said: 
     """It was there when kind looked, and nobody used it yet."""
     there.says("run.says", said)
     entry = ready(there, there.kind())
-    assert life(there.kind(), entry) is Life.RUNNING
+    assert state(there.kind(), entry) is ClusterState.RUNNING
     assert len(there.calls("docker", "network", "create")) == 2
     assert there.calls("docker", "rm") == ["docker <rm> <-f> <-v> <ours1>"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.errors import UsageError
 from tests.clusters.kindprograms import TOOLS, Programs, programs, ready
 
@@ -48,22 +48,22 @@ def test_s06_a_program_is_not_taken_from_where_we_happen_to_stand(
     there: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(there.home / "bin")
-    fitness = asyncio.run(there.kind(PATH=".:").fitness(Wish()))
+    fitness = asyncio.run(there.kind(PATH=".:").fitness(ClusterSpec()))
     assert fitness.text == "kind is not installed, and no docker, podman or nerdctl is installed"
 
 
 # Whether it can work.
 
 
-def fitness(there: Programs, wish: Wish | None = None, choice: str = "") -> str:
+def fitness(there: Programs, spec: ClusterSpec | None = None, choice: str = "") -> str:
     """The line, which begins with `no: ` where it cannot."""
-    found = asyncio.run(there.kind(KIND_EXPERIMENTAL_PROVIDER=choice).fitness(wish or Wish()))
+    found = asyncio.run(there.kind(KIND_EXPERIMENTAL_PROVIDER=choice).fitness(spec or ClusterSpec()))
     assert bool(found.next_step) == (not found.usable)
     return found.text if found.usable else f"no: {found.text}"
 
 
 def remedy(there: Programs) -> str:
-    return asyncio.run(there.kind().fitness(Wish())).next_step
+    return asyncio.run(there.kind().fitness(ClusterSpec())).next_step
 
 
 def test_it_says_with_what_it_would_work(there: Programs) -> None:
@@ -76,13 +76,13 @@ def test_f58_without_kind(tmp_path: Path) -> None:
 
 def test_f58_without_a_runtime(tmp_path: Path) -> None:
     lone = programs(tmp_path / "machine", ["kind"])
-    found = asyncio.run(lone.kind().fitness(Wish()))
+    found = asyncio.run(lone.kind().fitness(ClusterSpec()))
     assert (found.usable, found.text) == (False, "no docker, podman or nerdctl is installed")
     assert found.missing == dict.fromkeys(("docker", "podman", "nerdctl"), "not installed")
 
 
 def test_f58_without_either_both_are_said(tmp_path: Path) -> None:
-    found = asyncio.run(programs(tmp_path / "machine", []).kind().fitness(Wish()))
+    found = asyncio.run(programs(tmp_path / "machine", []).kind().fitness(ClusterSpec()))
     assert found.text == "kind is not installed, and no docker, podman or nerdctl is installed"
     assert found.next_step == "install docker, podman or nerdctl, then kubectl ctrl doctor --fix kind"
 
@@ -110,13 +110,13 @@ def test_f58_with_an_old_containerd(tmp_path: Path) -> None:
     there = programs(tmp_path / "machine", ["kind", "nerdctl"])
     there.says("nerdctl.info", '{"ID": "X", "ServerVersion": "1.6.20~ds1"}')
     assert fitness(there) == "no: containerd 1.6.20~ds1 is too old: kind needs 1.7 or newer"
-    assert asyncio.run(there.kind().fitness(Wish())).next_step == "update containerd"
+    assert asyncio.run(there.kind().fitness(ClusterSpec())).next_step == "update containerd"
 
 
 def test_f58_with_a_daemon_that_is_down(there: Programs) -> None:
     there.says("daemon.says", "Cannot connect to the Docker daemon at unix:///x.sock. Is the docker daemon running?\n")
     assert fitness(there) == "no: docker does not answer: nothing listens on unix:///x.sock"
-    found = asyncio.run(there.kind().fitness(Wish()))
+    found = asyncio.run(there.kind().fitness(ClusterSpec()))
     assert found.missing["docker"] == "does not answer: nothing listens on unix:///x.sock"
     assert found.next_step == "start docker, or set DOCKER_HOST to its address"
 
@@ -141,11 +141,14 @@ def test_the_runtime_that_the_environment_names_is_the_one(tmp_path: Path) -> No
 
 
 def test_f58_offline_it_needs_an_image_that_is_here(there: Programs) -> None:
-    assert fitness(there, Wish(offline=True, image="example/node:v1.36.3")).startswith("kind v0.33.0")
-    assert fitness(there, Wish(offline=True, image="x:1")) == "no: the node image 'x:1' is not on this machine"
-    assert fitness(there, Wish(offline=True)) == "no: the node image that kind would pull is unknown without --image"
+    assert fitness(there, ClusterSpec(offline=True, image="example/node:v1.36.3")).startswith("kind v0.33.0")
+    assert fitness(there, ClusterSpec(offline=True, image="x:1")) == "no: the node image 'x:1' is not on this machine"
+    assert (
+        fitness(there, ClusterSpec(offline=True))
+        == "no: the node image that kind would pull is unknown without --image"
+    )
     config = there.home / "kind.yaml"
     config.write_text("nodes: [{role: control-plane, image: 'example/node:v1.36.3'}, {role: worker, image: 'x:2'}]")
-    assert fitness(there, Wish(offline=True, config=config)) == "no: the node image 'x:2' is not on this machine"
+    assert fitness(there, ClusterSpec(offline=True, config=config)) == "no: the node image 'x:2' is not on this machine"
     config.write_text("nodes: [{role: control-plane}]")
-    assert "unknown without --image" in fitness(there, Wish(offline=True, config=config))
+    assert "unknown without --image" in fitness(there, ClusterSpec(offline=True, config=config))

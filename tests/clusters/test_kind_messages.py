@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.clusters.kind.messages import failure, late, progress
-from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.errors import (
     ClusterError,
     CtrlError,
@@ -302,7 +302,7 @@ def test_f58_a_create_that_fails_raises_it_and_leaves_nothing(row: Row, there: P
     config = there.home / "kind.yaml"
     config.write_text("nodes: []")
     with pytest.raises(row.error) as caught:
-        asyncio.run(kind.create(entry, Wish(config=config), lambda line: None))
+        asyncio.run(kind.create(entry, ClusterSpec(config=config), lambda line: None))
     assert row.message.replace("'kind.yaml'", repr(str(config))) == caught.value.message
     assert there.nodes() == []
 
@@ -316,7 +316,7 @@ def test_f58_a_wait_that_ran_out_is_a_timeout_although_kind_ends_well(there: Pro
         ' {"metadata": {"name": "ctrl-worker"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}]}',
     )
     with pytest.raises(TimedOut) as caught:
-        asyncio.run(there.kind().create(there.entry(), Wish(wait=1), lambda line: None))
+        asyncio.run(there.kind().create(there.entry(), ClusterSpec(wait=1), lambda line: None))
     error = caught.value
     assert error.message == (
         "Cluster 'ctrl' was not Ready after 1 s: ctrl-control-plane (container runtime network not ready)."

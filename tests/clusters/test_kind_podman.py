@@ -17,7 +17,7 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.kind import cluster_files
 from kubectl_ctrl.clusters.kind.container_runtimes import MARK, Node, Runtime, last_line
 from kubectl_ctrl.clusters.kind.provider import Kind
-from kubectl_ctrl.clusters.provider import Machine, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, Machine
 from kubectl_ctrl.errors import ClusterError
 from kubectl_ctrl.exec import run
 from tests.clusters.kindprograms import TOOLS, Programs, programs, quiet
@@ -105,7 +105,7 @@ def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there: Progr
     machine = Machine(clock=Meanwhile(), rng=SystemRandom(), environ=there.environ, cache=there.home / "cache")
 
     async def cancelled() -> None:
-        making = asyncio.create_task(Kind(machine).create(entry, Wish(), quiet))
+        making = asyncio.create_task(Kind(machine).create(entry, ClusterSpec(), quiet))
         while not (there.home / "waiting").exists():  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(0)
         making.cancel()
@@ -143,7 +143,7 @@ def test_a_machine_that_is_not_started_is_said_to_be(there: Programs) -> None:
         'Error: unable to connect to Podman socket: Get "http://d/v4.3.1/libpod/_ping": dial unix /run/p.sock: '
         "connect: no such file or directory\n",
     )
-    found = asyncio.run(there.kind().fitness(Wish()))
+    found = asyncio.run(there.kind().fitness(ClusterSpec()))
     assert found.text == "podman does not answer: nothing listens on /run/p.sock"
     assert found.next_step == "start podman, or set CONTAINER_HOST to its address"
 

@@ -19,8 +19,8 @@ from kubectl_ctrl.clusters.kwok import config as kwokconfig
 from kubectl_ctrl.clusters.kwok import kwokctl, ports
 from kubectl_ctrl.clusters.kwok.provider import Kwok
 from kubectl_ctrl.clusters.lifecycle import removed
-from kubectl_ctrl.clusters.provider import Life, Made, Wish
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.value import replace
 from tests.clusters.made_up import machine
@@ -51,7 +51,7 @@ class House:
         self.programs.mkdir()
         self.machine = replace(machine(folder), environ={"HOME": str(folder), "PATH": str(self.programs)})
         self.kwok = Kwok(self.machine)
-        self.book = Book(folder / "clusters")
+        self.registry = Registry(folder / "clusters")
         self.notes: list[str] = []
 
     def program(self, name: str, script: str = "exit 0") -> Path:
@@ -70,17 +70,17 @@ class House:
         (self.folder / "artifacts").write_text(ARTIFACTS)
         self.program("kwokctl", f'case "$1" in\n--version) {VERSION};;\nget) /bin/cat {self.folder}/artifacts;;\nesac')
 
-    def fitness(self, **wish: object) -> tuple[bool, str, str, Mapping[str, str]]:
-        found = asyncio.run(self.kwok.fitness(replace(Wish(), **wish)))  # type: ignore[arg-type]
+    def fitness(self, **spec: object) -> tuple[bool, str, str, Mapping[str, str]]:
+        found = asyncio.run(self.kwok.fitness(replace(ClusterSpec(), **spec)))  # type: ignore[arg-type]
         return found.usable, found.text, found.next_step, found.missing
 
     def entry(self) -> Entry:
-        entry = Entry(name="one", provider="kwok", phase=Phase.CREATING, began=1.0, folder=self.book.place("one"))
-        self.book.write(entry)
+        entry = Entry(name="one", provider="kwok", phase=Phase.CREATING, began=1.0, folder=self.registry.place("one"))
+        self.registry.write(entry)
         return entry
 
-    def create(self, wish: Wish = Wish(wait=5.0)) -> Made:  # noqa: B008 - a frozen value
-        return asyncio.run(self.kwok.create(self.entry(), wish, self.notes.append))
+    def create(self, spec: ClusterSpec = ClusterSpec(wait=5.0)) -> CreatedCluster:  # noqa: B008 - a frozen value
+        return asyncio.run(self.kwok.create(self.entry(), spec, self.notes.append))
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_it_is_not_for_what_only_kind_has(house: House) -> None:
 def test_f58_what_kwokctl_complains_of_is_the_error(house: House, situation: str, message: str) -> None:
     house.all_programs(f"/bin/cat {SAID / situation} >&2; exit 1")
     with pytest.raises(ClusterError) as caught:
-        house.create(Wish(wait=5.0, bin_dir=house.programs))
+        house.create(ClusterSpec(wait=5.0, bin_dir=house.programs))
     assert message in caught.value.message
     assert caught.value.output == (SAID / situation).read_text()
 
@@ -187,7 +187,7 @@ def test_f58_what_kwokctl_complains_of_is_the_error(house: House, situation: str
 def test_f58_a_program_that_cannot_be_run_is_a_missing_one(house: House, situation: str, message: str) -> None:
     house.all_programs(f"/bin/cat {SAID / situation} >&2; exit 1")
     with pytest.raises(PrerequisiteMissing) as caught:
-        house.create(Wish(wait=5.0, bin_dir=house.programs))
+        house.create(ClusterSpec(wait=5.0, bin_dir=house.programs))
     assert caught.value.message == message
     assert "--bin-dir" in caught.value.next_step
 
@@ -195,7 +195,7 @@ def test_f58_a_program_that_cannot_be_run_is_a_missing_one(house: House, situati
 def test_f58_a_download_that_fails_is_a_missing_program(house: House) -> None:
     house.all_programs(f"/bin/cat {SAID / 'no-network'} >&2; exit 1")
     with pytest.raises(PrerequisiteMissing) as caught:
-        house.create(Wish(wait=5.0, bin_dir=house.programs))
+        house.create(ClusterSpec(wait=5.0, bin_dir=house.programs))
     assert caught.value.message == (
         "kwokctl cannot download https://dl.k8s.io/x/etcd: "
         "proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused."
@@ -205,12 +205,12 @@ def test_f58_a_download_that_fails_is_a_missing_program(house: House) -> None:
 
 def test_f58_a_server_that_ends_is_not_waited_for(house: House) -> None:
     """kwokctl itself would wait for two minutes."""
-    work = house.book.place("one") / "kwok" / "clusters" / "one"
+    work = house.registry.place("one") / "kwok" / "clusters" / "one"
     made = f"/bin/mkdir -p {work}/pids {work}/logs; /bin/true & wait $!; echo $! > {work}/pids/kube-apiserver.pid"
     logged = f"/bin/cat {SAID}/kube-apiserver-flag.log > {work}/logs/kube-apiserver.log"
     house.all_programs(f"{logged.join((made + '; ', ''))}; exec /bin/sleep 60")
     with pytest.raises(ClusterError, match="unknown flag: --nonsense"):
-        house.create(Wish(wait=50.0, bin_dir=house.programs))
+        house.create(ClusterSpec(wait=50.0, bin_dir=house.programs))
 
 
 def test_a_server_that_is_not_yet_what_it_becomes_has_not_ended(house: House) -> None:
@@ -343,17 +343,17 @@ def test_f58_ports_are_free_and_no_other_clusters(tmp_path: Path) -> None:
 
 def test_a_lock_of_the_ports_that_a_killed_process_left_goes_with_the_cluster(house: House) -> None:
     entry = house.entry()
-    (house.book.folder / ".ports.lock").write_text("1")
+    (house.registry.folder / ".ports.lock").write_text("1")
     asyncio.run(house.kwok.delete(entry, house.notes.append))
-    house.book.remove(entry.name)
-    assert not list(house.book.folder.iterdir())
+    house.registry.remove(entry.name)
+    assert not list(house.registry.folder.iterdir())
 
 
 def test_a_folder_that_is_not_ours_alone_is_no_way(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = replace(house.entry(), folder=house.folder / "with blanks" / "one")
     runner = kwokctl.Kwokctl(entry, house.machine)
     assert runner.way != runner.folder
-    assert kwokctl.Kwokctl(house.entry(), house.machine).way == house.book.place("one").resolve()
+    assert kwokctl.Kwokctl(house.entry(), house.machine).way == house.registry.place("one").resolve()
     open_to_all = house.folder / "open"
     open_to_all.mkdir(mode=0o777)
     open_to_all.chmod(0o777)
@@ -364,18 +364,18 @@ def test_a_folder_that_is_not_ours_alone_is_no_way(house: House, monkeypatch: py
 
 def test_its_life_is_what_its_folder_and_processes_say(house: House) -> None:
     entry = house.entry()
-    assert asyncio.run(house.kwok.life(entry)) is Life.ABSENT
+    assert asyncio.run(house.kwok.state(entry)) is ClusterState.ABSENT
     work = entry.folder / "kwok" / "clusters" / "one"
     work.mkdir(parents=True)
-    assert asyncio.run(house.kwok.life(entry)) is Life.PARTIAL
+    assert asyncio.run(house.kwok.state(entry)) is ClusterState.PARTIAL
     (work / "etcd" / "member").mkdir(parents=True)
     part = {"name": "etcd", "binary": str(work / "bin" / "etcd"), "ports": [{"port": 1}]}
     (work / "kwok.yaml").write_text(yaml.safe_dump({"kind": "KwokctlConfiguration", "components": [part]}))
-    assert asyncio.run(house.kwok.life(entry)) is Life.STOPPED
+    assert asyncio.run(house.kwok.state(entry)) is ClusterState.STOPPED
     with pytest.raises(PrerequisiteMissing, match="Programs of cluster 'one' no longer exist: "):
         asyncio.run(house.kwok.start(entry, house.notes.append))
     asyncio.run(house.kwok.delete(entry, house.notes.append))
-    assert asyncio.run(house.kwok.life(entry)) is Life.ABSENT
+    assert asyncio.run(house.kwok.state(entry)) is ClusterState.ABSENT
     asyncio.run(house.kwok.delete(entry, house.notes.append))
 
 
@@ -390,7 +390,7 @@ def test_one_whose_way_was_cleared_away_is_not_gone(house: House) -> None:
     assert not runner.way.exists()
     part = {"name": "etcd", "binary": f"{runner.way}/kwok/clusters/one/bin/etcd", "ports": [{"port": 1}]}
     (work / "kwok.yaml").write_text(yaml.safe_dump({"kind": "KwokctlConfiguration", "components": [part]}))
-    assert asyncio.run(house.kwok.life(entry)) is Life.STOPPED
+    assert asyncio.run(house.kwok.state(entry)) is ClusterState.STOPPED
     asyncio.run(house.kwok.logs(entry, house.folder / "logs"))
     assert (house.folder / "logs" / "etcd.log").read_text() == "said"
 
@@ -415,14 +415,14 @@ def server(house: House) -> Iterator[Callable[[Path], subprocess.Popen[bytes]]]:
 def test_one_whose_page_cannot_be_read_ends_by_whichever_path_it_was_started(
     house: House, monkeypatch: pytest.MonkeyPatch, server: Callable[[Path], subprocess.Popen[bytes]]
 ) -> None:
-    folder = house.book.place("one")
+    folder = house.registry.place("one")
     folder.mkdir(parents=True)
     (folder / "cluster.json").write_text("{")
     way = house.folder / "way"
     way.symlink_to(folder)
     monkeypatch.setattr(kwokctl.Kwokctl, "way", property(lambda self: way))
     process = server(way / "kwok" / "clusters" / "one" / "bin")
-    assert asyncio.run(removed(house.book, {"kwok": house.kwok}, "one", note=house.notes.append))
+    assert asyncio.run(removed(house.registry, {"kwok": house.kwok}, "one", note=house.notes.append))
     assert process.wait(timeout=10) == -9
     assert not way.is_symlink()
 

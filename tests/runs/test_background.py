@@ -18,7 +18,7 @@ from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.devcluster import background_environ
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.clusters.registry import Entry, Registry
 from kubectl_ctrl.errors import CtrlError, ProgramFailed, TimedOut
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.reader import Recording
@@ -52,7 +52,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
 @pytest.fixture
 def entry(app: App) -> Iterator[Entry]:
     """A cluster of ours that does not answer; whatever was started for it is gone afterwards."""
-    entry = made(app.book, "ctrl", NOBODY)
+    entry = made(app.registry, "ctrl", NOBODY)
     yield entry
     for pid in background.starting(entry):
         os.kill(pid, signal.SIGKILL)
@@ -133,7 +133,7 @@ def test_one_that_works_is_listed_with_its_log_and_stopped(
     )
     with served() as cluster:
         cluster.do(lambda server: server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}))
-        entry = made(app.book, "ctrl", cluster.url)
+        entry = made(app.registry, "ctrl", cluster.url)
         one = started(app, entry, "./mine.py")
         try:
             settled(app, one)
@@ -170,7 +170,7 @@ def test_what_only_names_a_log_is_not_ended(app: App, entry: Entry) -> None:
 
 
 def test_one_that_dies_says_why_and_what_to_do(app: App) -> None:
-    entry = made(app.book, "ctrl", "https://127.0.0.1:1")  # its authority is none
+    entry = made(app.registry, "ctrl", "https://127.0.0.1:1")  # its authority is none
     one = started(app, entry)
     with pytest.raises(ProgramFailed) as caught:
         settled(app, one)
@@ -354,7 +354,7 @@ def test_a_log_that_became_too_long_is_gone_on_with_in_a_new_file(tmp_path: Path
 
 
 def test_pages_that_cannot_be_read_say_nothing(app: App, tmp_path: Path) -> None:
-    entry = made(Book(tmp_path / "book"), "ctrl", NOBODY)
+    entry = made(Registry(tmp_path / "registry"), "ctrl", NOBODY)
     entry.controllers.mkdir()
     log = background_notes.log_of(entry, "foo")
     assert (background_notes.logged(entry), background_notes.read(log)) == ([], None)

@@ -15,7 +15,7 @@ import pytest
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Book, Entry
+from kubectl_ctrl.clusters.registry import Entry, Registry
 from kubectl_ctrl.errors import TimedOut
 from kubectl_ctrl.runs import background, background_notes
 from kubectl_ctrl.runs.background_notes import Page
@@ -45,34 +45,34 @@ with only_runner(Path(sys.argv[2]), Runner(**fields)):
 
 
 @pytest.fixture
-def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Book:
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     """The user has two clusters of ours, and a current context that is neither."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    book = App.of_this_process().book
-    made(book, "ctrl", "https://127.0.0.1:1", provider="kwok")
-    made(book, "two", "https://127.0.0.1:2")
-    return book
+    registry = App.of_this_process().registry
+    made(registry, "ctrl", "https://127.0.0.1:1", provider="kwok")
+    made(registry, "two", "https://127.0.0.1:2")
+    return registry
 
 
 @pytest.fixture
-def ctrl(book: Book) -> Entry:
-    entry = book.find("ctrl")
+def ctrl(registry: Registry) -> Entry:
+    entry = registry.find("ctrl")
     assert entry is not None
     entry.controllers.mkdir()
     return entry
 
 
 @pytest.fixture
-def finishing(book: Book, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
+def finishing(registry: Registry, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
     """Runs foo in the foreground of another terminal, and takes its time to end, unless it is asked twice."""
     fields = json.dumps(asdict(runner(ctrl, "foo")))
     polite = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"
     twice = "seen = []; signal.signal(signal.SIGTERM, lambda *_: sys.exit(9) if seen else seen.append(1))"
     code = _RUNNER.replace(polite, twice).replace("signal.pause()", "while True: signal.pause()")
-    argv = [sys.executable, "-c", code, fields, str(book.folder.parent)]
+    argv = [sys.executable, "-c", code, fields, str(registry.folder.parent)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -103,10 +103,10 @@ def runner(entry: Entry, *controllers: str, scope: str = "default") -> Runner:
 
 
 @pytest.fixture
-def process(book: Book, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
+def process(registry: Registry, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
     """Runs foo and scaler in the foreground of another terminal."""
     fields = json.dumps(asdict(runner(ctrl, "foo", "scaler")))
-    argv = [sys.executable, "-c", _RUNNER, fields, str(book.folder.parent)]
+    argv = [sys.executable, "-c", _RUNNER, fields, str(registry.folder.parent)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -131,11 +131,11 @@ def said(capsys: Captured, *words: str, code: int = 0) -> tuple[list[str], list[
 # status
 
 
-def test_status_tells_of_processes_and_of_those_that_are_gone(book: Book, ctrl: Entry, capsys: Captured) -> None:
+def test_status_shows_processes_and_those_that_ended(registry: Registry, ctrl: Entry, capsys: Captured) -> None:
     noted(ctrl, "memcached")
     noted(ctrl, "podcount", ended=NOON + 1, code=3)
     noted(ctrl, "scaler", ended=NOON + 1, code=0)
-    with only_runner(book.folder.parent, runner(ctrl, "foo", scope="")):
+    with only_runner(registry.folder.parent, runner(ctrl, "foo", scope="")):
         rows, told = said(capsys, "status", "--name", "ctrl")
     assert [line.split() for line in rows] == [
         ["CONTROLLER", "CLUSTER", "SCOPE", "PID", "SINCE", "STATE", "RUN"],
@@ -151,22 +151,22 @@ def test_status_tells_of_processes_and_of_those_that_are_gone(book: Book, ctrl: 
 
 
 def test_status_fits_a_terminal_also_of_another_day(
-    book: Book, ctrl: Entry, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    registry: Registry, ctrl: Entry, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(App, "terminal", True)
     monkeypatch.setattr(App, "width", 80)
     noted(ctrl, "memcached", ended=NOON, code=3)
-    with only_runner(book.folder.parent, replace(runner(ctrl, "foo"), pid=2**22)):
+    with only_runner(registry.folder.parent, replace(runner(ctrl, "foo"), pid=2**22)):
         rows, _ = said(capsys, "status", "--name=ctrl")
     assert rows[2].split()[3:] == ["4194305", "2026-01-01", "12:00:00", "failed", "(3)"]
     assert max(map(len, rows)) <= 80
 
 
 def test_status_knows_what_is_asked_to_stop_and_what_is_in_the_background(
-    book: Book, ctrl: Entry, capsys: Captured
+    registry: Registry, ctrl: Entry, capsys: Captured
 ) -> None:
     log = noted(ctrl, "foo", pid=os.getpid(), asked=NOON)
-    with only_runner(book.folder.parent, runner(ctrl, "foo")):
+    with only_runner(registry.folder.parent, runner(ctrl, "foo")):
         rows, _ = said(capsys, "status", "-A", "-o", "json")
     (found,) = json.loads("\n".join(rows))["controllers"]
     assert found == {
@@ -185,7 +185,7 @@ def test_status_knows_what_is_asked_to_stop_and_what_is_in_the_background(
     }
 
 
-def test_status_is_about_the_cluster_that_is_meant(book: Book, ctrl: Entry, capsys: Captured) -> None:
+def test_status_is_about_the_cluster_that_is_meant(registry: Registry, ctrl: Entry, capsys: Captured) -> None:
     noted(ctrl, "foo")
     elsewhere = "1 controller on cluster ctrl: kubectl ctrl status --name ctrl"
     for way in (("--context", "kind-two"), ("--name=two",)):
@@ -195,18 +195,18 @@ def test_status_is_about_the_cluster_that_is_meant(book: Book, ctrl: Entry, caps
     assert said(capsys, "status", "-A", "-o", "name")[0] == ["foo"]
 
 
-def test_status_of_nothing(book: Book, capsys: Captured) -> None:
+def test_status_of_nothing(registry: Registry, capsys: Captured) -> None:
     assert said(capsys, "status") == ([], ["No controller runs here."])
     assert said(capsys, "status", "foo", code=2)[1][0] == "error[CTRL-USAGE]: status takes no arguments."
     assert said(capsys, "status", "--name", "three", code=4)[1][0].startswith("error[CTRL-NO-CLUSTER]: ")
 
 
 def test_status_names_what_it_does_not_show(
-    book: Book, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
+    registry: Registry, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
     one = "1 controller on cluster ctrl: kubectl ctrl status --name ctrl"
     assert said(capsys, "status") == ([], ["No controller runs here on context prod.", one])
-    two = book.find("two")
+    two = registry.find("two")
     assert two is not None
     two.controllers.mkdir()
     noted(two, "foo", ended=NOON, code=0)
@@ -218,27 +218,27 @@ def test_status_names_what_it_does_not_show(
 
 
 def test_another_cluster_of_that_context_is_not_taken_for_the_one_that_is_meant(
-    book: Book, ctrl: Entry, theirs: Path, capsys: Captured
+    registry: Registry, ctrl: Entry, theirs: Path, capsys: Captured
 ) -> None:
     """Half of all kubeconfigs call their context `default`."""
     there = replace(runner(ctrl, "foo"), cluster="uid-of-another", context="prod")
-    with only_runner(book.folder.parent, there):
+    with only_runner(registry.folder.parent, there):
         # Of neither cluster anything was recorded: the name is all that is known.
         assert [row.split()[0] for row in said(capsys, "status")[0]] == ["CONTROLLER", "foo"]
-        recording(book.folder.parent, run=replace(RUN, cluster="uid-of-another", server="https://another.invalid"))
+        recording(registry.folder.parent, run=replace(RUN, cluster="uid-of-another", server="https://another.invalid"))
         assert said(capsys, "status") == (
             [],
             ["No controller runs here on context prod.", "1 controller on other clusters: kubectl ctrl status -A"],
         )
         assert said(capsys, "stop", "foo")[1] == ["foo does not run here on context prod."]
         assert said(capsys, "status", "-A", "-o", "name")[0] == ["foo"]
-    with only_runner(book.folder.parent, replace(runner(ctrl, "foo"), context="prod")):
+    with only_runner(registry.folder.parent, replace(runner(ctrl, "foo"), context="prod")):
         rows, told = said(capsys, "status")
         assert (rows, told[1]) == ([], "1 controller on cluster ctrl: kubectl ctrl status --name ctrl")
 
 
-def test_a_context_is_told_as_one_word_of_a_shell(book: Book, ctrl: Entry, theirs: Path, capsys: Captured) -> None:
-    with only_runner(book.folder.parent, replace(runner(ctrl, "foo"), cluster="x", context="it's a (test)")):
+def test_a_context_is_one_word_of_a_shell(registry: Registry, ctrl: Entry, theirs: Path, capsys: Captured) -> None:
+    with only_runner(registry.folder.parent, replace(runner(ctrl, "foo"), cluster="x", context="it's a (test)")):
         assert said(capsys, "status")[1][1].endswith(" kubectl ctrl status --context 'it'\"'\"'s a (test)'")
 
 
@@ -272,7 +272,7 @@ def test_a_kubeconfig_that_says_nothing_of_use_is_as_bad_for_each_of_them(
     assert [row.split()[0] for row in said(capsys, "status")[0]] == ["CONTROLLER", "foo"]
 
 
-def test_status_needs_no_cluster_and_little(book: Book) -> None:
+def test_status_needs_no_cluster_and_little(registry: Registry) -> None:
     code = (
         "import sys; from kubectl_ctrl.cli.main import main; main(['status', '-A']); "
         "print({'aiohttp', 'kubectl_ctrl.client.client', 'kubectl_ctrl.runtime.manager'} & set(sys.modules))"
@@ -282,10 +282,10 @@ def test_status_needs_no_cluster_and_little(book: Book) -> None:
 
 
 def test_a_process_whose_lock_file_cannot_be_read_has_no_pid_and_no_time(
-    book: Book, ctrl: Entry, capsys: Captured
+    registry: Registry, ctrl: Entry, capsys: Captured
 ) -> None:
-    with only_runner(book.folder.parent, runner(ctrl, "foo")):
-        (lock,) = book.folder.parent.rglob("foo-*.lock")
+    with only_runner(registry.folder.parent, runner(ctrl, "foo")):
+        (lock,) = registry.folder.parent.rglob("foo-*.lock")
         lock.write_text("")
         rows, told = said(capsys, "status", "--name=two", "-o", "wide")
         assert rows[1].split() == ["foo", "?", "?", "?", "?", "running", "?", "?", "?"]
@@ -323,7 +323,7 @@ def test_stop_forgets_what_is_dead(ctrl: Entry, capsys: Captured) -> None:
 
 
 def test_stop_says_where_it_runs_instead(
-    book: Book, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
+    registry: Registry, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
     assert said(capsys, "stop", "foo", "--name", "two") == (
         [],
@@ -337,9 +337,9 @@ def test_stop_says_where_it_runs_instead(
             "next: kubectl ctrl stop foo --name ctrl",
         ],
     )
-    two = book.find("two")
+    two = registry.find("two")
     assert two is not None
-    with only_runner(book.folder.parent, runner(two, "foo")):
+    with only_runner(registry.folder.parent, runner(two, "foo")):
         assert said(capsys, "stop", "foo", code=6)[1] == [
             "error[CTRL-REFUSED]: foo does not run here on context prod, but on cluster ctrl and cluster two.",
             "next: kubectl ctrl stop foo --name ctrl, or kubectl ctrl stop foo --name two",
@@ -354,7 +354,7 @@ def test_stop_alone_lists_what_can_be_stopped(ctrl: Entry, process: subprocess.P
 
 
 def test_stop_takes_no_word_that_means_nothing(
-    book: Book, ctrl: Entry, process: subprocess.Popen[str], tmp_path: Path, capsys: Captured
+    registry: Registry, ctrl: Entry, process: subprocess.Popen[str], tmp_path: Path, capsys: Captured
 ) -> None:
     assert said(capsys, "stop", "foo", "memcachd", "--name=ctrl", code=2)[1] == [
         "error[CTRL-USAGE]: There is no controller 'memcachd'.",
@@ -365,7 +365,7 @@ def test_stop_takes_no_word_that_means_nothing(
     assert missing[0] == f"error[CTRL-USAGE]: There is no file '{path}'."
     assert process.poll() is None
     # What ever ran here has ended, and that is all that was wanted.
-    recording(book.folder.parent, run=replace(RUN, controllers=(replace(FOO, name="once"),)))
+    recording(registry.folder.parent, run=replace(RUN, controllers=(replace(FOO, name="once"),)))
     assert said(capsys, "stop", "once", "--name=ctrl")[1] == ["once does not run here on cluster ctrl."]
 
 
@@ -391,7 +391,7 @@ def test_stop_takes_the_file_that_runs_in_the_foreground(
 
 
 def test_stop_asks_again_without_cutting_short(
-    book: Book, ctrl: Entry, finishing: subprocess.Popen[str], capsys: Captured
+    registry: Registry, ctrl: Entry, finishing: subprocess.Popen[str], capsys: Captured
 ) -> None:
     late = "foo (process {pid}) was asked to end, and finishes what is under way for longer than 300ms."
     for _ in range(2):
@@ -458,7 +458,7 @@ def test_logs_that_are_not_there(ctrl: Entry, process: subprocess.Popen[str], ca
 
 
 def test_logs_mean_no_other_cluster_but_name_it(
-    book: Book, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
+    registry: Registry, ctrl: Entry, theirs: Path, process: subprocess.Popen[str], capsys: Captured
 ) -> None:
     noted(ctrl, "podcount").write_text("here\n")
     nothing = "error[CTRL-NOT-RECORDED]: podcount was never in the background on context prod."
@@ -469,7 +469,7 @@ def test_logs_mean_no_other_cluster_but_name_it(
         "error[CTRL-NOT-RECORDED]: No controller was ever in the background on context prod.",
         "next: kubectl ctrl logs --name ctrl",
     ]
-    two = book.find("two")
+    two = registry.find("two")
     assert two is not None
     two.controllers.mkdir()
     noted(two, "podcount")
@@ -478,15 +478,15 @@ def test_logs_mean_no_other_cluster_but_name_it(
     assert said(capsys, "logs", "--tail=-3", code=2)[1][1] == "next: for instance: --tail 20"
 
 
-def test_logs_where_nothing_ever_ran_say_how_to_begin(book: Book, theirs: Path, capsys: Captured) -> None:
+def test_logs_where_nothing_ever_ran_say_how_to_begin(registry: Registry, theirs: Path, capsys: Captured) -> None:
     assert said(capsys, "logs", "foo", code=4)[1][1] == "next: kubectl ctrl up foo --detach starts one"
     assert said(capsys, "logs", code=4)[1][1] == "next: kubectl ctrl up CONTROLLER --detach starts one"
 
 
-def test_processes_of_another_cluster_are_not_ended(book: Book, ctrl: Entry) -> None:
-    two = book.find("two")
+def test_processes_of_another_cluster_are_not_ended(registry: Registry, ctrl: Entry) -> None:
+    two = registry.find("two")
     assert two is not None
-    with only_runner(book.folder.parent, runner(ctrl, "foo")):
+    with only_runner(registry.folder.parent, runner(ctrl, "foo")):
         app = App.of_this_process()
         assert [live.pid for live in background.processes(app.user, ctrl)] == [os.getpid()]
         assert background.processes(app.user, two) == []

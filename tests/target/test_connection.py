@@ -13,7 +13,7 @@ import pytest
 
 from kubectl_ctrl.cli import main as cli
 from kubectl_ctrl.client.client import Client
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.history import writer
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, load
 from kubectl_ctrl.runs.runners import only_runner
@@ -74,14 +74,14 @@ def test_what_starts_it_again_is_named_of_a_cluster_of_ours_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    book = Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
-    entry = trusting_a_real_authority(made(book, "lab", "https://127.0.0.1:1"))
+    registry = Registry(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+    entry = trusting_a_real_authority(made(registry, "lab", "https://127.0.0.1:1"))
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
     for ca, helps in (
         (entry.ca, "kubectl ctrl up --name lab"),
         ("of another", "Check that the cluster runs and that this machine reaches its address."),
     ):
-        book.write(replace(entry, ca=ca))
+        registry.write(replace(entry, ca=ca))
         assert cli.main(verb.split()) == 3
         error, step = capsys.readouterr().err.splitlines()[-2:]
         assert error.startswith("error[CTRL-UNREACHABLE]: There was no answer to ")
@@ -131,7 +131,7 @@ def test_what_starts_it_again_is_named_where_it_hangs(
 def test_only_the_time_that_has_run_out_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], paused: str
 ) -> None:
-    entry = trusting_a_real_authority(made(Book(tmp_path), "lab", paused))
+    entry = trusting_a_real_authority(made(Registry(tmp_path), "lab", paused))
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
     assert cli.main(["plan", "foo/web", "--request-timeout=200ms"]) == 3
     error = capsys.readouterr().err.splitlines()[-2]
@@ -152,12 +152,12 @@ def steps(
 ) -> list[tuple[str, str]]:
     """The error, and what is to be done next, where that server is a cluster of ours, and where it is none."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    book = Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
-    entry = trusting_a_real_authority(made(book, "lab", server))
+    registry = Registry(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+    entry = trusting_a_real_authority(made(registry, "lab", server))
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
     told = []
     for ca in (entry.ca, "of another"):
-        book.write(replace(entry, ca=ca))
+        registry.write(replace(entry, ca=ca))
         assert cli.main(["plan", "foo/web", *words]) == 3
         error, step = capsys.readouterr().err.splitlines()[-2:]
         told.append((error.removeprefix("error[").partition("]")[0], step.removeprefix("next: ")))
@@ -170,10 +170,10 @@ def test_a_second_run_is_refused_before_it_says_anything(
 ) -> None:
     state = tmp_path / "state" / "kubectl-ctrl"
     monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
-    entry = made(Book(state / "clusters"), "lab", "https://127.0.0.1:1")
+    entry = made(Registry(state / "clusters"), "lab", "https://127.0.0.1:1")
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
     if whose == "recorded":
-        Book(state / "clusters").write(replace(entry, ca="of another"))
+        Registry(state / "clusters").write(replace(entry, ca="of another"))
         state.mkdir(exist_ok=True)
         recording(state, run=replace(RUN, cluster=entry.uid, server=entry.server, ca=entry.ca))
     with only_runner(state, runner_on(entry, "r1")):
@@ -191,9 +191,9 @@ def test_a_run_on_another_cluster_behind_the_same_address_is_not_taken_for_a_sec
     """As behind a proxy that tells its clusters by the user: only the server itself can say which one it is."""
     state = tmp_path / "state" / "kubectl-ctrl"
     monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
-    entry = trusting_a_real_authority(made(Book(state / "clusters"), "lab", "https://127.0.0.1:1"))
+    entry = trusting_a_real_authority(made(Registry(state / "clusters"), "lab", "https://127.0.0.1:1"))
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
-    Book(state / "clusters").write(replace(entry, ca="of another"))
+    Registry(state / "clusters").write(replace(entry, ca="of another"))
     recording(state, run=replace(RUN, cluster=entry.uid, server=entry.server, ca=entry.ca))
     with only_runner(state, replace(runner_on(entry, "r1"), context="prod")):
         assert cli.main(["run", "foo", "--once"]) == 3

@@ -8,7 +8,7 @@ import yaml
 
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.verbs.table import VERBS, Entry
-from kubectl_ctrl.clusters.registry import Book, Phase
+from kubectl_ctrl.clusters.registry import Phase, Registry
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, TlsSettings, load
 from kubectl_ctrl.target.effect import Effect
@@ -129,18 +129,18 @@ def test_every_verb_that_writes_is_stopped_before_a_foreign_context(tmp_path: Pa
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
     if effect in (Effect.WRITE, Effect.DESTROY):
         with pytest.raises(Refused) as caught:
-            check(effect, prod, allow="", standing=(), book=Book(tmp_path))
+            check(effect, prod, allow="", standing=(), registry=Registry(tmp_path))
         assert caught.value.tried == "context 'prod-eu', server https://10.0.0.1:6443, namespace 'apps'"
         assert "--allow-context prod-eu" in caught.value.next_step
     else:
-        check(effect, prod, allow="", standing=(), book=Book(tmp_path))
+        check(effect, prod, allow="", standing=(), registry=Registry(tmp_path))
 
 
 def test_permission_is_the_resolved_name_and_nothing_near_it(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
-    check(Effect.WRITE, prod, allow="prod-eu", standing=(), book=Book(tmp_path))
+    check(Effect.WRITE, prod, allow="prod-eu", standing=(), registry=Registry(tmp_path))
     with pytest.raises(Refused, match="is not the context in use"):
-        check(Effect.WRITE, prod, allow="prod", standing=(), book=Book(tmp_path))
+        check(Effect.WRITE, prod, allow="prod", standing=(), registry=Registry(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a b", "it's", "; true #", "-x", "~", "arn:aws:eks:eu-1:1:cluster/x"])
@@ -148,7 +148,7 @@ def test_the_name_to_repeat_is_a_single_word_to_a_shell(tmp_path: Path, name: st
     prod = resolved(tmp_path, name, "https://10.0.0.1:6443")
     for allow in ("", "prod"):
         with pytest.raises(Refused) as caught:
-            check(Effect.WRITE, prod, allow=allow, standing=(), book=Book(tmp_path))
+            check(Effect.WRITE, prod, allow=allow, standing=(), registry=Registry(tmp_path))
         words = shlex.split(caught.value.next_step)
         assert words[words.index("--allow-context") + 1] == name
 
@@ -158,26 +158,36 @@ def test_a_context_does_not_permit_a_server_that_is_not_its_own(tmp_path: Path, 
     """A variable may have chosen it, long ago, in the same shell."""
     elsewhere = resolved(tmp_path, "staging", "https://10.0.0.1:6443", flags)
     with pytest.raises(Refused, match="'staging' is not the server in use") as caught:
-        check(Effect.WRITE, elsewhere, allow="staging", standing=(), book=Book(tmp_path))
+        check(Effect.WRITE, elsewhere, allow="staging", standing=(), registry=Registry(tmp_path))
     assert caught.value.tried == f"context 'staging', server {elsewhere.server}, namespace 'apps'"
     assert caught.value.next_step == f"--allow-context {elsewhere.server}"
-    check(Effect.WRITE, elsewhere, allow=elsewhere.server, standing=(), book=Book(tmp_path))
+    check(Effect.WRITE, elsewhere, allow=elsewhere.server, standing=(), registry=Registry(tmp_path))
     there = Allowed("staging", elsewhere.server)
-    check(Effect.WRITE, elsewhere, allow="", standing=(there,), book=Book(tmp_path))
+    check(Effect.WRITE, elsewhere, allow="", standing=(there,), registry=Registry(tmp_path))
 
 
 def test_a_context_flag_is_not_permission(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443", ConfigFlags(context="prod-eu"))
     with pytest.raises(Refused):
-        check(Effect.WRITE, prod, allow="", standing=(), book=Book(tmp_path))
+        check(Effect.WRITE, prod, allow="", standing=(), registry=Registry(tmp_path))
 
 
 def test_the_standing_list_wants_context_and_server(tmp_path: Path) -> None:
     prod = resolved(tmp_path, "prod-eu", "https://10.0.0.1:6443")
-    check(Effect.WRITE, prod, allow="", standing=(Allowed("prod-eu", "https://10.0.0.1:6443"),), book=Book(tmp_path))
+    check(
+        Effect.WRITE,
+        prod,
+        allow="",
+        standing=(Allowed("prod-eu", "https://10.0.0.1:6443"),),
+        registry=Registry(tmp_path),
+    )
     with pytest.raises(Refused):
         check(
-            Effect.WRITE, prod, allow="", standing=(Allowed("prod-eu", "https://10.0.0.2:6443"),), book=Book(tmp_path)
+            Effect.WRITE,
+            prod,
+            allow="",
+            standing=(Allowed("prod-eu", "https://10.0.0.2:6443"),),
+            registry=Registry(tmp_path),
         )
 
 
@@ -228,33 +238,33 @@ def meant(folder: Path, text: str, flags: ConfigFlags | None = None, **environ: 
 
 
 def test_s10_ours_is_what_has_the_server_and_the_authority_of_a_cluster_of_ours(tmp_path: Path) -> None:
-    book = Book(tmp_path / "clusters")
-    made(book, "ctrl", SERVER)
+    registry = Registry(tmp_path / "clusters")
+    made(registry, "ctrl", SERVER)
     under_our_name = meant(tmp_path, kubeconfig("kind-ctrl", **{"kind-ctrl": SERVER}))
     renamed = meant(tmp_path, kubeconfig("play", play=SERVER))
     for one in (under_our_name, renamed):
         assert not is_local(one)
-        assert is_ours(one, book)
-        check(Effect.DESTROY, one, allow="", standing=(), book=book)
-    assert not is_ours(renamed, Book(tmp_path / "none"))
+        assert is_ours(one, registry)
+        check(Effect.DESTROY, one, allow="", standing=(), registry=registry)
+    assert not is_ours(renamed, Registry(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("server", ["https://10.0.0.1:6443", "https://10.89.0.2:6444", "http://10.89.0.2:6443"])
 def test_s10_our_name_with_another_server_is_foreign(tmp_path: Path, server: str) -> None:
-    book = Book(tmp_path / "clusters")
-    made(book, "ctrl", SERVER)
+    registry = Registry(tmp_path / "clusters")
+    made(registry, "ctrl", SERVER)
     other = meant(tmp_path, kubeconfig("kind-ctrl", **{"kind-ctrl": server}))
-    assert not trusted(other, book)
+    assert not trusted(other, registry)
     with pytest.raises(Refused) as caught:
-        check(Effect.WRITE, other, allow="", standing=(), book=book)
+        check(Effect.WRITE, other, allow="", standing=(), registry=registry)
     assert caught.value.exit_code == 6
     assert caught.value.tried == f"context 'kind-ctrl', server {server}, namespace 'default'"
 
 
 def test_s10_our_server_is_foreign_where_tls_would_prove_nothing(tmp_path: Path) -> None:
     """Another authority, none, TLS unchecked, a proxy, an override: somebody else could answer there."""
-    book = Book(tmp_path / "clusters")
-    made(book, "ctrl", SERVER)
+    registry = Registry(tmp_path / "clusters")
+    made(registry, "ctrl", SERVER)
     ours = kubeconfig("play", play=SERVER)
     content = yaml.safe_load(ours)
     cluster = content["clusters"][0]["cluster"]
@@ -271,23 +281,23 @@ def test_s10_our_server_is_foreign_where_tls_would_prove_nothing(tmp_path: Path)
     ways.append(meant(tmp_path, ours, ConfigFlags(insecure_skip_tls_verify=True)))
     ways.append(meant(tmp_path, ours, ConfigFlags(server=SERVER)))
     ways.append(meant(tmp_path, ours, HTTPS_PROXY="http://10.1.1.1:3128"))
-    assert is_ours(meant(tmp_path, ours), book)
-    assert [is_ours(one, book) for one in ways] == [False] * len(ways)
+    assert is_ours(meant(tmp_path, ours), registry)
+    assert [is_ours(one, registry) for one in ways] == [False] * len(ways)
 
 
 @pytest.mark.parametrize("phase", [Phase.CREATING, Phase.DELETING])
 def test_s10_a_cluster_that_is_not_ready_is_not_ours_to_change(tmp_path: Path, phase: Phase) -> None:
-    book = Book(tmp_path / "clusters")
-    entry = made(book, "ctrl", SERVER)
+    registry = Registry(tmp_path / "clusters")
+    entry = made(registry, "ctrl", SERVER)
     one = meant(tmp_path, kubeconfig("play", play=SERVER))
-    assert is_ours(one, book)
-    book.write(replace(entry, phase=phase))
-    assert not is_ours(one, book)
+    assert is_ours(one, registry)
+    registry.write(replace(entry, phase=phase))
+    assert not is_ours(one, registry)
 
 
 def test_a_page_without_an_authority_makes_nothing_ours(tmp_path: Path) -> None:
-    book = Book(tmp_path / "clusters")
-    book.write(replace(made(book, "ctrl", SERVER), ca=""))
+    registry = Registry(tmp_path / "clusters")
+    registry.write(replace(made(registry, "ctrl", SERVER), ca=""))
     content = yaml.safe_load(kubeconfig("play", play=SERVER))
     del content["clusters"][0]["cluster"]["certificate-authority-data"]
-    assert not is_ours(meant(tmp_path, yaml.safe_dump(content)), book)
+    assert not is_ours(meant(tmp_path, yaml.safe_dump(content)), registry)

@@ -56,7 +56,7 @@ def kinds(app: App, given: Given) -> list[tuple[str, str]]:
 def _contexts(app: App, given: Given) -> Pairs:
     """The user's own first, which take precedence."""
     found = {name: f"Cluster {entry.text('cluster')}" for name, entry in _files(app, given).contexts.items()}
-    ours = ((entry.context, f"Managed cluster {entry.name}") for entry in app.book.entries() if entry.context)
+    ours = ((entry.context, f"Managed cluster {entry.name}") for entry in app.registry.entries() if entry.context)
     return [*found.items(), *(pair for pair in ours if pair[0] not in found)]
 
 
@@ -69,7 +69,7 @@ def _files(app: App, given: Given) -> kubefiles.Merged:
 
 
 def _clusters(app: App, given: Given) -> Pairs:
-    return [(entry.name, " ".join((entry.provider, entry.version or entry.phase))) for entry in app.book.entries()]
+    return [(entry.name, " ".join((entry.provider, entry.version or entry.phase))) for entry in app.registry.entries()]
 
 
 def _logged(app: App, given: Given) -> Pairs:
@@ -90,7 +90,7 @@ def _running(app: App, given: Given) -> Pairs:
 
 
 def _named_entries(app: App, given: Given) -> Sequence[Entry]:
-    return [entry for entry in app.book.entries() if given["name"] in ("", entry.name)]
+    return [entry for entry in app.registry.entries() if given["name"] in ("", entry.name)]
 
 
 def _behind_an_action(app: App, given: Given) -> Pairs:

@@ -60,7 +60,7 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
     # As for kubectl wait it is the context's namespace, also with -A.
     options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
     _check_identity(given, resolved)
-    ours = guard.ours(resolved, app.book)
+    ours = guard.ours(resolved, app.registry)
     _check_takeover(given, resolved, trusted=ours is not None or guard.is_local(resolved))
     plan = RunPlan(
         clock=SystemClock(),

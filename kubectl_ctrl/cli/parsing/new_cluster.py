@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kubectl_ctrl.cli.parsing.verb import Given
-from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.errors import UsageError
 
 _MOST_NODES = 1000
 
 
-def wish(given: Given) -> Wish:
+def spec(given: Given) -> ClusterSpec:
     """What the flags say of a cluster to be made; what cannot be meant is said before anything is touched."""
     from kubectl_ctrl.clusters.providers import AUTO, PROVIDERS  # who only asks for a path shall not wait for it
 
@@ -28,7 +28,7 @@ def wish(given: Given) -> Wish:
     if "" in images:
         raise UsageError("--load needs an image.", next_step="for instance: --load mine:dev")
     given.one_of("provider", (AUTO, *PROVIDERS))
-    return Wish(
+    return ClusterSpec(
         image=given["image"],
         config=_there(given["config"], "--config", "file"),
         wait=wait,

@@ -34,5 +34,5 @@ def where(app: App, given: Given) -> Where:
     if pointers and "--name" in typed:
         raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="leave one of them out")
     if given["name"] and not pointers:
-        return replace(local.of_ours(names.entry_of(app.book, given["name"])), named=True)
+        return replace(local.of_ours(names.entry_of(app.registry, given["name"])), named=True)
     return replace(local.at(app.user, app.pointed(given)), named=bool(pointers))

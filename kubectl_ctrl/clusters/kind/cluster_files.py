@@ -17,14 +17,14 @@ import yaml
 
 from kubectl_ctrl import files
 from kubectl_ctrl.clusters import programs
-from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.value import Value, asdict, field
 
 NAME = "kind.json"
-RUNTIME, MARK = "runtime", "mark"  # the notes of the book that are also on the page
+RUNTIME, MARK = "runtime", "mark"  # the notes of the registry that are also on the page
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*")
 
@@ -61,7 +61,7 @@ def own_kubeconfig(entry: Entry) -> Path:
 
 
 def taken_kubeconfig(entry: Entry) -> str:
-    """What kind wrote, which is then the book's to keep."""
+    """What kind wrote, which is then the registry's to keep."""
     with _kept(file := own_kubeconfig(entry)):
         content = file.read_text()
         file.unlink()
@@ -86,7 +86,7 @@ def _kept(path: Path) -> Iterator[None]:
 
 
 def page_of(entry: Entry) -> Page | None:
-    """None where kind was never begun. Of a page that was lost, the book knows what is needed most.
+    """None where kind was never begun. Of a page that was lost, the registry knows what is needed most.
 
     ClusterError where neither can be read: nodes that are there would be taken for none.
     """
@@ -125,17 +125,17 @@ def marking(entry: Entry, runtime: str, script: str, path: str) -> str:
     return path
 
 
-def checked(wish: Wish) -> None:
-    if wish.config is not None and wish.nodes is not None:
+def checked(spec: ClusterSpec) -> None:
+    if spec.config is not None and spec.nodes is not None:
         raise UsageError("--nodes and --config both define the nodes.", next_step="use one of them")
-    if wish.nodes is not None and wish.nodes < 1:
+    if spec.nodes is not None and spec.nodes < 1:
         raise UsageError(
-            f"A kind cluster needs at least one node; --nodes is {wish.nodes}.", next_step="use --nodes 1 or more"
+            f"A kind cluster needs at least one node; --nodes is {spec.nodes}.", next_step="use --nodes 1 or more"
         )
-    if wish.config is not None and not wish.config.is_file():
-        raise UsageError(f"The configuration file {str(wish.config)!r} does not exist.", next_step="correct --config")
-    if wish.image:
-        checked_image(wish.image)
+    if spec.config is not None and not spec.config.is_file():
+        raise UsageError(f"The configuration file {str(spec.config)!r} does not exist.", next_step="correct --config")
+    if spec.image:
+        checked_image(spec.image)
 
 
 def checked_image(image: str) -> str:
@@ -153,11 +153,11 @@ def filled(folder: Path) -> bool:
     return any(folder.glob("*/*"))
 
 
-def config_for(entry: Entry, wish: Wish) -> Path | None:
+def config_for(entry: Entry, spec: ClusterSpec) -> Path | None:
     """The file that kind is given; of its own making for several nodes, the first of which is the control plane."""
-    if wish.config is not None or (wish.nodes or 1) == 1:
-        return wish.config
-    roles = ["control-plane", *["worker"] * ((wish.nodes or 1) - 1)]
+    if spec.config is not None or (spec.nodes or 1) == 1:
+        return spec.config
+    roles = ["control-plane", *["worker"] * ((spec.nodes or 1) - 1)]
     file = scratch(entry) / "config.json"  # which is YAML too
     head = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4"}
     with _kept(file):

@@ -20,7 +20,7 @@ from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.kind import cluster_files, container_runtimes, messages
 from kubectl_ctrl.clusters.kind.cluster_files import Page
 from kubectl_ctrl.clusters.kind.container_runtimes import CHOICE, Node, Runtime
-from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Machine, Note
 from kubectl_ctrl.clusters.registry import Entry, Phase, checked_name
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, Refused, TimedOut
 from kubectl_ctrl.exec import Output, run
@@ -57,15 +57,15 @@ class Kind:
     def __repr__(self) -> str:
         return f"Kind({container_runtimes.pointers(self._machine.environ)})"
 
-    async def fitness(self, wish: Wish) -> Fitness:
+    async def fitness(self, spec: ClusterSpec) -> Fitness:
         # Side by side: a daemon that hangs is waited for once.
-        found, missing = await asyncio.gather(self._fitness(wish), container_runtimes.lacks(self._machine.environ))
+        found, missing = await asyncio.gather(self._fitness(spec), container_runtimes.lacks(self._machine.environ))
         return replace(found, missing=missing)
 
-    async def _fitness(self, wish: Wish) -> Fitness:
+    async def _fitness(self, spec: ClusterSpec) -> Fitness:
         lacks, next_step, version = [], "", ""
         try:
-            _, version = await self._program(wish)
+            _, version = await self._program(spec)
         except CtrlError as error:
             lacks, next_step = [_clause(error)], _remedy(error)
         try:
@@ -79,7 +79,7 @@ class Kind:
             return Fitness(usable=False, text=lacks[0], next_step=next_step)
         if too_old := runtime.too_old(daemon):
             return Fitness(usable=False, text=too_old, next_step=_update(too_old))
-        lack = await _offline_lack(runtime, wish)
+        lack = await _offline_lack(runtime, spec)
         text = lack or f"kind v{version} with {runtime.name} {daemon.version}"
         remedy = f"choose an existing image with --image (see `{runtime.name} images`)"
         return Fitness(usable=not lack, text=text, next_step=remedy if lack else "")
@@ -91,29 +91,29 @@ class Kind:
         there = await runtime.nodes(name) or await runtime.named(f"{name}-control-plane")
         return _taken(runtime, there) if there else ""
 
-    async def life(self, entry: Entry) -> Life:
+    async def state(self, entry: Entry) -> ClusterState:
         page = cluster_files.page_of(entry)
         if page is None:
-            return Life.ABSENT
+            return ClusterState.ABSENT
         ours = await (await self._runtime_of(page)).marked(page.mark)
         known = entry.notes.get(_NODES, "").split()
         if not ours:
-            return Life.ABSENT
+            return ClusterState.ABSENT
         if entry.phase is not Phase.READY or len(ours) < len(known) or any(node.state == "dead" for node in ours):
-            return Life.PARTIAL
-        return Life.RUNNING if all(node.state == "running" for node in ours) else Life.STOPPED
+            return ClusterState.PARTIAL
+        return ClusterState.RUNNING if all(node.state == "running" for node in ours) else ClusterState.STOPPED
 
-    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
+    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         checked_name(entry.name)
-        cluster_files.checked(wish)
-        file, _ = await self._program(wish)
+        cluster_files.checked(spec)
+        file, _ = await self._program(spec)
         runtime = await self._runtime(self._machine.environ)
         page = await self._begun(entry, runtime, file)
         try:
-            await self._created(entry, wish, page, runtime, note)
+            await self._created(entry, spec, page, runtime, note)
             return await self._made(entry, page, runtime)
         except BaseException as error:
-            if not wish.keep_on_failure:
+            if not spec.keep_on_failure:
                 with suppress(PrerequisiteMissing, ClusterError):  # its page stays, so the next one finds what does
                     await self._taken_away(entry, page, runtime, note, settle=not isinstance(error, CtrlError))
             raise
@@ -205,14 +205,14 @@ class Kind:
         cluster_files.write(entry, page)
         return page
 
-    async def _created(self, entry: Entry, wish: Wish, page: Page, runtime: Runtime, note: Note) -> None:
+    async def _created(self, entry: Entry, spec: ClusterSpec, page: Page, runtime: Runtime, note: Note) -> None:
         cluster_files.emptied(entry)
         own = cluster_files.scratch(entry) / cluster_files.own_kubeconfig(entry).name
         argv = ["create", "cluster", "--name", entry.name, "--kubeconfig", str(own)]
         # What it made of one that fails it would take away by name.
-        argv += ["--wait", f"{max(wish.wait, 0):.0f}s", "--retain"]
-        argv += [f"--image={cluster_files.checked_image(wish.image)}"] if wish.image else []
-        argv += [f"--config={config}"] if (config := cluster_files.config_for(entry, wish)) else []
+        argv += ["--wait", f"{max(spec.wait, 0):.0f}s", "--retain"]
+        argv += [f"--image={cluster_files.checked_image(spec.image)}"] if spec.image else []
+        argv += [f"--config={config}"] if (config := cluster_files.config_for(entry, spec)) else []
 
         def heard(line: str) -> None:
             if told := messages.progress(line):
@@ -220,7 +220,7 @@ class Kind:
 
         path = cluster_files.marking(entry, runtime.name, runtime.marking(page.mark), runtime.path)
         for _ in range(_TRIES):
-            output = await self._kind(entry, page, argv, timeout=wish.wait + _PULLING, heard=heard, PATH=path)
+            output = await self._kind(entry, page, argv, timeout=spec.wait + _PULLING, heard=heard, PATH=path)
             if not messages.NETWORK_GONE.search(output.stderr):
                 break
             # Another cluster went, and took it along before it had a node of this one.
@@ -229,11 +229,11 @@ class Kind:
                 await self._removed(runtime, left)
         if output.code != 0:
             what = f"could not create cluster {entry.name!r}"
-            raise messages.failure(output, what, entry.name, page.runtime, wish.config)
+            raise messages.failure(output, what, entry.name, page.runtime, spec.config)
         if messages.WAITED_IN_VAIN in output.stderr:
-            raise await self._waited_in_vain(entry, wish, page, runtime)
+            raise await self._waited_in_vain(entry, spec, page, runtime)
 
-    async def _made(self, entry: Entry, page: Page, runtime: Runtime) -> Made:
+    async def _made(self, entry: Entry, page: Page, runtime: Runtime) -> CreatedCluster:
         ours = await runtime.marked(page.mark)
         control = next((node for node in ours if node.role == "control-plane"), None)
         if control is None:
@@ -243,7 +243,7 @@ class Kind:
                 next_step=f"delete it with `{removal}`, and use --provider kwok",
             )
         cluster_files.write(entry, replace(page, volumes=tuple(volume for node in ours for volume in node.volumes)))
-        return Made(
+        return CreatedCluster(
             context=f"kind-{entry.name}",
             kubeconfig=cluster_files.taken_kubeconfig(entry),
             version=(await runtime.inside(control, "cat", "/kind/version")).strip(),
@@ -254,7 +254,7 @@ class Kind:
             },
         )
 
-    async def _waited_in_vain(self, entry: Entry, wish: Wish, page: Page, runtime: Runtime) -> TimedOut:
+    async def _waited_in_vain(self, entry: Entry, spec: ClusterSpec, page: Page, runtime: Runtime) -> TimedOut:
         """kind ends with 0 then; which nodes were not Ready it does not say."""
         late = "its control plane"
         with suppress(CtrlError, ValueError, StopIteration):
@@ -263,8 +263,8 @@ class Kind:
             told = json.loads(await runtime.inside(node, *asking))["items"]
             late = ", ".join(_why_not(each) for each in told if not is_true(each, "Ready")) or late
         return TimedOut(
-            f"Cluster {entry.name!r} was not Ready after {wish.wait:g} s: {late}.",
-            tried=str(command("kind", "create", "cluster", "--name", entry.name, "--wait", f"{wish.wait:g}s")),
+            f"Cluster {entry.name!r} was not Ready after {spec.wait:g} s: {late}.",
+            tried=str(command("kind", "create", "cluster", "--name", entry.name, "--wait", f"{spec.wait:g}s")),
             next_step="use a longer --wait, or --keep-on-failure to inspect it",
         )
 
@@ -311,10 +311,10 @@ class Kind:
 
     # kind and its runtime.
 
-    async def _program(self, wish: Wish) -> tuple[Path, str]:
+    async def _program(self, spec: ClusterSpec) -> tuple[Path, str]:
         """kind's file and version."""
         environ = self._machine.environ
-        beside = programs.found("kind", environ, wish.bin_dir) if wish.bin_dir else None
+        beside = programs.found("kind", environ, spec.bin_dir) if spec.bin_dir else None
         file = beside or programs.found("kind", environ)
         if file is None:
             raise PrerequisiteMissing(
@@ -382,7 +382,7 @@ class Kind:
         self, entry: Entry, page: Page, argv: Sequence[str], *, timeout: float, heard: Note | None = None, **more: str
     ) -> Output:
         """Run kind through a link in the entry's folder, by which it is found when it outlives us."""
-        file = programs.found(page.program, {}) or (await self._program(Wish()))[0]
+        file = programs.found(page.program, {}) or (await self._program(ClusterSpec()))[0]
         env = {**container_runtimes.environment(self._environ_of(page)), CHOICE: page.runtime, **more}
         # The archives that it makes go with the folder, should it be killed.
         env.setdefault("TMPDIR", str(cluster_files.scratch(entry)))
@@ -393,11 +393,11 @@ class Kind:
             raise messages.late(error) from error
 
 
-async def _offline_lack(runtime: Runtime, wish: Wish) -> str:
+async def _offline_lack(runtime: Runtime, spec: ClusterSpec) -> str:
     """What kind would have to pull, as a clause; its own choice of image is known to nobody but kind."""
-    if not wish.offline:
+    if not spec.offline:
         return ""
-    images = [wish.image] if wish.image else cluster_files.images_of(wish.config)
+    images = [spec.image] if spec.image else cluster_files.images_of(spec.config)
     if not images:
         return "the node image that kind would pull is unknown without --image"
     absent = [image for image in images if not await runtime.has_image(image)]

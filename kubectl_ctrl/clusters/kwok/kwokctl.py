@@ -21,7 +21,7 @@ from typing import TypeVar
 from kubectl_ctrl import processes
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.kwok import ports
-from kubectl_ctrl.clusters.provider import Machine, Note, anew
+from kubectl_ctrl.clusters.provider import Machine, Note, recreate
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import ClusterError, CtrlError, PrerequisiteMissing, ProgramFailed, TimedOut
 from kubectl_ctrl.exec import run
@@ -248,7 +248,7 @@ def _error(what: str, said: str, output: str, name: str, *, explained: bool) -> 
     if taken := _TAKEN.search(said):
         return PortTaken(
             f"{what}: another program uses {taken[1]}.",
-            next_step=f"stop that program, or recreate the cluster with other ports: {anew(name)}",
+            next_step=f"stop that program, or recreate the cluster with other ports: {recreate(name)}",
             output=output,
         )
     message = f"{what}: {said.rstrip('.')}."

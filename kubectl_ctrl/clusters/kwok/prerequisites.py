@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.kwok import kwokctl
 from kubectl_ctrl.clusters.kwok.config import OPTIONS, Configuration
-from kubectl_ctrl.clusters.provider import Fitness, Machine, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness, Machine
 from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.exec import run
 from kubectl_ctrl.value import Value, field, replace
@@ -46,29 +46,29 @@ class Needs(Value, kw_only=True):
         return f"kwokctl downloads about {size} MB from {hosts}, kept in {str(self.cache)!r}: {names}"
 
 
-async def looked(wish: Wish, configuration: Configuration, machine: Machine) -> Needs:
+async def looked(spec: ClusterSpec, configuration: Configuration, machine: Machine) -> Needs:
     """All that a cluster like that needs."""
-    program = programs.found("kwokctl", machine.environ, wish.bin_dir)
+    program = programs.found("kwokctl", machine.environ, spec.bin_dir)
     if program is None:
-        where = f"not in --bin-dir {str(wish.bin_dir)!r}" if wish.bin_dir else "not in PATH"
-        step = "" if wish.bin_dir else _GET
+        where = f"not in --bin-dir {str(spec.bin_dir)!r}" if spec.bin_dir else "not in PATH"
+        step = "" if spec.bin_dir else _GET
         return _unusable(f"kwokctl is {where}", step or "use the folder that contains it", {"kwokctl": f"is {where}"})
     version, wrong = await _version(program)
     if wrong:
         # `doctor --fix` gets none where there is one.
         step = f"install kwokctl v{OLDEST[0]}.{OLDEST[1]} or newer"
         return _unusable(f"{str(program)!r} {wrong}", step, {"kwokctl": wrong})
-    kubectl = programs.found("kubectl", machine.environ, wish.bin_dir) or programs.found("kubectl", machine.environ)
+    kubectl = programs.found("kubectl", machine.environ, spec.bin_dir) or programs.found("kubectl", machine.environ)
     links = {"kwokctl": program, **({"kubectl": kubectl} if kubectl else {})}
-    folder = wish.bin_dir or program.parent
+    folder = spec.bin_dir or program.parent
     wanted = [name for name in OPTIONS if name != "kubectl"]
     lacking = {name: clause for name in wanted if (clause := programs.wrong(folder / name))}
     if kubectl is None:
         lacking["kubectl"] = "is neither in that folder nor in PATH"
     cache = Path(configuration.options.get("cacheDir") or machine.cache / "kwok")
-    if wish.bin_dir is None and lacking:
+    if spec.bin_dir is None and lacking:
         found = Needs(fitness=Fitness(usable=True, text=f"kwok {version}"), version=version, links=links)
-        return await _fetched(wish, replace(found, cache=cache), machine)
+        return await _fetched(spec, replace(found, cache=cache), machine)
     # What the user's own file names is the user's choice.
     missing = {name: clause for name, clause in lacking.items() if OPTIONS[name] not in configuration.options}
     if missing:
@@ -95,10 +95,10 @@ async def _version(program: Path) -> tuple[str, str]:
     return found[0], ""
 
 
-async def _fetched(wish: Wish, needs: Needs, machine: Machine) -> Needs:
+async def _fetched(spec: ClusterSpec, needs: Needs, machine: Machine) -> Needs:
     """kwokctl knows where the programs are; those that it has in its cache it does not fetch again."""
     words = ["get", "artifacts", "--runtime", "binary", "--filter", "binary"]
-    config = ["--config", str(wish.config)] if wish.config else []
+    config = ["--config", str(spec.config)] if spec.config else []
     env = kwokctl.environ(Path("/nonexistent"), machine.environ, path=Path("/nonexistent"))
     try:
         output = await run([str(needs.links["kwokctl"]), *words, *config], timeout=10, env=env)
@@ -108,7 +108,7 @@ async def _fetched(wish: Wish, needs: Needs, machine: Machine) -> Needs:
     missing = {name: url for name, url in wanted.items() if not _cached(url, needs.cache).exists()}
     if not missing:
         return needs
-    if wish.offline:
+    if spec.offline:
         clauses = dict.fromkeys(missing, f"is not in {str(needs.cache)!r}")
         text = f"kwokctl would have to download {_list(missing)}, and --offline forbids it"
         return _unusable(text, f"{_FOLDER}, or omit --offline once", clauses)

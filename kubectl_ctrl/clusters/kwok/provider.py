@@ -17,7 +17,7 @@ from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.kwok import config, ports
 from kubectl_ctrl.clusters.kwok.kwokctl import Kwokctl, PortTaken
 from kubectl_ctrl.clusters.kwok.prerequisites import Needs, looked
-from kubectl_ctrl.clusters.provider import Fitness, Life, Machine, Made, Note, Wish, anew
+from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Machine, Note, recreate
 from kubectl_ctrl.clusters.readiness import answering
 from kubectl_ctrl.clusters.registry import Entry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
@@ -40,43 +40,43 @@ class Kwok:
     def __repr__(self) -> str:
         return "Kwok()"
 
-    async def fitness(self, wish: Wish) -> Fitness:
-        if wish.image:
+    async def fitness(self, spec: ClusterSpec) -> Fitness:
+        if spec.image:
             return _unwanted("its nodes have no image, so --image does not apply", "omit --image")
-        if wish.load:
+        if spec.load:
             return _unwanted("its pods are simulated, so --load does not apply", "omit --load")
         try:
-            configuration = config.read(wish.config)
+            configuration = config.read(spec.config)
         except UsageError as error:
             return _unwanted(error.message.rstrip("."), error.next_step)
-        return (await looked(wish, configuration, self._machine)).fitness
+        return (await looked(spec, configuration, self._machine)).fitness
 
     async def foreign(self, name: str) -> str:
         """Ours has a folder of its own. But a context of the same name would mean the other one."""
         place = _own_place(self._machine.environ, name)
         return f"kwokctl has a cluster of that name in {str(place)!r}" if place and place.is_dir() else ""
 
-    async def life(self, entry: Entry) -> Life:
+    async def state(self, entry: Entry) -> ClusterState:
         kwokctl = Kwokctl(entry, self._machine)
         parts = {Path(part["binary"]).name for part in config.components(kwokctl.state)}
         alive = await kwokctl.alive()
         if not parts or not (kwokctl.work / "etcd" / "member").is_dir():
-            return Life.PARTIAL if alive or (kwokctl.folder / "kwok").exists() else Life.ABSENT
-        return Life.RUNNING if parts <= alive else Life.STOPPED
+            return ClusterState.PARTIAL if alive or (kwokctl.folder / "kwok").exists() else ClusterState.ABSENT
+        return ClusterState.RUNNING if parts <= alive else ClusterState.STOPPED
 
-    async def create(self, entry: Entry, wish: Wish, note: Note) -> Made:
-        configuration = config.read(wish.config)
-        needs = await looked(wish, configuration, self._machine)
+    async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
+        configuration = config.read(spec.config)
+        needs = await looked(spec, configuration, self._machine)
         if not needs.fitness.usable:
             raise PrerequisiteMissing(
                 f"kwok cannot work here: {needs.fitness.text}.", next_step=needs.fitness.next_step
             )
-        _check_given(configuration, wish)
+        _check_given(configuration, spec)
         if needs.downloads:
             note(needs.announcement)
         for left in reversed(range(_TRIES)):
             try:
-                return await self._create(entry, wish, configuration, needs, note)
+                return await self._create(entry, spec, configuration, needs, note)
             except PortTaken as error:
                 if not left:
                     raise
@@ -85,31 +85,31 @@ class Kwok:
         raise AssertionError("the last try returns or raises")
 
     async def _create(
-        self, entry: Entry, wish: Wish, configuration: config.Configuration, needs: Needs, note: Note
-    ) -> Made:
+        self, entry: Entry, spec: ClusterSpec, configuration: config.Configuration, needs: Needs, note: Note
+    ) -> CreatedCluster:
         kwokctl = Kwokctl(entry, self._machine)
         try:
             options = _options(kwokctl, needs)
             chosen = await ports.reserved(kwokctl.folder, config.PORTS, self._machine.clock)
             files.replace(kwokctl.config, configuration.completed({**chosen, **options}).encode())
-            await kwokctl.while_alive(self._brought_up(kwokctl, entry, wish, needs, note))
+            await kwokctl.while_alive(self._brought_up(kwokctl, entry, spec, needs, note))
             content = config.self_contained(kwokctl.kubeconfig)
         except OSError as error:
             raise ClusterError(
                 f"{str(error.filename or kwokctl.folder)!r} cannot be written: {error.strerror}.",
                 next_step=files.state_remedy(error),
             ) from error
-        return Made(context=_context(entry), kubeconfig=content, version="", notes={"kwokctl": needs.version})
+        return CreatedCluster(context=_context(entry), kubeconfig=content, version="", notes={"kwokctl": needs.version})
 
-    async def _brought_up(self, kwokctl: Kwokctl, entry: Entry, wish: Wish, needs: Needs, note: Note) -> None:
-        clock, nodes = self._machine.clock, _NODES if wish.nodes is None else wish.nodes
+    async def _brought_up(self, kwokctl: Kwokctl, entry: Entry, spec: ClusterSpec, needs: Needs, note: Note) -> None:
+        clock, nodes = self._machine.clock, _NODES if spec.nodes is None else spec.nodes
         # How long a download takes is no matter of the cluster's.
-        patience = None if needs.downloads else wish.wait
+        patience = None if needs.downloads else spec.wait
         begun = clock.elapsed()
         note("starting the control plane")
         words = ("create", "cluster", "--config", str(kwokctl.config), "--kubeconfig", "")
         await kwokctl.run(*words, note=note, timeout=patience)
-        left = wish.wait if needs.downloads else max(wish.wait - (clock.elapsed() - begun), 1.0)
+        left = spec.wait if needs.downloads else max(spec.wait - (clock.elapsed() - begun), 1.0)
         named = replace(entry, context=_context(entry))
         await answering(named, self._machine, left, note, file=kwokctl.kubeconfig)
         if nodes:
@@ -128,7 +128,7 @@ class Kwok:
             names = ", ".join(f"{port} ({wanted[port]})" for port in busy)
             raise ClusterError(
                 f"Ports of cluster {entry.name!r} are in use by another program: {names}.",
-                next_step=f"stop that program, or recreate the cluster: {anew(entry.name)}",
+                next_step=f"stop that program, or recreate the cluster: {recreate(entry.name)}",
             )
         for part in ended:
             # After a restart of the machine the number in it is somebody else's, and kwokctl believes it.
@@ -151,7 +151,7 @@ class Kwok:
         if gone:
             raise PrerequisiteMissing(
                 f"Programs of cluster {kwokctl.name!r} no longer exist: {', '.join(gone)}.",
-                next_step=f"restore them, or recreate the cluster: {anew(kwokctl.name)}",
+                next_step=f"restore them, or recreate the cluster: {recreate(kwokctl.name)}",
             )
 
     async def load(self, entry: Entry, images: Sequence[str]) -> None:
@@ -211,13 +211,13 @@ def _context(entry: Entry) -> str:
     return f"kwok-{entry.name}"
 
 
-def _check_given(configuration: config.Configuration, wish: Wish) -> None:
+def _check_given(configuration: config.Configuration, spec: ClusterSpec) -> None:
     """What the user's file asks for can be had."""
     given = {option: configuration.options.get(option) for option in config.PORTS}
     busy = ports.taken(port for port in given.values() if isinstance(port, int) and port)
     if busy:
         names = ", ".join(f"{port} ({option})" for option, port in given.items() if port in busy)
         raise ClusterError(
-            f"Ports in the --config file {str(wish.config)!r} are in use by another program: {names}.",
+            f"Ports in the --config file {str(spec.config)!r} are in use by another program: {names}.",
             next_step="choose other ports, or remove them from the file to get free ones",
         )

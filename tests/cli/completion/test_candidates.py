@@ -1,4 +1,4 @@
-"""What Tab offers out of kubeconfig files, the book, and a cluster that nothing is recorded of."""
+"""What Tab offers out of kubeconfig files, the registry, and a cluster that nothing is recorded of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.completion import main
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.runs import background_notes
 from kubectl_ctrl.runs.background_notes import Page
 from kubectl_ctrl.runs.runners import only_runner
@@ -69,19 +69,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ours(home: Path, name: str, phase: Phase = Phase.READY, context: str = "") -> None:
-    book = Book(home / "state" / "kubectl-ctrl" / "clusters")
+    registry = Registry(home / "state" / "kubectl-ctrl" / "clusters")
     entry = Entry(
         name=name,
         provider="kind",
         phase=phase,
         began=1.0,
-        folder=book.place(name),
+        folder=registry.place(name),
         context=context or f"kind-{name}",
         version="v1.36.3" if phase is Phase.READY else "",
     )
-    with book.locked(name):
-        book.write(entry)
-        book.write_kubeconfig(entry, yaml.safe_dump(OWN))
+    with registry.locked(name):
+        registry.write(entry)
+        registry.write_kubeconfig(entry, yaml.safe_dump(OWN))
 
 
 def offered(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -244,7 +244,7 @@ def test_controllers_that_run_or_have_a_log(home: Path, capsys: pytest.CaptureFi
     assert offered(capsys, "stop", "") == offered(capsys, "logs", "") == []
     state = home / "state" / "kubectl-ctrl"
     for name in ("one", "two"):
-        entry = made(Book(state / "clusters"), name, f"https://127.0.0.1:{len(name)}")
+        entry = made(Registry(state / "clusters"), name, f"https://127.0.0.1:{len(name)}")
         entry.controllers.mkdir()
         (entry.controllers / f"of-{name}.log").touch()
     with only_runner(state, replace(ME, cluster="uid-of-one", context="kind-one")):

@@ -22,7 +22,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.output import progress
 from kubectl_ctrl.cli.output.log_lines import logging_to
 from kubectl_ctrl.cli.output.progress import Progress
-from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.devcluster.down import STEPS as DOWN
 from kubectl_ctrl.devcluster.up import Options
 from kubectl_ctrl.loader.sources import resolve
@@ -34,7 +34,7 @@ STEPS = ("provider", "cluster", "use")
 EVERYTHING = Options(
     name="ctrl",
     provider="auto",
-    wish=Wish(),
+    spec=ClusterSpec(),
     use=True,
     images=("mine:dev",),
     sourced=resolve(["foo"]),

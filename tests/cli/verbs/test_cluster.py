@@ -1,4 +1,4 @@
-"""`cluster`, `up` and `down` as far as they only look into the book, or refuse to."""
+"""`cluster`, `up` and `down` as far as they only look into the registry, or refuse to."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.parsing import new_cluster
 from kubectl_ctrl.cli.verbs import table
 from kubectl_ctrl.clusters import names
-from kubectl_ctrl.clusters.provider import Wish
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.provider import ClusterSpec
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.devcluster.access import pointers
 from kubectl_ctrl.devcluster.up import Options
 from kubectl_ctrl.errors import CtrlError
@@ -38,39 +38,39 @@ def kubeconfig(production: Path) -> Path:
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Book:
-    return Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+def registry(tmp_path: Path) -> Registry:
+    return Registry(tmp_path / "state" / "kubectl-ctrl" / "clusters")
 
 
-def add(book: Book, name: str, phase: Phase = Phase.READY) -> Entry:
+def add(registry: Registry, name: str, phase: Phase = Phase.READY) -> Entry:
     """A page, as making a cluster leaves it."""
     entry = Entry(
         name=name,
         provider="kwok",
         phase=phase,
         began=1_767_225_600.0,
-        folder=book.place(name),
+        folder=registry.place(name),
         context=f"kwok-{name}",
         server="https://127.0.0.1:32764",
         version="v1.36.3",
     )
-    book.write(entry)
+    registry.write(entry)
     if phase is Phase.READY:
-        book.write_kubeconfig(entry, "kind: Config\n")
+        registry.write_kubeconfig(entry, "kind: Config\n")
     return entry
 
 
 @pytest.mark.parametrize("words", [["env"], ["kubeconfig"], ["kubeconfig", "--path"]])
 def test_a_kubeconfig_that_others_had_mean_another_cluster_is_not_given_out(
-    book: Book, capsys: Captured, words: list[str]
+    registry: Registry, capsys: Captured, words: list[str]
 ) -> None:
     """Whoever logs in elsewhere in a shell of `env` has current-context switched in it."""
-    entry = add(book, "ctrl")
+    entry = add(registry, "ctrl")
     for own in ("kwok-ctrl", '"kwok-ctrl"', "", '""'):
-        book.write_kubeconfig(entry, f"kind: Config\ncurrent-context: {own}\n")
+        registry.write_kubeconfig(entry, f"kind: Config\ncurrent-context: {own}\n")
         assert cli.main(["cluster", *words]) == 0
     capsys.readouterr()
-    book.write_kubeconfig(entry, "kind: Config\ncurrent-context: prod-eu\n")
+    registry.write_kubeconfig(entry, "kind: Config\ncurrent-context: prod-eu\n")
     assert cli.main(["cluster", *words]) == 3
     said = capsys.readouterr()
     assert said.out == ""
@@ -79,9 +79,11 @@ def test_a_kubeconfig_that_others_had_mean_another_cluster_is_not_given_out(
 
 
 @pytest.mark.parametrize("current", ["web", "my own name"])
-def test_a_kubeconfig_may_mean_the_cluster_by_another_context_of_it(book: Book, capsys: Captured, current: str) -> None:
+def test_a_kubeconfig_may_mean_the_cluster_by_another_context_of_it(
+    registry: Registry, capsys: Captured, current: str
+) -> None:
     """As one for a namespace, or after `kubectl config rename-context`."""
-    entry = made(book, "ctrl", "https://127.0.0.1:4001")
+    entry = made(registry, "ctrl", "https://127.0.0.1:4001")
     content = yaml.safe_load(entry.kubeconfig.read_text())
     (own,) = content["contexts"]
     kept = [] if current == "my own name" else [own]
@@ -92,8 +94,8 @@ def test_a_kubeconfig_may_mean_the_cluster_by_another_context_of_it(book: Book, 
     assert capsys.readouterr().err == ""
 
 
-def test_env_prints_the_line_for_the_shell(book: Book, capsys: Captured) -> None:
-    path = add(book, "ctrl").kubeconfig
+def test_env_prints_the_line_for_the_shell(registry: Registry, capsys: Captured) -> None:
+    path = add(registry, "ctrl").kubeconfig
     assert cli.main(["cluster", "env"]) == 0
     assert cli.main(["cluster", "env", "ctrl", "--shell", "fish"]) == 0
     assert cli.main(["cluster", "env", "--shell=pwsh"]) == 0
@@ -106,7 +108,7 @@ def test_env_prints_the_line_for_the_shell(book: Book, capsys: Captured) -> None
 def test_a_shell_reads_the_path_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     home = tmp_path / "it's $HOME"
     monkeypatch.setenv("XDG_STATE_HOME", str(home))
-    path = str(add(Book(home / "kubectl-ctrl" / "clusters"), "ctrl").kubeconfig)
+    path = str(add(Registry(home / "kubectl-ctrl" / "clusters"), "ctrl").kubeconfig)
     for shell in ("sh", "fish", "pwsh"):
         cli.main(["cluster", "env", f"--shell={shell}"])
     bash, fish, pwsh = capsys.readouterr().out.splitlines()
@@ -115,15 +117,15 @@ def test_a_shell_reads_the_path_as_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     assert pwsh == "$env:KUBECONFIG = '" + path.replace("'", "''") + "'"
 
 
-def test_kubeconfig_prints_its_content_or_where_it_lies(book: Book, capsys: Captured) -> None:
-    entry = add(book, "ctrl")
+def test_kubeconfig_prints_its_content_or_where_it_lies(registry: Registry, capsys: Captured) -> None:
+    entry = add(registry, "ctrl")
     assert cli.main(["cluster", "kubeconfig"]) == 0
     assert cli.main(["cluster", "kubeconfig", "ctrl", "--path"]) == 0
     assert capsys.readouterr() == (f"kind: Config\n{entry.kubeconfig}\n", "")
 
 
-def test_without_its_kubeconfig_one_can_only_be_given_up(book: Book, capsys: Captured) -> None:
-    add(book, "two").kubeconfig.unlink()
+def test_without_its_kubeconfig_one_can_only_be_given_up(registry: Registry, capsys: Captured) -> None:
+    add(registry, "two").kubeconfig.unlink()
     assert cli.main(["cluster", "kubeconfig"]) == 1
     told = capsys.readouterr().err
     assert "The kubeconfig of cluster 'two' cannot be read: No such file or directory." in told
@@ -133,35 +135,35 @@ def test_without_its_kubeconfig_one_can_only_be_given_up(book: Book, capsys: Cap
 
 
 @pytest.mark.parametrize("words", [["env"], ["kubeconfig"], ["logs"], ["load", "mine:dev"], ["env", "two"]])
-def test_what_is_not_in_the_book_is_not_found(book: Book, capsys: Captured, words: list[str]) -> None:
+def test_what_is_not_in_the_book_is_not_found(registry: Registry, capsys: Captured, words: list[str]) -> None:
     assert cli.main(["cluster", *words]) == 4
     told = capsys.readouterr()
     assert told.out == ""
     assert "error[CTRL-NO-CLUSTER]: There is no managed cluster" in told.err
 
 
-def test_the_only_one_is_meant_and_ctrl_among_several(book: Book, capsys: Captured) -> None:
-    add(book, "two")
+def test_the_only_one_is_meant_and_ctrl_among_several(registry: Registry, capsys: Captured) -> None:
+    add(registry, "two")
     assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
-    add(book, "one")
+    add(registry, "one")
     assert cli.main(["cluster", "kubeconfig", "--path"]) == 2
     assert "next: choose one of: one, two" in capsys.readouterr().err
-    add(book, "ctrl")
+    add(registry, "ctrl")
     assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
     assert capsys.readouterr().out.endswith("/ctrl/kubeconfig\n")
 
 
-def test_one_that_was_not_made_to_its_end_cannot_be_used(book: Book, capsys: Captured) -> None:
-    add(book, "two", Phase.CREATING)
+def test_one_that_was_not_made_to_its_end_cannot_be_used(registry: Registry, capsys: Captured) -> None:
+    add(registry, "two", Phase.CREATING)
     assert cli.main(["cluster", "env"]) == 1
     told = capsys.readouterr()
-    assert "Cluster 'two' was not completely made." in told.err
+    assert "Cluster 'two' was not completely created." in told.err
     assert "next: kubectl ctrl down two deletes the rest of it, kubectl ctrl up --name two recreates it" in told.err
 
 
-def test_the_list_says_how_each_stands(book: Book, capsys: Captured) -> None:
-    add(book, "ctrl")
-    add(book, "two", Phase.CREATING)
+def test_the_list_says_how_each_stands(registry: Registry, capsys: Captured) -> None:
+    add(registry, "ctrl")
+    add(registry, "two", Phase.CREATING)
     assert cli.main(["cluster", "list"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "NAME   PROVIDER   STATE        VERSION   CONTEXT",
@@ -176,14 +178,14 @@ def test_the_list_says_how_each_stands(book: Book, capsys: Captured) -> None:
     ]
     assert cli.main(["cluster", "list", "-o", "name"]) == 0
     assert "two" in capsys.readouterr().out
-    with book.locked("two"):
+    with registry.locked("two"):
         assert cli.main(["cluster", "list", "-o", "yaml"]) == 0
     assert [one["state"] for one in yaml.safe_load(capsys.readouterr().out)["clusters"]] == ["absent", "creating"]
 
 
-def test_the_list_has_also_what_nobody_can_read(book: Book, capsys: Captured) -> None:
-    add(book, "ctrl")
-    (add(book, "broken").folder / "cluster.json").write_text("{")
+def test_the_list_has_also_what_nobody_can_read(registry: Registry, capsys: Captured) -> None:
+    add(registry, "ctrl")
+    (add(registry, "broken").folder / "cluster.json").write_text("{")
     assert cli.main(["cluster", "list"]) == 0
     assert [line.split()[:3] for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["broken", "-", "unreadable"],
@@ -207,11 +209,11 @@ _ENV = 'for this shell: eval "$(kubectl ctrl cluster env)"'
     ],
 )
 def test_up_ends_by_saying_what_means_the_cluster(
-    book: Book, kubeconfig: Path, text: str, told: list[str] | None
+    registry: Registry, kubeconfig: Path, text: str, told: list[str] | None
 ) -> None:
     kubeconfig.write_text(text)
-    options = Options(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False)
-    first, *lines = pointers(User(os.environ), options, add(book, "ctrl"))
+    options = Options(name="ctrl", provider="auto", spec=ClusterSpec(nodes=0), use=False)
+    first, *lines = pointers(User(os.environ), options, add(registry, "ctrl"))
     assert first == "it has no nodes, so pods stay pending"
     if told is None:
         assert lines[0].startswith("context kwok-ctrl; your kubeconfig is unchanged, and cannot be read: ")
@@ -226,9 +228,9 @@ def test_of_no_clusters_the_list_is_empty(capsys: Captured) -> None:
 
 @pytest.mark.parametrize("words", [["up"], ["cluster", "env"], ["cluster", "kubeconfig"]])
 def test_a_page_that_cannot_be_read_is_named_and_nothing_is_guessed(
-    book: Book, capsys: Captured, words: list[str]
+    registry: Registry, capsys: Captured, words: list[str]
 ) -> None:
-    page = add(book, "ctrl").folder / "cluster.json"
+    page = add(registry, "ctrl").folder / "cluster.json"
     page.write_text("{")
     assert cli.main(words) == 1
     told = capsys.readouterr().err
@@ -241,10 +243,10 @@ def test_a_page_that_cannot_be_read_is_named_and_nothing_is_guessed(
 @pytest.mark.parametrize("words", [["down"], ["down", "ctrl"], ["down", "--all"], ["cluster", "delete"]])
 @pytest.mark.parametrize("content", ["", "{"])
 def test_of_a_page_that_cannot_be_read_what_can_be_found_is_taken_away(
-    book: Book, capsys: Captured, words: list[str], content: str
+    registry: Registry, capsys: Captured, words: list[str], content: str
 ) -> None:
     # A loss of power leaves empty files; no name may be lost to that for good.
-    entry = add(book, "ctrl")
+    entry = add(registry, "ctrl")
     (entry.folder / "cluster.json").write_text(content)
     assert cli.main(words) == 0
     assert "files deleted" in capsys.readouterr().err
@@ -260,12 +262,12 @@ def test_down_of_nothing_is_fine(tmp_path: Path, capsys: Captured, words: list[s
     assert not list((tmp_path / "state").rglob("*")), "It leaves no trace of having looked."
 
 
-def test_down_alone_wants_a_name_among_several(book: Book, capsys: Captured) -> None:
-    add(book, "one")
-    add(book, "two")
+def test_down_alone_wants_a_name_among_several(registry: Registry, capsys: Captured) -> None:
+    add(registry, "one")
+    add(registry, "two")
     assert cli.main(["down"]) == 2
     assert "next: choose one of: one, two" in capsys.readouterr().err
-    assert [entry.name for entry in book.entries()] == ["one", "two"]
+    assert [entry.name for entry in registry.entries()] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -312,9 +314,9 @@ def test_wrong_words_end_before_anything_is_touched(
 
 
 def test_a_variable_that_is_set_for_other_calls_fails_none(
-    book: Book, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    add(book, "ctrl")
+    add(registry, "ctrl")
     for name, value in (
         ("TIMEOUT", "5m"),
         ("UNTIL_IDLE", "true"),
@@ -330,10 +332,10 @@ def test_a_variable_that_is_set_for_other_calls_fails_none(
 
 
 def test_the_name_may_come_from_the_environment_for_all_that_mean_one(
-    book: Book, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     for name in ("ctrl", "two", "three"):
-        add(book, name)
+        add(registry, name)
     monkeypatch.setenv("KUBECTL_CTRL_NAME", "two")
     assert cli.main(["cluster", "kubeconfig", "--path"]) == 0
     assert cli.main(["cluster", "kubeconfig", "three", "--path"]) == 0
@@ -341,7 +343,7 @@ def test_the_name_may_come_from_the_environment_for_all_that_mean_one(
     found = [Path(line).parent.name for line in capsys.readouterr().out.splitlines()]
     assert found == ["two", "three", "ctrl"]
     assert cli.main(["down"]) == 0
-    assert [entry.name for entry in book.entries()] == ["ctrl", "three"]
+    assert [entry.name for entry in registry.entries()] == ["ctrl", "three"]
 
 
 def test_images_for_pods_that_nobody_runs_are_refused_before_anything_is_made(
@@ -354,22 +356,22 @@ def test_images_for_pods_that_nobody_runs_are_refused_before_anything_is_made(
     assert not list((tmp_path / "state").rglob("cluster.json"))
 
 
-def test_what_is_left_is_not_promised_while_another_process_changes_it(book: Book) -> None:
-    add(book, "ctrl")
-    assert names.left(book, "ctrl") == "cluster ctrl is kept; to delete it: kubectl ctrl down"
-    with book.locked("ctrl"):
-        assert names.left(book, "ctrl") == "cluster ctrl is kept; to delete it: kubectl ctrl down", "It is us."
-        (book.folder / "ctrl.lock").write_text("1")
-        assert names.left(book, "ctrl") == "process 1 is changing cluster ctrl right now"
+def test_what_is_left_is_not_promised_while_another_process_changes_it(registry: Registry) -> None:
+    add(registry, "ctrl")
+    assert names.left(registry, "ctrl") == "cluster ctrl is kept; to delete it: kubectl ctrl down"
+    with registry.locked("ctrl"):
+        assert names.left(registry, "ctrl") == "cluster ctrl is kept; to delete it: kubectl ctrl down", "It is us."
+        (registry.folder / "ctrl.lock").write_text("1")
+        assert names.left(registry, "ctrl") == "process 1 is changing cluster ctrl right now"
 
 
-def test_one_that_is_being_made_is_to_be_waited_for(book: Book, capsys: Captured) -> None:
-    add(book, "ctrl", Phase.CREATING)
-    with book.locked("ctrl"):
-        (book.folder / "ctrl.lock").write_text("1")
+def test_one_that_is_being_made_is_to_be_waited_for(registry: Registry, capsys: Captured) -> None:
+    add(registry, "ctrl", Phase.CREATING)
+    with registry.locked("ctrl"):
+        (registry.folder / "ctrl.lock").write_text("1")
         assert cli.main(["cluster", "env"]) == 1
     told = capsys.readouterr().err
-    assert "Cluster 'ctrl' is not completely made yet: process 1 is changing it." in told
+    assert "Cluster 'ctrl' is not completely created yet: process 1 is changing it." in told
     assert "next: wait for that process, and repeat the command" in told
 
 
@@ -382,8 +384,8 @@ def test_help_of_one_action_has_its_flags_alone(capsys: Captured, words: list[st
     assert "--bin-dir" in capsys.readouterr().out
 
 
-def test_an_answer_that_finds_no_room_is_an_error_and_what_is_said_beside_it_is_none(book: Book) -> None:
-    add(book, "ctrl")
+def test_an_answer_that_finds_no_room_is_an_error_and_what_is_said_beside_it_is_none(registry: Registry) -> None:
+    add(registry, "ctrl")
     with Path("/dev/full").open("w") as out, Path("/dev/full").open("w") as err:
         app = App(out=out, err=err, user=User({}))
         app.narrate("It is lost.")
@@ -391,9 +393,9 @@ def test_an_answer_that_finds_no_room_is_an_error_and_what_is_said_beside_it_is_
             cli.run(app, ["cluster", "kubeconfig"])
 
 
-def test_a_step_that_is_doubtful_is_no_success(book: Book, capsys: Captured) -> None:
-    add(book, "ctrl")
-    (book.folder.parent / "history.db").write_text("This is no database." * 100)
+def test_a_step_that_is_doubtful_is_no_success(registry: Registry, capsys: Captured) -> None:
+    add(registry, "ctrl")
+    (registry.folder.parent / "history.db").write_text("This is no database." * 100)
     assert cli.main(["down"]) == 0
     assert re.search(r"^ ! The recording does not note its deletion: ", capsys.readouterr().err, re.MULTILINE)
 
@@ -404,15 +406,15 @@ def test_machines_get_an_object_for_wrong_words_too(capsys: Captured) -> None:
 
 
 def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
-    book: Book, monkeypatch: pytest.MonkeyPatch
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = add(book, "ctrl")
+    entry = add(registry, "ctrl")
     options = Options(
-        name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=resolve(["foo"]), detach=True
+        name="ctrl", provider="auto", spec=ClusterSpec(nodes=0), use=False, sourced=resolve(["foo"]), detach=True
     )
     told = "in the background: kubectl ctrl logs foo -f{0}; kubectl ctrl stop foo{0}"
     assert pointers(App.of_this_process().user, options, entry)[1] == told.format(" --name ctrl")
-    book.write_kubeconfig(entry, PRODUCTION.replace("prod", "kwok-ctrl"))
+    registry.write_kubeconfig(entry, PRODUCTION.replace("prod", "kwok-ctrl"))
     monkeypatch.setenv("KUBECONFIG", str(entry.kubeconfig))
     assert pointers(App.of_this_process().user, options, entry)[1:] == [
         told.format(""),
@@ -420,10 +422,10 @@ def test_what_runs_in_the_background_is_named_with_the_verbs_for_it(
     ]
 
 
-def test_of_what_runs_in_a_terminal_no_log_is_named(book: Book) -> None:
-    entry = replace(add(book, "ctrl"), uid="uid-of-ctrl")
+def test_of_what_runs_in_a_terminal_no_log_is_named(registry: Registry) -> None:
+    entry = replace(add(registry, "ctrl"), uid="uid-of-ctrl")
     both = resolve(["foo", "memcached"])
-    options = Options(name="ctrl", provider="auto", wish=Wish(nodes=0), use=False, sourced=both, detach=True)
+    options = Options(name="ctrl", provider="auto", spec=ClusterSpec(nodes=0), use=False, sourced=both, detach=True)
     app = App.of_this_process()
     with only_runner(app.user.state, runner_on(entry, "r1")):
         line = "in the background: kubectl ctrl logs memcached -f --name ctrl; kubectl ctrl stop memcached --name ctrl"
@@ -443,9 +445,9 @@ def test_what_the_flags_say_is_what_is_wished_of_a_provider(tmp_path: Path, word
     flags = ["--image=node:1", f"--config={config}", "--wait=30s", "--keep-on-failure", "--offline", "--nodes=2"]
     given = table.load(table.find(words[0])).parse([*words[1:], *flags, f"--bin-dir={tmp_path}"], {})
     assert given is not None
-    assert new_cluster.wish(given) == Wish(
+    assert new_cluster.spec(given) == ClusterSpec(
         image="node:1", config=config, wait=30.0, keep_on_failure=True, bin_dir=tmp_path, offline=True, nodes=2
     )
     plain = table.load(table.find(words[0])).parse(words[1:], {})
     assert plain is not None
-    assert new_cluster.wish(plain) == Wish()
+    assert new_cluster.spec(plain) == ClusterSpec()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.programs(*TOOLS)
 
 @pytest.fixture
 def there(production: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
-    """A cluster of kind's in the user's book."""
+    """A cluster of kind's in the user's registry."""
     made = programs(tmp_path / "state" / "kubectl-ctrl")
     for name, value in made.environ.items():
         monkeypatch.setenv(name, value)

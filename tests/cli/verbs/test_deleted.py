@@ -44,8 +44,8 @@ def told(capsys: pytest.CaptureFixture[str]) -> Told:
 
 
 def life(folder: Path, number: int = 1, name: str = "ctrl") -> Entry:
-    """A cluster of ours on which a run reconciled foo/web, in the book."""
-    entry = made(App.of_this_process().book, name, SERVER)
+    """A cluster of ours on which a run reconciled foo/web, in the registry."""
+    entry = made(App.of_this_process().registry, name, SERVER)
     entry = replace(entry, uid=f"uid-{name}-{number}", ca=f"ca{number}")
     run = of(entry, number)
     start = begun(1, run=run.id)
@@ -68,7 +68,7 @@ def of(entry: Entry, number: int) -> Run:
 def down(entry: Entry, at: float | None = None) -> None:
     app = App.of_this_process()
     assert lookup.cluster_deleted(app.user, entry, SystemClock().now() if at is None else at) == ""
-    app.book.remove(entry.name)
+    app.registry.remove(entry.name)
 
 
 NOON = "2026-01-01T12:00:00.000+00:00"
@@ -96,7 +96,7 @@ def test_the_shell_that_still_points_to_it_gets_its_answers(
 
 def test_what_runs_on_the_next_of_its_name_is_not_looked_for_on_it(state: Path, told: Told) -> None:
     down(life(state), RUN.began)
-    entry = made(App.of_this_process().book, "ctrl", SERVER)
+    entry = made(App.of_this_process().registry, "ctrl", SERVER)
     out, err = told("queue", f"--context={entry.context}")
     assert (out, err) == ("", f"No controller runs from this machine on context {entry.context}.\n")
     with only_runner(state, runner_on(entry, "rc2")):
@@ -174,7 +174,7 @@ def test_of_lives_whose_end_nobody_noted_the_last_is_meant_too(
 
 def test_a_name_means_the_last_that_knows_the_object(state: Path, told: Told) -> None:
     down(life(state, 1), RUN.began)
-    other = of(made(App.of_this_process().book, "ctrl", SERVER), 2)
+    other = of(made(App.of_this_process().registry, "ctrl", SERVER), 2)
     start = begun(1, run=other.id, name="other")
     recording(state, start, done(start), run=other)
     out, _ = told("trace", "foo/web", "--recorded-cluster=kind-ctrl", "--utc")

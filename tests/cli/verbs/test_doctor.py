@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from kubectl_ctrl.cli.main import main
 from kubectl_ctrl.cli.verbs.doctor.main import CHECKS
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.doctor import leftovers, recordings
 from kubectl_ctrl.doctor.checks import Bench, Check, looked
 from kubectl_ctrl.doctor.diagnosis import Group, Line, Mark, Outcome
@@ -109,13 +109,13 @@ def test_what_starts_a_cluster_of_ours_again_that_hangs_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("kubectl_ctrl.doctor.checks.PATIENCE", 1.0)
-    book = Book(tmp_path / "state" / "kubectl-ctrl" / "clusters")
+    registry = Registry(tmp_path / "state" / "kubectl-ctrl" / "clusters")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        entry = ours.made(book, "lab", f"https://127.0.0.1:{server.getsockname()[1]}")
+        entry = ours.made(registry, "lab", f"https://127.0.0.1:{server.getsockname()[1]}")
         lab = ours.trusting_a_real_authority(entry)
         monkeypatch.setenv("KUBECONFIG", str(lab.kubeconfig))
         for page, command in ((lab, "kubectl ctrl up --name lab"), (entry, "kubectl cluster-info")):
-            book.write(page)
+            registry.write(page)
             main(["doctor", "-o", "json"])
             (line,) = [one for one in document(capsys)["checks"] if one["group"] == "cluster"]
             assert (line["check"], line["command"]) == ("context", command)

@@ -86,8 +86,8 @@ def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pytest.Mon
     async def several(at: Layout) -> None:
         at.reachable = ConfigError("No cluster is configured.")
         for name in ("one", "two"):
-            place = at.app.book.place(name)
-            at.app.book.write(Entry(name=name, provider="toy", phase=Phase.READY, began=1.0, folder=place))
+            place = at.app.registry.place(name)
+            at.app.registry.write(Entry(name=name, provider="toy", phase=Phase.READY, began=1.0, folder=place))
         (line,) = await at.see(context.context)
         assert line.text.endswith("there are several of ours: one, two")
         assert line.command == 'eval "$(kubectl ctrl cluster env one)"'
@@ -95,7 +95,7 @@ def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pytest.Mon
     laid_out(several, tmp_path)
 
     async def gone(at: Layout) -> None:
-        lost = at.app.book.place("lost") / "kubeconfig"
+        lost = at.app.registry.place("lost") / "kubeconfig"
         at.app.user = User({**at.app.user.environ, "KUBECONFIG": str(lost)})
         at.reachable = ConfigError("Cluster 'lost' no longer exists.")
         (line,) = await at.see(context.context)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kubectl_ctrl.cli.verbs.doctor.fixes import mended
-from kubectl_ctrl.clusters.provider import Life
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase, locked_file
+from kubectl_ctrl.clusters.provider import ClusterState
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry, locked_file
 from kubectl_ctrl.doctor import leftovers
 from kubectl_ctrl.doctor.diagnosis import Line, Outcome
 from kubectl_ctrl.errors import PrerequisiteMissing, Refused
@@ -38,13 +38,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def book(state: Path) -> Book:
-    return Book(state / "clusters")
+def registry(state: Path) -> Registry:
+    return Registry(state / "clusters")
 
 
-def page(book: Book, name: str, phase: Phase = Phase.READY) -> Entry:
-    entry = Entry(name=name, provider="toy", phase=phase, began=1000.0, folder=book.place(name))
-    book.write(entry)
+def page(registry: Registry, name: str, phase: Phase = Phase.READY) -> Entry:
+    entry = Entry(name=name, provider="toy", phase=phase, began=1000.0, folder=registry.place(name))
+    registry.write(entry)
     return entry
 
 
@@ -66,22 +66,22 @@ def test_nothing_left_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("found", "told"),
     [
-        ((Phase.CREATING, Life.RUNNING), ["was not made to the end", "kubectl ctrl down a"]),
-        ((Phase.DELETING, Life.RUNNING), ["was not taken away to the end", "kubectl ctrl down a"]),
-        ((Phase.READY, Life.ABSENT), ["is gone, and files of it are left", "kubectl ctrl down a"]),
-        ((Phase.READY, Life.PARTIAL), ["has lost parts of it", "kubectl ctrl down a"]),
-        ((Phase.READY, Life.STOPPED), ["is stopped; this starts it again", "kubectl ctrl up --name a"]),
-        ((Phase.READY, Life.RUNNING), ["nothing is left behind on this machine", ""]),
+        ((Phase.CREATING, ClusterState.RUNNING), ["was not made to the end", "kubectl ctrl down a"]),
+        ((Phase.DELETING, ClusterState.RUNNING), ["was not taken away to the end", "kubectl ctrl down a"]),
+        ((Phase.READY, ClusterState.ABSENT), ["no longer exists, but its files do", "kubectl ctrl down a"]),
+        ((Phase.READY, ClusterState.PARTIAL), ["is incomplete: parts of it are missing", "kubectl ctrl down a"]),
+        ((Phase.READY, ClusterState.STOPPED), ["is stopped; this starts it again", "kubectl ctrl up --name a"]),
+        ((Phase.READY, ClusterState.RUNNING), ["nothing is left behind on this machine", ""]),
     ],
 )
 def test_a_cluster_that_is_not_all_there(
-    tmp_path: Path, book: Book, found: tuple[Phase, Life], told: list[str]
+    tmp_path: Path, registry: Registry, found: tuple[Phase, ClusterState], told: list[str]
 ) -> None:
-    (phase, life), (text, command) = found, told
-    page(book, "a", phase)
+    (phase, state), (text, command) = found, told
+    page(registry, "a", phase)
 
     async def play(at: Layout) -> None:
-        at.providers = {"toy": Toy("toy", ABLE, {"a": life})}
+        at.providers = {"toy": Toy("toy", ABLE, {"a": state})}
         (line,) = await at.see(leftovers.machine)
         assert text in line.text
         assert line.command == command
@@ -89,25 +89,25 @@ def test_a_cluster_that_is_not_all_there(
     laid_out(play, tmp_path)
 
 
-def test_a_cluster_that_somebody_sees_to_meanwhile_is_not_taken_away(tmp_path: Path, book: Book) -> None:
-    page(book, "a", Phase.CREATING)
-    page(book, "b", Phase.CREATING)
+def test_a_cluster_that_somebody_sees_to_meanwhile_is_not_taken_away(tmp_path: Path, registry: Registry) -> None:
+    page(registry, "a", Phase.CREATING)
+    page(registry, "b", Phase.CREATING)
 
     async def play(at: Layout) -> None:
         bench = await at.bench()
         found = await leftovers.left_here(bench)
-        page(book, "a")  # `up` has made it anew
-        with book.locked("b"):  # and is about to
+        page(registry, "a")  # `up` has made it anew
+        with registry.locked("b"):  # and is about to
             done = [await one.mend() for one in found if one.mend]
         assert done == ["it is left alone, as another process has seen to it"] * 2
-        assert [entry.phase for entry in book.entries()] == [Phase.READY, Phase.CREATING]
+        assert [entry.phase for entry in registry.entries()] == [Phase.READY, Phase.CREATING]
 
     laid_out(play, tmp_path)
 
 
-def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, book: Book) -> None:
-    page(book, "a")
-    book.write(replace(page(book, "b"), provider="unheard-of"))
+def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, registry: Registry) -> None:
+    page(registry, "a")
+    registry.write(replace(page(registry, "b"), provider="unheard-of"))
 
     async def play(at: Layout) -> None:
         toy = at.providers["toy"]
@@ -124,35 +124,35 @@ def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, book: Book) -> No
     laid_out(play, tmp_path, "--fix", "--yes")
 
 
-def test_a_kubeconfig_that_still_has_a_cluster_that_is_gone_is_named(tmp_path: Path, book: Book) -> None:
-    book.write(replace(page(book, "a"), used={"file": "/home/me/.kube/config"}))
+def test_a_kubeconfig_that_still_has_a_cluster_that_is_gone_is_named(tmp_path: Path, registry: Registry) -> None:
+    registry.write(replace(page(registry, "a"), used={"file": "/home/me/.kube/config"}))
 
     async def play(at: Layout) -> None:
         (line,) = await at.see(leftovers.machine)
-        assert line.text.endswith("files of it are left; /home/me/.kube/config still has it, by --use")
+        assert line.text.endswith("no longer exists, but its files do; /home/me/.kube/config still has it, by --use")
 
     laid_out(play, tmp_path)
 
 
-def test_a_cluster_that_a_process_is_changing_is_none(tmp_path: Path, book: Book) -> None:
-    page(book, "a", Phase.CREATING)
+def test_a_cluster_that_a_process_is_changing_is_none(tmp_path: Path, registry: Registry) -> None:
+    page(registry, "a", Phase.CREATING)
 
     async def play(at: Layout) -> None:
-        with book.locked("a"):
+        with registry.locked("a"):
             assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
         assert len(await at.see(leftovers.machine)) == 1
 
     laid_out(play, tmp_path)
 
 
-def test_folders_without_a_page_that_can_be_read(tmp_path: Path, book: Book) -> None:
+def test_folders_without_a_page_that_can_be_read(tmp_path: Path, registry: Registry) -> None:
     for name in ("bare", "Not A Name", "torn"):
-        book.folder.joinpath(name).mkdir(parents=True)
-    (book.folder / "torn" / "cluster.json").write_text("{")
+        registry.folder.joinpath(name).mkdir(parents=True)
+    (registry.folder / "torn" / "cluster.json").write_text("{")
 
     async def play(at: Layout) -> None:
         odd, bare, torn = await at.see(leftovers.machine)
-        assert odd.command == f"rm -r '{book.folder / 'Not A Name'}'"
+        assert odd.command == f"rm -r '{registry.folder / 'Not A Name'}'"
         assert bare.command == "kubectl ctrl down bare"
         assert "cannot be read" in torn.text
         assert torn.command == "kubectl ctrl down torn"
@@ -161,9 +161,9 @@ def test_folders_without_a_page_that_can_be_read(tmp_path: Path, book: Book) -> 
 
 
 @pytest.mark.parametrize("name", ["a.lock", ".ports.lock"])
-def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, book: Book, name: str) -> None:
-    book.folder.mkdir(parents=True)
-    path = book.folder / name
+def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, registry: Registry, name: str) -> None:
+    registry.folder.mkdir(parents=True)
+    path = registry.folder / name
     path.write_text("4121")
 
     async def play(at: Layout) -> None:
@@ -363,10 +363,10 @@ def test_a_webhook_that_nobody_answers_is_listed(tmp_path: Path, state: Path) ->
 # The guard.
 
 
-def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Path, book: Book) -> None:
+def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Path, registry: Registry) -> None:
     (tmp_path / "kubeconfig").write_text(kubeconfig("https://10.0.0.1:6443", context="prod-eu"))
-    book.folder.mkdir(parents=True)
-    lock = book.folder / "a.lock"
+    registry.folder.mkdir(parents=True)
+    lock = registry.folder / "a.lock"
 
     async def play(at: Layout) -> None:
         lock.touch()
@@ -414,9 +414,9 @@ def test_what_fails_holds_up_nothing_else(tmp_path: Path) -> None:
     laid_out(play, tmp_path, "--fix")
 
 
-def test_without_a_cluster_the_machine_is_mended_all_the_same(tmp_path: Path, book: Book) -> None:
-    book.folder.mkdir(parents=True)
-    (book.folder / "a.lock").touch()
+def test_without_a_cluster_the_machine_is_mended_all_the_same(tmp_path: Path, registry: Registry) -> None:
+    registry.folder.mkdir(parents=True)
+    (registry.folder / "a.lock").touch()
 
     async def play(at: Layout) -> None:
         at.reachable = Refused("Nobody answers.")

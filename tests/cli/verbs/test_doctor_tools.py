@@ -12,7 +12,7 @@ import pytest
 
 from kubectl_ctrl.cli.parsing.query import Target
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.provider import Fitness, Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec, Fitness
 from kubectl_ctrl.doctor import tools
 from kubectl_ctrl.doctor.checks import Bench, Reach
 from kubectl_ctrl.doctor.diagnosis import Line
@@ -44,7 +44,7 @@ def look(check: Any, folder: Path, providers: dict[str, Toy] | None = None, **en
             clock=clock,
             narrate=machine.narrate,
             providers=known,
-            fits={name: asyncio.create_task(one.fitness(Wish())) for name, one in known.items()},
+            fits={name: asyncio.create_task(one.fitness(ClusterSpec())) for name, one in known.items()},
             reach=Reach(reach),
         )
         return list(await check(bench))

@@ -1,4 +1,4 @@
-"""`down` of clusters that are in the book, and of which nothing runs: what it takes away, and what it says."""
+"""`down` of clusters that are in the registry, and of which nothing runs: what it takes away, and what it says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli import main as cli
-from kubectl_ctrl.clusters.registry import Book, Entry, Phase
+from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from tests.cli.ours import kubeconfig, made
 
 Captured = pytest.CaptureFixture[str]
@@ -25,14 +25,16 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def book(state: Path) -> Book:
-    return Book(state / "clusters")
+def registry(state: Path) -> Registry:
+    return Registry(state / "clusters")
 
 
-def add(book: Book, name: str, phase: Phase = Phase.READY, provider: str = "kwok") -> Entry:
-    entry = Entry(name=name, provider=provider, phase=phase, began=1.0, folder=book.place(name), context=f"kwok-{name}")
-    book.write(entry)
-    book.write_kubeconfig(entry, "kind: Config\n")
+def add(registry: Registry, name: str, phase: Phase = Phase.READY, provider: str = "kwok") -> Entry:
+    entry = Entry(
+        name=name, provider=provider, phase=phase, began=1.0, folder=registry.place(name), context=f"kwok-{name}"
+    )
+    registry.write(entry)
+    registry.write_kubeconfig(entry, "kind: Config\n")
     (entry.folder / "kwok").mkdir()
     (entry.folder / "kwok" / "etcd.log").write_text("{}")
     return entry
@@ -46,48 +48,48 @@ def told(capsys: Captured) -> list[str]:
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-def test_whatever_its_page_says_nothing_is_left(book: Book, capsys: Captured, phase: Phase) -> None:
-    add(book, "ctrl", phase)
+def test_whatever_its_page_says_nothing_is_left(registry: Registry, capsys: Captured, phase: Phase) -> None:
+    add(registry, "ctrl", phase)
     assert cli.main(["down"]) == 0
     assert [line.split()[1] for line in told(capsys)] == ["no", "cluster", "its", "files"]
-    assert not list(book.folder.iterdir())
+    assert not list(registry.folder.iterdir())
 
 
-def test_what_was_begun_before_there_was_a_page_goes_too(book: Book) -> None:
-    book.place("ctrl").mkdir(parents=True)
-    (book.folder / "ctrl" / "cluster.json.new").write_text("{")
+def test_what_was_begun_before_there_was_a_page_goes_too(registry: Registry) -> None:
+    registry.place("ctrl").mkdir(parents=True)
+    (registry.folder / "ctrl" / "cluster.json.new").write_text("{")
     assert cli.main(["down"]) == 0
-    assert not list(book.folder.iterdir())
+    assert not list(registry.folder.iterdir())
 
 
 @pytest.mark.parametrize("words", [["down"], ["down", "ctrl"], ["down", "--all"]])
-def test_a_lock_that_a_killed_process_left_goes(book: Book, words: list[str]) -> None:
-    book.folder.mkdir(parents=True)
-    (book.folder / "ctrl.lock").write_text("1")
+def test_a_lock_that_a_killed_process_left_goes(registry: Registry, words: list[str]) -> None:
+    registry.folder.mkdir(parents=True)
+    (registry.folder / "ctrl.lock").write_text("1")
     assert cli.main(words) == 0
-    assert not list(book.folder.iterdir())
+    assert not list(registry.folder.iterdir())
 
 
 @pytest.mark.parametrize("words", [["down"], ["down", "--all"], ["cluster", "delete"]])
-def test_what_locks_the_ports_is_the_name_of_no_cluster(book: Book, words: list[str]) -> None:
-    add(book, "ctrl")
-    for file in (book.folder / ".ports.lock", book.folder / "ctrl.lock"):
+def test_what_locks_the_ports_is_the_name_of_no_cluster(registry: Registry, words: list[str]) -> None:
+    add(registry, "ctrl")
+    for file in (registry.folder / ".ports.lock", registry.folder / "ctrl.lock"):
         file.write_text("1")
     assert cli.main(words) == 0
-    assert not list(book.folder.iterdir())
-    (book.folder / ".ports.lock").write_text("1")
+    assert not list(registry.folder.iterdir())
+    (registry.folder / ".ports.lock").write_text("1")
     assert cli.main(words) == 0
 
 
 @pytest.mark.parametrize("words", [["down"], ["down", "--all"], ["up"]])
 def test_contexts_of_others_that_came_into_its_kubeconfig_do_not_go_with_it(
-    book: Book, capsys: Captured, words: list[str]
+    registry: Registry, capsys: Captured, words: list[str]
 ) -> None:
     """Whoever logs in elsewhere in a shell of `cluster env` has that context written there.
 
     It goes also where `up` would make a cluster anew of which nothing is left.
     """
-    entry = made(book, "ctrl", "https://127.0.0.1:4001", provider="kwok")
+    entry = made(registry, "ctrl", "https://127.0.0.1:4001", provider="kwok")
     own = yaml.safe_load(entry.kubeconfig.read_text())
     theirs = yaml.safe_load(kubeconfig("my prod", **{"my prod": "https://10.0.0.1:6443"}))
     content = {**own, **{kind: own[kind] + theirs[kind] for kind in ("clusters", "contexts", "users")}}
@@ -105,30 +107,30 @@ def test_contexts_of_others_that_came_into_its_kubeconfig_do_not_go_with_it(
     content["contexts"] = [one for one in content["contexts"] if one["name"] != "my prod"]
     entry.kubeconfig.write_text(yaml.safe_dump(content))
     assert cli.main(["down"]) == 0
-    assert not list(book.folder.iterdir())
+    assert not list(registry.folder.iterdir())
 
 
-def test_only_the_one_that_is_named_goes(book: Book) -> None:
+def test_only_the_one_that_is_named_goes(registry: Registry) -> None:
     for name in ("one", "two", "three"):
-        add(book, name)
+        add(registry, name)
     assert cli.main(["down", "two"]) == 0
-    assert [path.name for path in sorted(book.folder.iterdir())] == ["one", "three"]
+    assert [path.name for path in sorted(registry.folder.iterdir())] == ["one", "three"]
     assert cli.main(["down", "--all"]) == 0
-    assert not list(book.folder.iterdir())
+    assert not list(registry.folder.iterdir())
 
 
 @pytest.mark.parametrize("words", [["down"], ["down", "--all"]])
-def test_what_somebody_put_beside_them_is_no_cluster(book: Book, words: list[str]) -> None:
-    kept = book.folder / "two.bak"
-    shutil.copytree(add(book, "two").folder, kept)
-    (book.folder / "Notes").mkdir()
+def test_what_somebody_put_beside_them_is_no_cluster(registry: Registry, words: list[str]) -> None:
+    kept = registry.folder / "two.bak"
+    shutil.copytree(add(registry, "two").folder, kept)
+    (registry.folder / "Notes").mkdir()
     assert cli.main(words) == 0
-    assert sorted(path.name for path in book.folder.iterdir()) == ["Notes", "two.bak"]
+    assert sorted(path.name for path in registry.folder.iterdir()) == ["Notes", "two.bak"]
     assert (kept / "cluster.json").exists()
 
 
-def test_machines_are_told_every_step(book: Book, capsys: Captured) -> None:
-    add(book, "ctrl")
+def test_machines_are_told_every_step(registry: Registry, capsys: Captured) -> None:
+    add(registry, "ctrl")
     assert cli.main(["cluster", "delete", "ctrl", "--progress=json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [
@@ -142,33 +144,33 @@ def test_machines_are_told_every_step(book: Book, capsys: Captured) -> None:
     ]
 
 
-def test_quiet_says_nothing(book: Book, capsys: Captured) -> None:
-    add(book, "ctrl")
+def test_quiet_says_nothing(registry: Registry, capsys: Captured) -> None:
+    add(registry, "ctrl")
     assert cli.main(["down", "-q"]) == 0
     assert cli.main(["down", "-q"]) == 0
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_recording_that_cannot_be_written_keeps_no_cluster(book: Book, state: Path, capsys: Captured) -> None:
-    add(book, "ctrl")
+def test_a_recording_that_cannot_be_written_keeps_no_cluster(registry: Registry, state: Path, capsys: Captured) -> None:
+    add(registry, "ctrl")
     (state / "history.db").write_text("This is no database." * 100)
     assert cli.main(["down"]) == 0
     assert "The recording does not note its deletion: " in capsys.readouterr().err
-    assert not list(book.folder.iterdir())
+    assert not list(registry.folder.iterdir())
 
 
-def test_a_maker_that_nobody_knows_is_an_error_and_the_page_stays(book: Book, capsys: Captured) -> None:
-    add(book, "ctrl", provider="minikube")
+def test_a_maker_that_nobody_knows_is_an_error_and_the_page_stays(registry: Registry, capsys: Captured) -> None:
+    add(registry, "ctrl", provider="minikube")
     assert cli.main(["down"]) == 1
     assert "Cluster 'ctrl' was created with 'minikube', which this version does not support." in capsys.readouterr().err
-    assert book.find("ctrl") is not None
+    assert registry.find("ctrl") is not None
 
 
-def test_with_all_one_that_cannot_go_does_not_keep_the_others(book: Book, capsys: Captured) -> None:
-    add(book, "a", provider="minikube")
-    add(book, "b")
-    add(book, "c", provider="minikube")
-    add(book, "d")
+def test_with_all_one_that_cannot_go_does_not_keep_the_others(registry: Registry, capsys: Captured) -> None:
+    add(registry, "a", provider="minikube")
+    add(registry, "b")
+    add(registry, "c", provider="minikube")
+    add(registry, "d")
     assert cli.main(["down", "--all"]) == 1
-    assert [path.name for path in sorted(book.folder.iterdir())] == ["a", "c"]
+    assert [path.name for path in sorted(registry.folder.iterdir())] == ["a", "c"]
     assert "error[CTRL-CLUSTER]: 2 of 4 clusters could not be deleted: a, c." in capsys.readouterr().err

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kubectl_ctrl.cli.main import main
-from kubectl_ctrl.clusters.registry import Book
+from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.model.attempt import Attempt, Call, Held, Outcome, Read, Started, State, Tally, Verdict
 from kubectl_ctrl.model.cause import Cause, CauseKind
 from kubectl_ctrl.model.objects import Key
@@ -216,7 +216,7 @@ def test_commands_mean_a_cluster_of_ours_in_the_ways_that_each_program_knows_it(
     state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording(state, attempt(1, outcome=Outcome.TERMINAL, message="no"), run=RUNS)
-    entry = made(Book(state / "clusters"), "dev", "https://127.0.0.1:4001")
+    entry = made(Registry(state / "clusters"), "dev", "https://127.0.0.1:4001")
     for words, known in ((), True), (("--kubeconfig=/dev/null", "--recorded-cluster=kind-dev"), False):
         monkeypatch.setenv("KUBECONFIG", "/dev/null")
         own = f"--kubeconfig={entry.kubeconfig if known else '/dev/null'} --context=kind-dev"

@@ -46,7 +46,7 @@ class _Asked(Value, kw_only=True):
         return self._or_only(self.given["name"])
 
     def _or_only(self, name: str) -> str:
-        found = name or names.only(self.app.book)
+        found = name or names.only(self.app.registry)
         if not found:
             raise NoCluster("There is no managed cluster.", next_step="kubectl ctrl up makes one")
         return found
@@ -65,9 +65,9 @@ def _create(asked: _Asked) -> int:
 
     app, given = asked.app, asked.given
     name = new_cluster.named(given, asked.words) or names.DEFAULT
-    app.book.place(name)
+    app.registry.place(name)
     _, _, code = bring_up(
-        app, given, Options(name=name, provider=given["provider"], wish=new_cluster.wish(given), use=given["use"])
+        app, given, Options(name=name, provider=given["provider"], spec=new_cluster.spec(given), use=given["use"])
     )
     return code
 
@@ -103,8 +103,8 @@ async def _rows(app: App) -> list[dict[str, Any]]:
     from kubectl_ctrl.clusters.providers import providers
 
     known = providers(names.machine(app.user, SystemClock()))
-    rows = [await _row(app, entry, known.get(entry.provider)) for entry in app.book.entries()]
-    rows += [_unreadable(path) for path in app.book.damaged()]
+    rows = [await _row(app, entry, known.get(entry.provider)) for entry in app.registry.entries()]
+    rows += [_unreadable(path) for path in app.registry.damaged()]
     return sorted(rows, key=lambda row: str(row["name"]))
 
 
@@ -131,10 +131,10 @@ async def _row(app: App, entry: Entry, provider: Provider | None) -> dict[str, A
 async def _state(app: App, entry: Entry, provider: Provider | None) -> str:
     """In a word, as its provider sees it; a question mark where that cannot be seen."""
     if entry.phase is not Phase.READY:
-        with app.book.locked(entry.name) as free:
+        with app.registry.locked(entry.name) as free:
             return "incomplete" if free else entry.phase.value
     try:
-        return (await provider.life(entry)).value if provider else "?"
+        return (await provider.state(entry)).value if provider else "?"
     except CtrlError:
         return "?"
 
@@ -153,7 +153,7 @@ def _load(asked: _Asked) -> int:
     progress = Progress.of(app, asked.given, ("load",), clock)
 
     async def load() -> None:
-        async with held(app.book, name, clock, waiting(app.book, name, progress)):
+        async with held(app.registry, name, clock, waiting(app.registry, name, progress)):
             entry, provider = _provided(app, name, clock)
             with progress.step("load", f"load {', '.join(images)}") as step:
                 await provider.load(entry, images)
@@ -194,7 +194,7 @@ def _provided(app: App, name: str, clock: SystemClock) -> tuple[Entry, Provider]
     """A cluster that was made to its end, and its provider."""
     from kubectl_ctrl.clusters.providers import providers
 
-    entry = names.ready(app.book, name)
+    entry = names.ready(app.registry, name)
     provider = providers(names.machine(app.user, clock)).get(entry.provider)
     if provider is None:
         raise ClusterError(
@@ -221,7 +221,7 @@ def _env(asked: _Asked) -> int:
 
 def _meaning_it(asked: _Asked) -> Entry:
     """The cluster, whose kubeconfig goes on meaning it: in a shell of `env` it is the file that others write to."""
-    entry, text = names.ready(asked.app.book, asked.meant), ""
+    entry, text = names.ready(asked.app.registry, asked.meant), ""
     with suppress(OSError, UnicodeDecodeError):
         text = entry.kubeconfig.read_text(encoding="utf-8")
     found = re.search(r"^current-context: *(\S.*?) *$", text, re.MULTILINE)

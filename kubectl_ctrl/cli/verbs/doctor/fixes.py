@@ -71,7 +71,7 @@ async def _guarded(app: App, given: Given, bench: Bench) -> Refused | None:
             resolved,
             allow=given["allow_context"],
             standing=guard.standing_list(app.user.config_file),
-            book=app.book,
+            registry=app.registry,
         )
     except Refused as refused:
         allowed = f"--allow-context={guard.to_allow(resolved)}"

@@ -16,7 +16,7 @@ from kubectl_ctrl.cli.verbs.doctor.downloads import RECIPES, fetched
 from kubectl_ctrl.cli.verbs.doctor.fixes import Mended, mended
 from kubectl_ctrl.clock import Clock, SystemClock
 from kubectl_ctrl.clusters import names
-from kubectl_ctrl.clusters.provider import Wish
+from kubectl_ctrl.clusters.provider import ClusterSpec
 from kubectl_ctrl.clusters.providers import providers
 from kubectl_ctrl.doctor import context, controllers, leftovers, recordings, tools
 from kubectl_ctrl.doctor.checks import Bench, Check, benched, looked
@@ -91,10 +91,10 @@ async def _examined(app: App, given: Given) -> Diagnosis:
 
 
 def _benched(app: App, given: Given, clock: Clock) -> AbstractAsyncContextManager[Bench]:
-    wish = Wish(bin_dir=Path(given["bin_dir"]) if given["bin_dir"] else None, offline=given["offline"])
+    spec = ClusterSpec(bin_dir=Path(given["bin_dir"]) if given["bin_dir"] else None, offline=given["offline"])
     return benched(
         Target(app, given),
-        wish,
+        spec,
         clock,
         providers(names.machine(app.user, clock)),
         user=app.user,

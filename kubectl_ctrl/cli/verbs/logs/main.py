@@ -62,7 +62,7 @@ def _nothing(app: App, place: Where, words: Sequence[str]) -> CtrlError:
     word = words[0] if words else ""
     what = f"{word} was" if word else "No controller was"
     never = " never" if word else " ever"
-    entries = [entry for entry in app.book.entries() if place.entry is None or entry.name != place.entry.name]
+    entries = [entry for entry in app.registry.entries() if place.entry is None or entry.name != place.entry.name]
     having = [entry.name for entry in entries if (_logged(entry, word) if word else background_notes.logged(entry))]
     ways = [str(ctrl("logs", *words, "--name", name)) for name in having]
     there = background_notes.logged(place.entry) if place.entry else []

@@ -93,7 +93,9 @@ async def _planned(app: App, given: Given, wanted: _Wanted, resolved: Resolved) 
                 task = await _task(client, wanted, resolved)
                 _introduce(app, task, resolved)
                 plan = await _plan(client, task, given, clock=clock, rng=rng)
-                return replace(plan, lease=None if guard.trusted(resolved, app.book) else await _lease(client, task))
+                return replace(
+                    plan, lease=None if guard.trusted(resolved, app.registry) else await _lease(client, task)
+                )
             finally:
                 await client.close()
     except TimeoutError:

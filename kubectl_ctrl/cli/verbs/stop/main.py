@@ -93,7 +93,7 @@ def _ways(name: str, place: Where, elsewhere: Sequence[Attendance]) -> dict[Comm
 
 def _ever(app: App) -> set[str]:
     """All controllers that there are, or were here: of another it would be a mistake to say that it has ended."""
-    logged = {name for entry in app.book.entries() for name in background_notes.logged(entry)}
+    logged = {name for entry in app.registry.entries() for name in background_notes.logged(entry)}
     try:
         with Hints(recording_file(app.user)) as hints:
             return {*BUNDLED, *logged, *(name for one in hints.runs() for name in one.controllers)}

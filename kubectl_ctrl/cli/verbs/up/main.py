@@ -33,7 +33,7 @@ def run(app: App, given: Given) -> int:
 
 
 def _options(app: App, given: Given) -> Options:
-    app.book.place(given["name"])
+    app.registry.place(given["name"])
     if given["namespace"] and not _LABEL.fullmatch(given["namespace"]):
         raise UsageError(
             f"{given['namespace']!r} is not a valid namespace name.",
@@ -43,7 +43,7 @@ def _options(app: App, given: Given) -> Options:
     return Options(
         name=given["name"],
         provider=given["provider"],
-        wish=new_cluster.wish(given),
+        spec=new_cluster.spec(given),
         use=given["use"],
         images=given["load"],
         sourced=sources.resolve(given.arguments),
@@ -97,4 +97,4 @@ def _foreground(app: App, given: Given, up: Up, progress: Progress) -> int:
     try:
         return run_on(app, of_run, sourced, lambda: resolved)
     finally:
-        progress.say(names.left(app.book, entry.name))
+        progress.say(names.left(app.registry, entry.name))
