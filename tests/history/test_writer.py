@@ -7,7 +7,6 @@ import logging
 import os
 import sqlite3
 import stat
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -27,8 +26,7 @@ from kubectl_ctrl.model.record import told
 from kubectl_ctrl.value import replace
 from tests.history.made import FOOS, FOR_EVER, RUN, begun, done, owned, read_of, recording
 from tests.rights import unprivileged
-
-_LONG = 120.0
+from tests.waiting import until
 
 
 @contextmanager
@@ -38,15 +36,6 @@ def recorder(path: Path) -> Iterator[Recorder]:
         yield made
     finally:
         made.close()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
-    pause, clock = threading.Event(), SystemClock()
-    end = clock.elapsed() + _LONG
-    while not holds():
-        assert clock.elapsed() < end, "it did not come to hold"
-        pause.wait(0.01)
 
 
 def count(path: Path) -> int:

@@ -37,6 +37,7 @@ from tests.cli.ours import made
 from tests.cli.own import Write
 from tests.client.served import served
 from tests.history.made import NOON, RUN, recording
+from tests.waiting import until
 
 NOBODY = "http://127.0.0.1:1"
 
@@ -76,19 +77,12 @@ def ended(app: App, entry: Entry, drain: float = 30.0) -> list[str]:
 
 def until_listed(entry: Entry) -> None:
     """The kernel shows the words of a process a moment after it has begun."""
-    clock = SystemClock()
-    end = clock.elapsed() + 60
-    while not background.starting(entry):
-        assert clock.elapsed() < end, "no process was listed"
+    until(lambda: background.starting(entry))
 
 
 def until_said(one: Background, text: str) -> str:
-    clock = SystemClock()
-    end = clock.elapsed() + 60
-    while clock.elapsed() < end:
-        if one.log.exists() and text in one.log.read_text():
-            return one.log.read_text()
-    raise AssertionError(f"{text!r} was not said: {one.log.read_text()}")
+    until(lambda: one.log.exists() and text in one.log.read_text())
+    return one.log.read_text()
 
 
 def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, entry: Entry) -> None:

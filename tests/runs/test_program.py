@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -80,6 +81,27 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
     return played
 
 
+async def cancelled(running: asyncio.Task[None]) -> None:
+    """Cancel it, and wait until it reports that it stops and what is in progress."""
+    log, stopping = logging.getLogger("kubectl_ctrl.runs.program"), asyncio.Event()
+
+    def heard(record: logging.LogRecord) -> bool:
+        if record.__dict__["action"] == "stopping":
+            stopping.set()
+        return True
+
+    log.addFilter(heard)
+    log.setLevel(logging.INFO)
+    try:
+        running.cancel()
+        async with asyncio.timeout(60):
+            await stopping.wait()
+        assert not running.done()
+    finally:
+        log.removeFilter(heard)
+        log.setLevel(logging.NOTSET)
+
+
 async def label(ctx: Context, request: Request) -> None:
     if found := await ctx.read.get(CONFIGMAPS, request.name):
         await ctx.write.patch(found, {"metadata": {"labels": {"seen": "yes"}}})
@@ -112,9 +134,7 @@ def test_a_cancellation_lets_the_reconcile_in_progress_finish(play: Callable[...
 
         async with place.running(controller("slow", slow).for_(CONFIGMAPS)) as task:
             await begun.wait()
-            task.cancel()
-            await asyncio.wait([task], timeout=0.01)
-            assert not task.done()
+            await cancelled(task)
             go_on.set()
             await asyncio.wait([task])
             assert task.cancelled()
@@ -133,9 +153,7 @@ def test_a_second_cancellation_cancels_the_reconcile_in_progress(play: Callable[
 
         async with place.running(controller("endless", endless).for_(CONFIGMAPS)) as task:
             await begun.wait()
-            task.cancel()
-            await asyncio.wait([task], timeout=0.01)
-            assert not task.done()
+            await cancelled(task)
         assert task.cancelled()
 
     play(test)
