@@ -15,7 +15,7 @@ from e2e.made_up import MadeUp, make_up, unmake
 from e2e.test_foo import converged, deployment, foo
 from e2e.test_rbac import installed
 
-FOOTER = "inferred; run with kubectl ctrl run for exact data"
+FOOTER = "inferred; for exact data, run the controller with kubectl ctrl run"
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def test_install_run_example_get_and_uninstall(
     assert "Greeted" in kubectl("events", f"--for={CRD}/example-greeting", "--no-headers")
     assert run.stop() == 0
     once = ctrl("run", str(folder), "--until-idle", "--timeout", "60s").checked()
-    assert "nothing to change" in once.out
+    assert "no writes" in once.out
     kubectl("delete", CRD, "taken")
     wait_until(lambda: not kubectl.find("configmap", "taken"), deadline=COLLECTED, what="it goes with its owner")
     kubectl("ctrl", "uninstall", str(folder), "--crds=delete", "--yes")

@@ -1,4 +1,4 @@
-"""The queues of a controller, looked at from another terminal while it works, hangs, is stopped and is killed."""
+"""The queues of a controller, read from another terminal while it works, hangs, is stopped and is killed."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_one_that_is_stopped_is_told_from_one_that_is_gone(ctrl: Ctrl, kubectl: 
     pid = seen(ctrl)["pid"]
     os.kill(pid, signal.SIGSTOP)
     wait_until(lambda: seen(ctrl)["life"] == "stopped")
-    assert f"process {pid} is stopped, kill -CONT {pid} lets it go on" in ctrl("queue").checked().out
+    assert f"process {pid} is stopped; kill -CONT {pid} resumes it" in ctrl("queue").checked().out
     os.kill(pid, signal.SIGCONT)
     wait_until(lambda: seen(ctrl)["life"] == "running")
     assert running.stop() == 0
@@ -127,7 +127,7 @@ def test_one_that_does_not_record_is_known_all_the_same(ctrl: Ctrl, slow: str) -
 
     def told() -> bool:
         ran = ctrl("queue").checked()
-        assert "it does not record (--record off), so its queue cannot be seen" in ran.out, ran.out + ran.err
+        assert "it runs with --record off, so its queue is unknown" in ran.out, ran.out + ran.err
         return True
 
     wait_until(told)
@@ -143,7 +143,7 @@ def test_a_pipe_gets_a_snapshot_for_each_change(ctrl: Ctrl, kubectl: Kubectl, na
     running = ctrl.started("run", slow)
     wait_until(lambda: seen(ctrl)["synced"])
     watching = ctrl.started("queue", "-w")
-    watching.line("nothing waits")
+    watching.line("the queue is empty")
     make(kubectl, "timed")
     watching.line(rf"^{namespace}/timed +timer +\d{{4}}-\d\d-\d\dT")
 

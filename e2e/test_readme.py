@@ -84,7 +84,7 @@ def test_trace_and_explain(reader: Reader, kubectl: Kubectl) -> None:
     assert all(text for step, text in told.items() if ">" not in step)
     (trace, one, *_) = told.values()
     assert re.search(r"initial list.*create Deployment/example-foo 201", trace)
-    assert "WOKEN BY" in one
+    assert "TRIGGERED BY" in one
     reader.end()
     attempt = re.search(r"\br[0-9a-f]{3}-1\b", trace)
     assert attempt

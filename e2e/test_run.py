@@ -157,7 +157,7 @@ def test_once_ends_with_1_when_an_attempt_failed(kubectl: Kubectl, ctrl: Ctrl, n
     ran = ctrl("run", "foo", "--once")
     assert ran.code == 1
     assert "create Deployment/web 403" in ran.out
-    assert "failed at their last attempt: 1" in ran.err
+    assert "failed in the last attempt: 1" in ran.err
     assert f"foo {namespace}/web" in ran.err
 
 

@@ -108,7 +108,7 @@ def test_f52_the_second_signal_ends_it_and_it_says_what_was_not_done(
     assert running.process.poll() is None
     running.signal(number)
     assert running.wait() == code
-    running.line("not done when it ended: 1")
+    running.line("unfinished at exit: 1")
     running.line(f"  foo {namespace}/web  ")
 
 
@@ -116,7 +116,7 @@ def test_f52_a_drain_that_takes_too_long_ends_like_a_second_signal(stuck: Callab
     running = stuck("--drain=1s")
     running.signal(signal.SIGINT)
     assert running.wait() == 130
-    assert "not done when it ended: 1" in running.output()
+    assert "unfinished at exit: 1" in running.output()
 
 
 # A pipe that somebody closed.

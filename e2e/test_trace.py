@@ -250,7 +250,7 @@ def test_what_a_kill_cut_off_is_told_with_the_call_that_nobody_answered(
     name = row.split()[0]
     assert row.endswith(" | interrupted")
     assert "patch ConfigMap/cut 200 " in row
-    assert "patch ConfigMap/cut answer unknown" in row
+    assert "patch ConfigMap/cut outcome unknown" in row
     follower.line(rf"^ *{name} .* interrupted$")
     follower.line(f"^Run {name.partition('-')[0]} exited unexpectedly.$")
     full = ctrl("trace", "cm/cut", name).checked().out

@@ -222,7 +222,7 @@ def _keeps(sign: Sign) -> bool:
 
 
 def _evidence(sign: Sign) -> Fact:
-    by = " or ".join(sign.by) or "?"
+    by = " or ".join(sign.by) or "<unknown>"
     what = f"{sign.verb} of {sign.wrote}" if sign.wrote else " ".join(filter(None, (sign.came, sign.message)))
     times = f" x{sign.count}" if sign.count > 1 else ""
     return Fact(text=f"{sign.evidence}: {what}{times} by {by}", source=Source.INFERRED, at=sign.at)

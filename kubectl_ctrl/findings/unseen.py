@@ -77,7 +77,7 @@ def _by_predicate(case: Case) -> Found | None:
         return None
     by = " and ".join(repr(name) for name in held.by)
     what = ", ".join(held.changed[:3]) or held.kind
-    who = " or ".join(held.writers) or "?"
+    who = " or ".join(held.writers) or "<unknown>"
     why = [Fact(text=f"its last change ({what} by {who}) was filtered out by {by}", at=held.at)]
     if held.count > 1:
         why.append(Fact(text=f"so were the {held.count - 1} changes before it", at=held.at))

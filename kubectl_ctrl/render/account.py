@@ -14,7 +14,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempts import call_text, cause_text, difference_text, outcome_text
+from kubectl_ctrl.render.attempts import UNKNOWN, call_text, cause_text, difference_text, outcome_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.trace.details import read_text
 from kubectl_ctrl.text import counted, cut, escaped
@@ -28,7 +28,7 @@ _ENDS = 3
 _VALUE = 32
 # Labels behind which errors stand, however long; and how many lines are shown of each on a terminal.
 _LINES = {**dict.fromkeys(("WHY", "RAN", "SAW", "OUTCOME", "FAILING", "NOT READY"), 4), "EVIDENCE": 8}
-_WHOLE = "(whole with -o json)"
+_WHOLE = "(full text with -o json)"
 _COLORS = {
     Finding.GONE: "2",
     Finding.BLOCKED_DELETION: "31",
@@ -102,8 +102,8 @@ def _by(account: Account, style: Style) -> Iterator[str]:
         who = f"by {account.controller}, run {account.run}" if account.run else f"by {account.controller}"
         where = f", context {account.context}" if account.context else ""
         reconciles = counted(account.attempts, "reconcile")
-        looked = f"the last {reconciles} looked at" if account.cut else f"{reconciles} recorded"
-        text = f"{who}{where}; {looked}"
+        reconciled = f"last {reconciles} read" if account.cut else f"{reconciles} recorded"
+        text = f"{who}{where}; {reconciled}"
         yield painted(cut(escaped(text), style.width, mark=style.mark), "2", style)
 
 
@@ -129,7 +129,7 @@ def _edited(account: Account, style: Style) -> Iterator[str]:
         told = cause_text(step.cause, style, None)
         before = format_duration(max(account.chain[0].attempt.started - step.cause.at, 0.0))
         number = _number(step.attempt, account.latest)
-        yield f"{timestamp(step.cause.at, style)}  {told}  ({number}, {before} before what follows)"
+        yield f"{timestamp(step.cause.at, style)}  {told}  ({number}, {before} before the chain)"
 
 
 def _started(account: Account, run: str, style: Style) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _started(account: Account, run: str, style: Style) -> Iterator[str]:
         return
     merged = first.attempt.causes_total - 1
     more = f"; {counted(merged, 'more event')} merged" if merged > 0 else ""
-    absent = "was not looked at" if account.cut else "is not recorded"
+    absent = "was not read" if account.cut else "is not recorded"
     unknown = f"; {first.cause.attempt} {absent}" if first.cause.attempt else ""
     told = cause_text(first.cause, style, None)
     yield f"{timestamp(first.cause.at, style)}  {told}  ({_number(first.attempt, run)}{more}{unknown})"
@@ -174,9 +174,9 @@ def _number(attempt: Recorded, run: str) -> str:
 
 def _led(cause: Why | None, first: bool) -> str:
     if cause is None:
-        return "?"
+        return UNKNOWN
     if cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED) and first:
-        return " or ".join(map(escaped, cause.writers)) or "?"
+        return " or ".join(map(escaped, cause.writers)) or UNKNOWN
     if cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED, CauseKind.DELETED) and cause.resource and cause.key:
         return f"{cause.resource.kind}/{escaped(cause.key.name)} {cause.kind}"
     return cause.kind.value
@@ -191,7 +191,7 @@ def _brief(attempt: Recorded) -> str:
         case Outcome.RETRY | Outcome.TERMINAL:
             return str(codes[-1]) if codes and codes[-1] is not None else "failed"
         case Outcome.DROPPED:
-            return "cut"
+            return "canceled"
         case Outcome.AFTER:
             return "done"
     return verdict.outcome.value
@@ -216,13 +216,13 @@ def _gaps(gaps: Sequence[Gap]) -> Iterator[str]:
 def _value(value: Any) -> str:
     match value:
         case _ if value is ABSENT:
-            return "nothing"
+            return "<none>"
         case _ if value is HIDDEN:
             return MASK
         case dict():
-            return f"an object of {len(value)} fields"
+            return f"{{{counted(len(value), 'field')}}}"
         case list():
-            return f"a list of {len(value)}"
+            return f"[{counted(len(value), 'item')}]"
         case bool() | None:
             return {True: "true", False: "false", None: "null"}[value]
     return cut(escaped(str(value)), _VALUE) or '""'
@@ -319,7 +319,7 @@ def single_lines(single: Single, style: Style, *, all_evidence: bool = False) ->
         ("WHERE", _where(verdict.where if verdict else "", None)),
         (
             "CAUSED",
-            (fact_text(fact, style) for fact in single.caused) if single.caused else ("nothing that is recorded",),
+            (fact_text(fact, style) for fact in single.caused) if single.caused else ("nothing recorded",),
         ),
         ("EVIDENCE", _evidence(single.evidence, None if all_evidence else _EVIDENCE, style)),
     ]
@@ -331,7 +331,7 @@ def single_lines(single: Single, style: Style, *, all_evidence: bool = False) ->
 def _ended(attempt: Recorded) -> str:
     if attempt.verdict is None:
         return outcome_text(attempt).upper()
-    names = {Outcome.RETRY: "FAILED", Outcome.TERMINAL: "FAILED", Outcome.DROPPED: "CUT"}
+    names = {Outcome.RETRY: "FAILED", Outcome.TERMINAL: "FAILED", Outcome.DROPPED: "CANCELED"}
     return names.get(attempt.verdict.outcome, attempt.verdict.outcome.value.upper())
 
 
@@ -339,21 +339,20 @@ def _causes(attempt: Recorded, resource: Resource | None, style: Style) -> Itera
     for cause in attempt.causes:
         yield f"{timestamp(cause.at, style)}  {cause_text(cause, style, resource)}"
     if (left := attempt.causes_total - len(attempt.causes)) > 0:
-        yield f"{left} more, which were only counted"
+        yield f"{left} more, counted but not recorded"
 
 
 def _did(attempt: Recorded, style: Style) -> Iterator[str]:
     for made in attempt.calls:
         yield _call_line(made.call, made, style)
     for skipped in attempt.skipped:
-        yield f"not needed: {escaped(skipped)}"
+        yield f"skipped: {escaped(skipped)}"
     for intent in attempt.intents:
         yield f"event {intent.type} {escaped(intent.reason)}: {escaped(intent.message)}"
     if attempt.echoes or attempt.heard:
-        count = attempt.echoes + len(attempt.heard)
-        yield "1 echo of its writes was dropped" if count == 1 else f"{count} echoes of its writes were dropped"
+        yield f"{counted(attempt.echoes + len(attempt.heard), 'echo', 'echoes')} of its own writes ignored"
     if not (attempt.calls or attempt.skipped or attempt.intents):
-        yield "no call, no write"
+        yield "no API calls"
 
 
 def _call_line(call: Call, made: Made, style: Style) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -28,6 +29,8 @@ _INDENT = "    "
 _CONDITION = re.compile(r"status\.conditions\[type=(?P<type>[^\]]+)\](?:\.(?P<field>\w+))?")
 
 
+# As kubectl prints a value that nothing tells.
+UNKNOWN = "<unknown>"
 _RED, _YELLOW = "31", "33"
 _COLORS = {Outcome.RETRY: _RED, Outcome.TERMINAL: _RED, Outcome.DROPPED: _RED, Outcome.WAITING: _YELLOW}
 
@@ -74,7 +77,7 @@ def _who(attempt: Recorded, style: Style) -> str:
 def why(causes: Sequence[Why], total: int, style: Style, primary: Resource | None) -> str:
     """The first cause in full and how many more there were."""
     if not causes:
-        return "?"
+        return UNKNOWN
     more = f" +{total - 1} more" if total > 1 else ""
     return cause_text(causes[0], style, primary) + more
 
@@ -85,13 +88,13 @@ def cause_text(cause: Why, style: Style, primary: Resource | None) -> str:
         case CauseKind.RETRY:
             return f"retry {cause.count} after {escaped(cause.detail)}"
         case CauseKind.TIMER:
-            return f"timer, {escaped(cause.detail)} asked by {cause.attempt}"
+            return f"timer, {escaped(cause.detail)} requested by {cause.attempt}"
         case CauseKind.AGAIN:
-            return f"again, asked by {cause.attempt}"
+            return f"again, requested by {cause.attempt}"
         case CauseKind.INITIAL | CauseKind.RESYNC | CauseKind.RELOADED:
             return f"{_named(cause, primary)}{cause.kind.value}"
         case CauseKind.MANUAL:
-            return f"asked for: {escaped(cause.detail)}" if cause.detail else "asked for"
+            return f"requested: {escaped(cause.detail)}" if cause.detail else "requested"
     return _named(cause, primary) + _change_text(cause, style)
 
 
@@ -112,8 +115,8 @@ def _change_text(cause: Why, style: Style) -> str:
 
 def _by(cause: Why) -> str:
     if cause.relisted:
-        return " over several unseen versions"
-    return f" by {' or '.join(map(escaped, cause.writers))}" if cause.writers else " by ?"
+        return " (several versions not seen)"
+    return f" by {' or '.join(map(escaped, cause.writers)) or UNKNOWN}"
 
 
 def changes_text(changes: Changes, style: Style, most: int) -> str:
@@ -182,7 +185,7 @@ def _value(value: Any) -> str | None:
     elif isinstance(value, _NESTED):
         return None
     else:
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+        text = json.dumps(value)
     return text if len(text) <= _VALUE_WIDTH else None
 
 
@@ -191,11 +194,11 @@ def what(attempt: Recorded) -> str:
     harmless = ("get", "list")
     calls = [made.call for made in attempt.calls]
     shown = [call_text(one) for one in calls if one.error or not (one.dry_run or one.verb in harmless)]
-    return ", ".join(shown) or "nothing to change"
+    return ", ".join(shown) or "no writes"
 
 
 def call_text(call: Call) -> str:
-    """`apply Deployment/web 200`, `patch Foo/x/status 409`, `create Deployment/web answer unknown`."""
+    """`apply Deployment/web 200`, `patch Foo/x/status 409`, `create Deployment/web outcome unknown`."""
     return f"{call.verb} {place_text(call)} {answer_text(call)}{' (dry run)' if call.dry_run else ''}"
 
 
@@ -212,7 +215,7 @@ def place_text(call: Call) -> str:
 
 def answer_text(call: Call) -> str:
     """The code that came back. Of a write without one nobody knows whether it was done."""
-    return str(call.code) if call.code is not None else "answer unknown" if call.write else "no answer"
+    return str(call.code) if call.code is not None else "outcome unknown" if call.write else "no response"
 
 
 def outcome_text(attempt: Recorded) -> str:
@@ -228,7 +231,7 @@ def verdict_text(verdict: Verdict) -> str:
         case Outcome.DONE:
             return "done"
         case Outcome.AGAIN:
-            return "again"
+            return "again immediately"
         case Outcome.AFTER:
             return f"again in {format_duration(verdict.delay)}"
         case Outcome.WAITING:
@@ -238,7 +241,7 @@ def verdict_text(verdict: Verdict) -> str:
         case Outcome.TERMINAL:
             text = f"FAILED, again in {format_duration(verdict.delay)}" if verdict.delay else "FAILED, no retry"
         case Outcome.DROPPED:
-            text = "dropped"
+            text = "canceled"
     return f"{text}: {escaped(verdict.message)}" if verdict.message else text
 
 

@@ -15,10 +15,10 @@ SCHEMA = "kubectl-ctrl.doctor/v1"
 
 _HEADINGS = {
     Group.MACHINE: "This machine",
-    Group.PROVIDERS: "Ways to make a cluster",
+    Group.PROVIDERS: "Cluster providers",
     Group.CLUSTER: "The cluster",
-    Group.CONTROLLERS: "Controllers on it",
-    Group.LEFTOVERS: "Leftovers of ours",
+    Group.CONTROLLERS: "Controllers in the cluster",
+    Group.LEFTOVERS: "Leftovers",
     Group.RECORDINGS: "Recordings",
 }
 _WORDS = {Mark.OK: "ok", Mark.INFO: "info", Mark.WARN: "warn", Mark.FAIL: "FAIL"}

@@ -30,8 +30,8 @@ def health_lines(health: Health, style: Style) -> list[str]:
         ("NO-OPS", (_noops(health),)),
         ("SAVE", _savings(health)),
         (
-            "HELD",
-            (f"{counted(count, 'change')} by {escaped(repr(name))}" for name, count in health.held),
+            "FILTERED",
+            (f"{counted(count, 'change')} filtered out by {escaped(repr(name))}" for name, count in health.held),
         ),
         ("QUEUE", (", ".join(f"{count} {name}" for name, count in health.queue) or "empty",)),
         ("GAPS", (f"{health.gaps} rows could not be recorded",) if health.gaps else ()),
@@ -75,7 +75,7 @@ def _pace(health: Health) -> str:
     rate = health.attempts / minutes
     failures = _share(health.failures, health.attempts)
     failed = f"{health.failures} failed{failures}, {health.retries} retries"
-    return f"{health.attempts} reconciles, {rate:.1f} a minute; {failed}"
+    return f"{health.attempts} reconciles, {rate:.1f} per minute; {failed}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -89,7 +89,7 @@ def _took(health: Health) -> Iterator[str]:
 
 
 def _spread(values: tuple[float, float, float]) -> str:
-    return "p50 {}, p95 {}, longest {}".format(*map(format_duration, values))
+    return "p50 {}, p95 {}, max {}".format(*map(format_duration, values))
 
 
 def _failing(one: Failing, now: float) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _failing(one: Failing, now: float) -> Iterator[str]:
 def _unready(objects: Sequence[Unready]) -> Iterator[str]:
     """What ended well and waits for nothing, and is not as it should be."""
     for one in objects[:_OBJECTS]:
-        yield escaped(f"{one.key} says {one.said}")
+        yield escaped(f"{one.key}: {one.said}")
     if (more := len(objects) - _OBJECTS) > 0:
         yield f"and {more:,} more"
 
@@ -113,20 +113,21 @@ def _hot(health: Health) -> Iterator[str]:
     for one in health.hot:
         share = _share(one.attempts, health.attempts)
         noops = "1 no-op" if one.noops == 1 else f"{one.noops} no-ops"
-        yield escaped(f"{one.key}: {one.attempts} reconciles{share}, {noops}; {one.because} by {one.cause}")
+        yield escaped(f"{one.key}: {one.attempts} reconciles{share}, {noops}; {one.because} triggered by {one.cause}")
 
 
 def _noops(health: Health) -> str:
     share = _share(health.noops, health.attempts)
-    return f"{health.noops} of {health.attempts} reconciles were done without a write{share}"
+    return f"{health.noops} of {health.attempts} reconciles wrote nothing{share}"
 
 
 def _savings(health: Health) -> Iterator[str]:
     for one in health.savings:
         changed = f" (changes of {', '.join(map(escaped, one.paths))})" if one.paths else ""
-        text = f"when={one.predicate} on {one.resource.kind} would remove {one.noops} of {health.attempts}{changed}"
+        share = f"{one.noops} of {health.attempts} reconciles"
+        text = f"when={one.predicate} on {one.resource.kind} would save {share}{changed}"
         if one.useful:
-            text += f", and also {one.useful} that did something: do not"
+            text += f", but would also skip {one.useful} that wrote: not recommended"
         yield text
 
 

@@ -10,12 +10,13 @@ from typing import Any
 from kubectl_ctrl.findings.inference import Evidence, Inferred, Sign
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.attempt_json import stamp, time_json
+from kubectl_ctrl.render.attempts import UNKNOWN
 from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.text import cut, escaped
 
 SCHEMA = "kubectl-ctrl.inferred/v1"
 
-FOOTER = "inferred; run with kubectl ctrl run for exact data"
+FOOTER = "inferred; for exact data, run the controller with kubectl ctrl run"
 _TELLING = ("Ready", "Available", "Progressing")
 # From here on WHY is a column; a narrower terminal gets it on a line of its own.
 _ROOMY = 100
@@ -34,12 +35,12 @@ def inferred_lines(found: Inferred, style: Style, *, now: float) -> list[str]:
     rows = [_cells(sign, style, now) for sign in found.signs]
     lines = [
         *_joined(list(_about(found, now)), dot, style),
-        _fitted("nothing of it is recorded; what follows was read from the object and its events", style),
+        _fitted("not recorded; the rows below are inferred from the object and its events", style),
         "",
         *_table(rows, found, style, now),
     ]
     if not rows:
-        lines.append(f"{_INDENT}no events, no managedFields and no conditions tell of it")
+        lines.append(f"{_INDENT}no events, managedFields or conditions to infer from")
     return [*lines, "", *(escaped(text) for text in found.lacking), FOOTER]
 
 
@@ -91,7 +92,7 @@ def _at(at: float, now: float, style: Style) -> str:
 
 
 def _why(sign: Sign, style: Style, width: int | None = None) -> str:
-    who = escaped(" or ".join(sign.by)) or "?"
+    who = escaped(" or ".join(sign.by)) or UNKNOWN
     match sign.evidence:
         case Evidence.FIELDS:
             room = None if width is None else max(width - len(f" by {who}"), len(style.mark))

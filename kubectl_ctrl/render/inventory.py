@@ -72,7 +72,7 @@ def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> l
         cluster,
         ",".join(played.name for played in run.controllers),
         began.partition(" ")[0] if narrow else began,  # of another day the date
-        _word(one) if narrow else _state(one, now, style),
+        _state(one, now, style).partition(" ")[0].rstrip(",") if narrow else _state(one, now, style),
         str(one.attempts),
         str(one.failures),
         str(run.gaps),
@@ -87,7 +87,7 @@ def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> l
 def _state(one: Filled, now: float, style: Style) -> str:
     if one.run.ended is not None:
         return f"ended {moment_text(one.run.ended, now, style)}"
-    return f"died after {moment_text(one.run.seen, now, style)}" if one.over else "runs"
+    return f"died, last seen {moment_text(one.run.seen, now, style)}" if one.over else "running"
 
 
 def run_lines(one: Filled, found: Inventory, style: Style) -> list[str]:
@@ -108,9 +108,8 @@ def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, s
     yield "Run", run.id
     yield "Cluster", _cluster_name(replace(cluster, ended=None), ())
     if cluster.ended is not None:
-        was = f"cluster {cluster.name} ({cluster.provider})"
-        yield "Deleted", f"{moment_text(cluster.ended, found.now, style)}: it was {was}"
-    yield "Its UID", run.cluster
+        yield "Deleted", f"{moment_text(cluster.ended, found.now, style)}, cluster {cluster.name} ({cluster.provider})"
+    yield "Cluster UID", run.cluster
     yield "Server", run.server
     yield "Namespace", run.namespace or "all"
     if run.labels:
@@ -118,7 +117,7 @@ def _facts(one: Filled, found: Inventory, style: Style) -> Iterator[tuple[str, s
     yield "Process", f"{run.pid} on {run.host}, kubectl-ctrl {run.program}"
     yield "Began", moment_text(run.began, found.now, style)
     yield "State", _state(one, found.now, style)
-    yield "Gaps", f"{counted(run.gaps, 'row')} dropped" if run.gaps else "none"
+    yield "Gaps", f"{counted(run.gaps, 'row')} lost" if run.gaps else "none"
     for played in run.controllers:
         if played.code:
             yield "Code", f"{played.name}: {played.code}"

@@ -1,6 +1,6 @@
 """A plan: a row for each field of each object that would change, then what the controller waits for.
 
-reads live · writes dry-run on server · 1 round
+live reads · server-side dry run of writes · 1 round
 ~ Deployment/web   spec.replicas   3 → 5
 = Foo/web          unchanged until rollout 3/5
 1 change; then waits for rollout 3/5
@@ -37,7 +37,7 @@ _MOST_OPENED = 24
 _CONDITION = re.compile(r"status\.conditions\[type=([^\]]+)\]")
 # What every object has without anybody's asking.
 _UNASKED = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
-_UNCHECKED = "not checked by the server"
+_UNCHECKED = "not validated by the server"
 
 
 class Row(NamedTuple):
@@ -53,12 +53,14 @@ def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
     """The whole plan."""
     plan, secrecy = _quiet(plan), secrecy_of(plan)
     dot = " · " if style.unicode else ", "
-    still = f"{dot}all other controllers stand still" if plan.to_fixpoint else ""
-    yield from _folded(f"reads live{dot}writes dry-run on server{dot}{counted(plan.rounds, 'round')}{still}", style)
+    still = f"{dot}assuming that no other controller acts" if plan.to_fixpoint else ""
+    yield from _folded(
+        f"live reads{dot}server-side dry run of writes{dot}{counted(plan.rounds, 'round')}{still}", style
+    )
     if plan.given:
-        yield "once the file is applied:"
+        yield "after the file is applied:"
         yield from _rows(plan, plan.given, style, secrecy)
-        yield f"{plan.controller} then:"
+        yield f"then {plan.controller}:"
     yield from _rows(plan, plan.fates, style, secrecy)
     for line in (*_writes(plan), *_unsent(plan)):
         yield from _folded(line, style)
@@ -93,7 +95,7 @@ def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy, style: Style) -> Iter
     lines = _told(fate)
     differences = differences_of(fate, secrecy) if fate.effect is Effect.CHANGED else ()
     if not lines and not differences:
-        lines = ["changed in nothing but who owns which field"]
+        lines = ["only field ownership changes"]
     for line in lines:
         yield Row(mark, who, "", line)
         mark, who = " ", ""
@@ -125,7 +127,7 @@ def _condition_change(before: Obj | None, after: Obj | None, style: Style, secre
         reason, message = (str(after.get(name) or "") for name in ("reason", "message"))
         same_words = before is not None and (before.get("reason"), before.get("message")) == (reason, message)
         said += [] if same_words else [": ".join(filter(None, (reason, message)))]
-    return escaped(secrecy.text(", ".join(filter(None, said)) or "seen again"))
+    return escaped(secrecy.text(", ".join(filter(None, said)) or "timestamps only"))
 
 
 def _has_type(item: Any) -> bool:
@@ -263,7 +265,7 @@ def _unsent(plan: Plan) -> Iterator[str]:
     for intent in intents:
         yield f"not sent: event {_event(intent)}"
     if plan.lease is not None:
-        yield f"not taken: Lease {plan.lease.key}, which a run would hold"
+        yield f"not acquired: Lease {plan.lease.key}, which a run would hold"
 
 
 def _event(intent: Intent) -> str:
@@ -272,11 +274,11 @@ def _event(intent: Intent) -> str:
 
 def _ending(plan: Plan, style: Style) -> Iterator[str]:
     count = len(plan.changed)
-    made = counted(count, "change") if count else "nothing to change"
+    made = counted(count, "change") if count else "no changes"
     if not plan.settled:
         still = [step for one in plan.last for step in one.steps if step.changes]
         names = ", ".join(dict.fromkeys(step_text(step, plan.requests[0].namespace) for step in still))
-        yield from _folded(f"it does not settle: in round {plan.rounds} it would still {names or 'go on'}", style)
+        yield from _folded(f"does not settle: round {plan.rounds} would still {names or 'continue'}", style)
     if len(plan.last) != 1:
         yield made
     for one in plan.last:
@@ -292,19 +294,19 @@ def then(verdict: Verdict) -> str:
         case Outcome.DONE:
             return "done until something changes"
         case Outcome.AGAIN:
-            return "again at once"
+            return "again immediately"
         case Outcome.AFTER:
             return f"again in {format_duration(verdict.delay)}"
         case Outcome.WAITING:
-            look = f", and looks again in {format_duration(verdict.delay)}" if verdict.delay else ""
-            return f"waits for {message}{look}"
+            again = f", and runs again in {format_duration(verdict.delay)}" if verdict.delay else ""
+            return f"waits for {message}{again}"
         case Outcome.RETRY:
-            return f"FAILED, to be tried again: {message}"
+            return f"FAILED, would be retried: {message}"
         case Outcome.TERMINAL:
-            again = f" before {format_duration(verdict.delay)}" if verdict.delay else ""
-            return f"FAILED, not to be tried again{again}: {message}"
+            until = f" for {format_duration(verdict.delay)}" if verdict.delay else ""
+            return f"FAILED, no retry{until}: {message}"
         case Outcome.DROPPED:
-            return f"dropped: {message}"
+            return f"canceled: {message}"
 
 
 def _marked(line: str, mark: str, style: Style) -> str:

@@ -59,8 +59,8 @@ class Printer(Value, kw_only=True):
         keys = [next((value for found in self.sort_by.find(fields(row)) for value in found), None) for row in rows]
         if all(key is None for key in keys):
             raise UsageError(
-                f"There is no {self.sort_by.source!r} to sort by in any of them.",
-                next_step="-o yaml shows what there is",
+                f"No row has the --sort-by field {self.sort_by.source!r}.",
+                next_step="-o yaml shows the fields",
             )
         by = cmp_to_key(_compared)
         order = sorted(range(len(rows)), key=lambda at: by(keys[at]))
@@ -111,7 +111,7 @@ def printer(
     if form in _GO:
         raise UsageError(
             f"-o {form} is not supported: only programs written in Go can execute such templates.",
-            next_step="-o jsonpath=... and -o custom-columns=... are what kubectl has beside it",
+            next_step="use -o jsonpath=... or -o custom-columns=...",
         )
     if form not in TEMPLATES or form in words:
         word = output if output in words else output.lower()  # kubectl takes JSON for json, too
@@ -121,7 +121,7 @@ def printer(
         return Printer(form=word, headers=headers, sort_by=by)
     if not argument:
         example = "custom-columns=NAME:.name" if form.startswith("custom") else "jsonpath='{..name}'"
-        raise UsageError(f"-o {form}{equals} says nothing of what to print.", next_step=f"write it like -o {example}")
+        raise UsageError(f"-o {form}{equals} lacks its argument.", next_step=f"for example -o {example}")
     match form:
         case "custom-columns":
             return Printer(form=form, columns=_spec(argument), headers=headers, sort_by=by)
@@ -136,7 +136,7 @@ def _spec(spec: str) -> tuple[Column, ...]:
     parts = [part.partition(":") for part in spec.split(",")]
     for header, colon, _ in parts:
         if not colon:
-            next_step = "write it like NAME:.name, with commas between columns"
+            next_step = "for example NAME:.name; commas separate columns"
             raise UsageError(f"The custom column {header!r} has no path.", next_step=next_step)
     return tuple(Column(header, JsonPath.column(path)) for header, _, path in parts)
 
@@ -146,8 +146,8 @@ def _two_lines(content: str) -> tuple[Column, ...]:
     headers, paths = ([*map(str.split, content.splitlines()), [], []])[:2]
     if not headers or len(headers) != len(paths):
         raise UsageError(
-            f"A file for custom columns has one line of headers, here {len(headers)}, and one of paths, {len(paths)}.",
-            next_step="write it like NAME STATE, and below it .name .state",
+            f"A custom-columns file has a line of headers and a line of paths, here {len(headers)} and {len(paths)}.",
+            next_step="for example NAME STATE, and on the next line .name .state",
         )
     return tuple(Column(header, JsonPath.column(path)) for header, path in zip(headers, paths, strict=True))
 
@@ -200,8 +200,8 @@ def _compared(one: Any, other: Any) -> int:
             one, other = amounts
     elif isinstance(one, bool | dict | list) or isinstance(one, str) != isinstance(other, str):
         raise UsageError(
-            "--sort-by: what is there cannot be sorted: neither numbers nor texts alone.",
-            next_step="choose another field; -o yaml shows what there is",
+            "--sort-by: the values are neither all numbers nor all strings.",
+            next_step="choose another field; -o yaml shows the fields",
         )
     return int(one > other) - int(one < other)
 

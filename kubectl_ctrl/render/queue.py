@@ -51,7 +51,7 @@ def _block(sighting: Sighting, look: Look, style: Style) -> list[str]:
     lines = [painted(line, _COLORS.get(sighting.life, ""), style) for line in _head(sighting, look.now, style)]
     state = sighting.state
     if sighting.gaps:
-        lines.append(f"  {counted(sighting.gaps, 'row')} of its recording were lost, so this may be old")
+        lines.append(f"  {counted(sighting.gaps, 'row')} of its recording were lost, so this may be out of date")
     if state is None or sighting.life is Life.ENDED:
         return lines
     # Of one that is gone its last word is told: what was so then, and for how long it had been so.
@@ -81,19 +81,19 @@ def _life(sighting: Sighting, now: float, style: Style) -> str:
     at = moment_text(sighting.seen, now, style)
     if not sighting.recorded:
         since = moment_text(sighting.began, now, style)
-        return f"since {since}; it does not record (--record off), so its queue cannot be seen"
+        return f"since {since}; it runs with --record off, so its queue is unknown"
     match sighting.life:
         case Life.RUNNING:
-            return f"heard of {ago} ago"
+            return f"last seen {ago} ago"
         case Life.SILENT:
-            return f"last seen {at}; process {sighting.pid} is there and has said nothing for {ago}"
+            return f"last seen {at}; process {sighting.pid} is running, but has reported nothing for {ago}"
         case Life.STOPPED:
-            return f"last seen {at}; process {sighting.pid} is stopped, kill -CONT {sighting.pid} lets it go on"
+            return f"last seen {at}; process {sighting.pid} is stopped; kill -CONT {sighting.pid} resumes it"
         case Life.GONE:
             return f"last seen {at}; process {sighting.pid} is gone"
         case Life.ENDED:
             return f"ended {at}"
-    return f"last seen {at} on {escaped(sighting.host)}, which cannot be looked at from here"
+    return f"last seen {at} on {escaped(sighting.host)}, whose processes are not visible from here"
 
 
 def _standing(state: State, now: float, style: Style) -> list[str]:
@@ -109,10 +109,10 @@ def _standing(state: State, now: float, style: Style) -> list[str]:
     )
     oldest = min((crowd.since for crowd in state.crowds), default=None)
     if oldest is not None:
-        waits += f", the oldest waits for {format_duration(max(now - oldest, 0.0))}"
-    lines = [f"  {', '.join(facts)}; {waits or 'nothing waits'}"]
+        waits += f", the oldest for {format_duration(max(now - oldest, 0.0))}"
+    lines = [f"  {', '.join(facts)}; {waits or 'the queue is empty'}"]
     if style.width is not None and len(lines[0]) > style.width:
-        lines = [f"  {', '.join(facts)};", f"  {waits or 'nothing waits'}"]
+        lines = [f"  {', '.join(facts)};", f"  {waits or 'the queue is empty'}"]
     return lines + wrap(escaped(state.message), style.width or _ENDLESS, initial_indent="  ", subsequent_indent="  ")
 
 
@@ -163,8 +163,8 @@ def _untold(state: State) -> list[str]:
     ready = state.depth.ready - told.count("ready")
     # Any of those that are ready or run may have a timer beside it, which is counted too.
     later = state.depth.backoff + state.depth.timers - len(told)
-    beyond = [f"{ready} more that are ready"] if ready > 0 else []
-    beyond += [f"at least {later} more with a time to come"] if later > 0 else []
+    beyond = [f"{ready} more ready"] if ready > 0 else []
+    beyond += [f"at least {later} more delayed"] if later > 0 else []
     return [f"and {' and '.join(beyond)}"] if beyond else []
 
 

@@ -19,10 +19,10 @@ SCHEMA = "kubectl-ctrl.replay/v1"
 
 _WORDS = {Fate.SAME: "same", Fate.UNREACHED: "not reached", Fate.UNKNOWN: "NOT RECORDED"}
 _EXPLAINED = {
-    Fate.MISSING: "not asked for today",
+    Fate.MISSING: "not requested today",
     Fate.EXTRA: "not recorded",
-    Fate.MOVED: "in another order",
-    Fate.UNKNOWN: "the replay ends here",
+    Fate.MOVED: "different order",
+    Fate.UNKNOWN: "the replay stops here",
 }
 _LOUD = ("DIFFERS", "MISSING", "EXTRA", "MOVED", "NOT RECORDED")
 _COLORS = {"-": "31", "+": "32"}
@@ -66,9 +66,9 @@ def _head(replayed: Replayed, style: Style, code: str) -> Iterator[_Line]:
     reason = why(attempt.causes, attempt.causes_total, style, primaries[0] if primaries else None)
     yield _Line(f"why: {reason}")
     if replayed.cut:
-        yield _Line(f"It was cut, so only its beginning is compared. {escaped(replayed.recorded.message)}")
+        yield _Line(f"Canceled, so only its beginning is compared: {escaped(replayed.recorded.message)}")
     if replayed.hidden:
-        yield _Line(f"Compared as hidden: what the recording hides of {escaped(', '.join(replayed.hidden))}")
+        yield _Line(f"Compared with masked values: {escaped(', '.join(replayed.hidden))}")
 
 
 def _body(replayed: Replayed, style: Style) -> Iterator[_Line]:
@@ -133,7 +133,7 @@ def _change(one: Difference, style: Style) -> Iterator[_Line]:
 
 def _value(value: Any) -> list[str]:
     if value is ABSENT:
-        return ["(nothing)"]
+        return ["<none>"]
     if value is HIDDEN:
         return [MASK]
     if isinstance(value, dict | list):
@@ -155,7 +155,7 @@ def _verdict(replayed: Replayed, style: Style) -> _Line:
     parts = [f"{len(wrong)} of {counted(len(writes), 'write')}"] if wrong else []
     parts += [counted(len(events), "event")] if events else []
     parts += ["the outcome"] if replayed.outcome else []
-    parts += ["a read that was not recorded"] if replayed.unknown else []
+    parts += ["a read that is not in the recording"] if replayed.unknown else []
     return _Line(f"DIFFERS: {', '.join(parts)} (recorded {style.arrow} today)", loud="DIFFERS")
 
 

@@ -95,5 +95,5 @@ def missing_table(account: Account) -> Text:
 
 def _why(refused: int) -> str:
     if not refused:
-        return "used, and not in rbac.yaml"
-    return "refused once" if refused == 1 else f"refused {refused} times"
+        return "used, but not in rbac.yaml"
+    return "denied once" if refused == 1 else f"denied {refused} times"

@@ -21,9 +21,7 @@ def summary_lines(summary: Summary, style: Style) -> list[str]:
     left = [_left(one, style) for one in summary.left] if summary.reason not in _WANTED else []
     failed = [_failed(one) for one in summary.failed]
     return (
-        _block("waited for", unmet)
-        + _block("not done when it ended", left)
-        + _block("failed at their last attempt", failed)
+        _block("waited for", unmet) + _block("unfinished at exit", left) + _block("failed in the last attempt", failed)
     )
 
 
@@ -76,12 +74,12 @@ def _standing(entry: Waiting, style: Style) -> str:
     due = timestamp(entry.due, style) if entry.due is not None else "any time"
     match entry.state:
         case "running":
-            return f"under way since {since}"
+            return f"running since {since}"
         case "backoff":
             tries = f"{entry.failures} failures in a row" if entry.failures > 1 else "1 failure"
-            return f"{tries}, next try due {due}"
+            return f"{tries}, next retry due {due}"
         case "timer":
-            return f"next look due {due}"
+            return f"next reconcile due {due}"
     return f"in the queue since {since}"
 
 

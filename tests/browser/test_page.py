@@ -64,7 +64,7 @@ def test_a_click_shows_why_the_calls_and_what_came_of_it(sixty: Page) -> None:
     assert sixty.run(TITLE) == "r7f3-11"
     text = sixty.run("document.querySelector('#details').innerText")
     for words in (
-        "timer, 5s asked by r7f3-10",
+        "timer, 5s requested by r7f3-10",
         "status.observedGeneration",
         "kube-controller-manager or kubectl-ctrl-foo",
         "written by",
@@ -72,10 +72,10 @@ def test_a_click_shows_why_the_calls_and_what_came_of_it(sixty: Page) -> None:
         "made version 1070",
         "spec.replicas",
         "get Foo default/web: 1 found",
-        "1 event of its own writes dropped",
+        "1 event of its own writes ignored",
     ):
         assert words in text
-    assert re.search(r"woke r7f3-12 after 30s", text)
+    assert re.search(r"triggered r7f3-12 after 30s", text)
     assert sixty.run("document.querySelector('tr[aria-current]').dataset.i") == "10"
 
 
@@ -314,9 +314,9 @@ def test_hostile_text_does_nothing(page: Page, tmp_path: Path) -> None:
     assert page.run("document.querySelectorAll('script').length") == 2
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
     assert page.run("(() => { const one = find('details'); return one.scrollWidth <= one.clientWidth; })()")
-    page.click("#details [aria-label='Attempt after']")
+    page.click("#details [aria-label='Next attempt']")
     text = page.run("document.querySelector('#details').innerText")
-    assert "cut off" in text
+    assert "interrupted" in text
     assert "***" in text
 
 

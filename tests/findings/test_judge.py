@@ -151,7 +151,7 @@ def test_not_seen_when_a_predicate_held_back_a_change_of_its_spec() -> None:
     account = judge(case(attempt(1), moment=moment(60, held("labels changed", at=30))))
     assert (account.finding, account.since) == (Finding.NOT_SEEN, NOON + 30)
     assert "filtered out by 'labels changed'" in said(account)
-    assert "its last change (spec.replicas by ?)" in said(account)
+    assert "its last change (spec.replicas by <unknown>)" in said(account)
 
 
 def test_what_a_predicate_rightly_held_back_is_told_beside_the_verdict() -> None:

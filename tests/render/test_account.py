@@ -252,7 +252,7 @@ def test_a_controller_is_not_healthy_while_objects_say_that_they_are_not_ready()
     well = replace(health(work()), failing=(), unready=few, objects=9)
     lines = health_lines(well, STYLES["80"])
     assert lines[0] == "6 of 9 objects NOT READY — controller foo"
-    assert "NOT READY default/web-0 says Ready=False Taken: It exists." in lines
+    assert "NOT READY default/web-0: Ready=False Taken: It exists." in lines
     assert "          and 2 more" in lines
     assert health_json(well)["notReady"][5] == {"object": "default/web-5", "said": few[5].said}
     assert health_lines(replace(well, unready=()), STYLES["80"])[0] == "HEALTHY — controller foo"
@@ -272,7 +272,7 @@ def test_an_error_without_end_takes_four_lines_and_is_whole_for_machines() -> No
     for style in (STYLES["80"], STYLES["ascii"], STYLES["120"]):
         told = under("WHY", account_lines(judge(case(broken)), style))
         assert len(told) == 4
-        assert told[-1].endswith("(whole with -o json)")
+        assert told[-1].endswith("(full text with -o json)")
         assert style.width is not None
         assert all(len(line) <= style.width for line in told)
         failing = health(replace(work(), attempts=[broken]))

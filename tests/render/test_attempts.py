@@ -41,10 +41,10 @@ HEAD = "2026-01-01T12:00:00.000+00:00 default/web r7f3-12  "
             attempt(INITIAL, verdict=WAITING, calls=(CREATED, STATUS)),
             "initial list | create Deployment/web 201, apply Foo/web/status 200 | 41ms waiting: rollout 0/1",
         ),
-        (attempt(SCALED), "spec.replicas 1→3 by kubectl-edit | nothing to change | 41ms done"),
+        (attempt(SCALED), "spec.replicas 1→3 by kubectl-edit | no writes | 41ms done"),
         (
             attempt(SCALED, INITIAL, total=9),
-            "spec.replicas 1→3 by kubectl-edit +8 more | nothing to change | 41ms done",
+            "spec.replicas 1→3 by kubectl-edit +8 more | no writes | 41ms done",
         ),
         (
             attempt(RETRIED, verdict=RETRY, calls=(REFUSED,)),
@@ -52,29 +52,29 @@ HEAD = "2026-01-01T12:00:00.000+00:00 default/web r7f3-12  "
         ),
         (
             attempt(TIMER, verdict=Verdict(outcome=Outcome.TERMINAL, message="spec.deploymentName is empty.")),
-            "timer, 30s asked by r7f3-11 | nothing to change | 41ms FAILED, no retry: spec.deploymentName is empty.",
+            "timer, 30s requested by r7f3-11 | no writes | 41ms FAILED, no retry: spec.deploymentName is empty.",
         ),
         (
             attempt(TIMER, verdict=Verdict(outcome=Outcome.TERMINAL, delay=7200, message="Denied by policy.")),
-            "timer, 30s asked by r7f3-11 | nothing to change | 41ms FAILED, again in 2h: Denied by policy.",
+            "timer, 30s requested by r7f3-11 | no writes | 41ms FAILED, again in 2h: Denied by policy.",
         ),
         (
             attempt(
                 replace(INITIAL, kind=CauseKind.DELETED, resource=DEPLOYMENTS), verdict=Verdict(outcome=Outcome.AGAIN)
             ),
-            "Deployment/web deleted | nothing to change | 41ms again",
+            "Deployment/web deleted | no writes | 41ms again immediately",
         ),
         (
             attempt(SCALED, verdict=Verdict(outcome=Outcome.AFTER, delay=90), calls=(replace(CREATED, code=None),)),
-            "spec.replicas 1→3 by kubectl-edit | create Deployment/web answer unknown | 41ms again in 1m30s",
+            "spec.replicas 1→3 by kubectl-edit | create Deployment/web outcome unknown | 41ms again in 1m30s",
         ),
         (
             attempt(SCALED, verdict=Verdict(outcome=Outcome.DROPPED)),
-            "spec.replicas 1→3 by kubectl-edit | nothing to change | 41ms dropped",
+            "spec.replicas 1→3 by kubectl-edit | no writes | 41ms canceled",
         ),
         (
             attempt(replace(SCALED, relisted=True)),
-            "spec.replicas 1→3 over several unseen versions | nothing to change | 41ms done",
+            "spec.replicas 1→3 (several versions not seen) | no writes | 41ms done",
         ),
     ],
 )
@@ -84,7 +84,7 @@ def test_a_line_into_a_pipe_says_all(shown: Recorded, text: str) -> None:
 
 def test_reads_that_went_well_and_dry_runs_are_not_shown() -> None:
     calls = (replace(CREATED, verb="get", code=200), replace(CREATED, dry_run=True))
-    assert attempt_text(attempt(SCALED, calls=calls), PIPE).split(" | ")[1] == "nothing to change"
+    assert attempt_text(attempt(SCALED, calls=calls), PIPE).split(" | ")[1] == "no writes"
 
 
 def test_reads_and_dry_runs_that_failed_are_shown() -> None:
@@ -109,8 +109,7 @@ def test_lines_at_a_terminal_of_80_columns() -> None:
     assert [line for one in shown for line in attempt_text(one, TERMINAL).split("\n")] == [
         "12:00:00 web 12  initial list",
         "    create Deployment/web 201, apply Foo/web/status… | 41ms waiting: rollout 0/1",
-        "12:00:00 web 12  spec.replicas 1→3 by kubectl-edit",
-        "    nothing to change | 41ms done",
+        "12:00:00 web 12  spec.replicas 1→3 by kubectl-edit | no writes | 41ms done",
         "12:00:00 web 12  retry 2 after Conflict (409)",
         "    create Deployment/web 403 | 41ms FAILED, retry in 5s",
         '    deployments.apps "web" is forbidden: exceeded quota: none, requested:',
@@ -118,8 +117,7 @@ def test_lines_at_a_terminal_of_80_columns() -> None:
         "    count/deployments.apps=0.",
         "12:00:00 a-name-that-is-long-enoug… 12  initial list",
         "    create Deployment/web 201, apply Foo/web/status… | 41ms waiting: rollout 0/1",
-        "12:00:00 other/web 12  spec.replicas 1→3 by kubectl-edit",
-        "    nothing to change | 41ms done",
+        "12:00:00 other/web 12  spec.replicas 1→3 by kubectl-edit | no writes | 41ms done",
     ]
 
 

@@ -64,7 +64,7 @@ The cluster
           next: look whether the cluster runs, whether the address is right, and
                 whether a VPN is needed
 
-Leftovers of ours
+Leftovers
   ! warn  deployments.apps a/foo was scaled to zero\\x1b[31m
           next: if that run is gone:
                 kubectl --context kind-a patch deployment foo --type=merge \\

@@ -82,7 +82,7 @@ def test_each_row_is_marked_and_the_last_line_says_what_it_is_worth() -> None:
 def test_an_object_without_any_sign_says_so() -> None:
     bare = replace(FOUND, signs=(), standing=(), lacking=())
     assert inferred_lines(bare, STYLES["80"], now=NOON)[4:] == [
-        "      no events, no managedFields and no conditions tell of it",
+        "      no events, managedFields or conditions to infer from",
         "",
         FOOTER,
     ]

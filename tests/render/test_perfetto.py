@@ -113,7 +113,7 @@ def test_calls_made_at_once_get_threads_of_their_own() -> None:
     tids = [slice_["tid"] for slice_ in of(found, "X")]
     assert len(tids) == 3
     assert len(set(tids)) == 2
-    beside = [event["tid"] for event in of(found, "M") if event["args"].get("name") == "calls beside"]
+    beside = [event["tid"] for event in of(found, "M") if event["args"].get("name") == "concurrent calls"]
     assert beside == [max(tids)]
     order = {event["tid"]: event["args"]["sort_index"] for event in of(found, "M") if "sort_index" in event["args"]}
     assert order[beside[0]] == order[1] + 1

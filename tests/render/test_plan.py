@@ -46,7 +46,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 
 def test_what_a_plan_to_the_end_takes_for_granted_is_said_whole() -> None:
-    assert "all other controllers stand still" in " ".join(text(RESTLESS, STYLES["80"]).split())
+    assert "assuming that no other controller acts" in " ".join(text(RESTLESS, STYLES["80"]).split())
 
 
 def test_nothing_that_steers_a_terminal_gets_out() -> None:
@@ -58,18 +58,18 @@ def test_nothing_that_steers_a_terminal_gets_out() -> None:
     ("verdict", "words"),
     [
         (Verdict(outcome=Outcome.DONE), "done until something changes"),
-        (Verdict(outcome=Outcome.AGAIN), "again at once"),
+        (Verdict(outcome=Outcome.AGAIN), "again immediately"),
         (Verdict(outcome=Outcome.AFTER, delay=5.0), "again in 5s"),
-        (Verdict(outcome=Outcome.TERMINAL, message="it"), "FAILED, not to be tried again: it"),
+        (Verdict(outcome=Outcome.TERMINAL, message="it"), "FAILED, no retry: it"),
         (
             Verdict(outcome=Outcome.TERMINAL, message="it", delay=90.0),
-            "FAILED, not to be tried again before 1m30s: it",
+            "FAILED, no retry for 1m30s: it",
         ),
         (Verdict(outcome=Outcome.WAITING, message="it"), "waits for it"),
-        (Verdict(outcome=Outcome.WAITING, message="it", delay=90.0), "waits for it, and looks again in 1m30s"),
-        (Verdict(outcome=Outcome.RETRY, message="no"), "FAILED, to be tried again: no"),
-        (Verdict(outcome=Outcome.TERMINAL, message="no"), "FAILED, not to be tried again: no"),
-        (Verdict(outcome=Outcome.DROPPED, message="cut"), "dropped: cut"),
+        (Verdict(outcome=Outcome.WAITING, message="it", delay=90.0), "waits for it, and runs again in 1m30s"),
+        (Verdict(outcome=Outcome.RETRY, message="no"), "FAILED, would be retried: no"),
+        (Verdict(outcome=Outcome.TERMINAL, message="no"), "FAILED, no retry: no"),
+        (Verdict(outcome=Outcome.DROPPED, message="cut"), "canceled: cut"),
     ],
 )
 def test_what_follows_in_words(verdict: Verdict, words: str) -> None:
@@ -84,7 +84,7 @@ READY = {"type": "Ready", "status": "True", "reason": "Counted", "message": "3 o
     [
         (READY, {**READY, "status": "False", "message": "1 of 3."}, "True → False, Counted: 1 of 3."),
         (READY, {**READY, "message": "2 of 3."}, "Counted: 2 of 3."),
-        (READY, {**READY, "lastTransitionTime": "now"}, "seen again"),
+        (READY, {**READY, "lastTransitionTime": "now"}, "timestamps only"),
         (None, READY, "- → True, Counted: 3 of 3."),
         (READY, None, "True → -"),
         (READY, {"type": "Ready", "status": "Unknown"}, "True → Unknown"),
@@ -113,7 +113,7 @@ def test_a_first_status_is_told_field_by_field() -> None:
 def test_the_lease_that_a_run_would_hold_is_told() -> None:
     plan = replace(NOTHING, lease=LEASES.ref("kubectl-ctrl-foo-default", "default"))
     assert text(plan, PIPE).splitlines()[-2] == (
-        "not taken: Lease default/kubectl-ctrl-foo-default, which a run would hold"
+        "not acquired: Lease default/kubectl-ctrl-foo-default, which a run would hold"
     )
     assert plan_json(plan)["leaseNotTaken"] == "default/kubectl-ctrl-foo-default"
 

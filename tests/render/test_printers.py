@@ -178,7 +178,7 @@ def test_files_are_read_and_headers_left_out() -> None:
     assert said(printer("jsonpath-file=t", WORDS, read=files.__getitem__)) == "web\n"
     columns = printer("custom-columns-file=c", WORDS, read=files.__getitem__, headers=False)
     assert said(columns) == "web             3\na-longer-name   1\nc               10\n"
-    with pytest.raises(UsageError, match="headers, here 2, and one of paths, 1"):
+    with pytest.raises(UsageError, match="a line of paths, here 2 and 1"):
         printer("custom-columns-file=bad", WORDS, read=files.__getitem__)
 
 

@@ -74,7 +74,7 @@ def test_tables_are_for_people() -> None:
     pad = " " * (len(SA) - len("jane"))
     assert missing_table(ACCOUNT) == (
         f"WHO {pad}   VERB     RESOURCE           NAMESPACE   WHY\n"
-        f"jane{pad}   list     deployments.apps   *           refused once\n"
-        f"{SA}   create   events             default     used, and not in rbac.yaml\n"
-        f"{SA}   patch    deployments.apps   default     refused 3 times"
+        f"jane{pad}   list     deployments.apps   *           denied once\n"
+        f"{SA}   create   events             default     used, but not in rbac.yaml\n"
+        f"{SA}   patch    deployments.apps   default     denied 3 times"
     )

@@ -43,13 +43,13 @@ def test_what_was_not_done_and_what_failed() -> None:
         failed=(FAILED,),
     )
     assert summary_lines(summary, TERMINAL) == [
-        "not done when it ended: 5",
+        "unfinished at exit: 5",
         "  foo default/web  in the queue since 12:00:00",
-        "  foo default/web  under way since 12:00:00",
-        "  foo default/web  3 failures in a row, next try due 12:01:00",
-        "  foo default/web  1 failure, next try due 12:01:00",
-        "  foo default/web  next look due 13:00:00",
-        "failed at their last attempt: 1",
+        "  foo default/web  running since 12:00:00",
+        "  foo default/web  3 failures in a row, next retry due 12:01:00",
+        "  foo default/web  1 failure, next retry due 12:01:00",
+        "  foo default/web  next reconcile due 13:00:00",
+        "failed in the last attempt: 1",
         "  foo default/web  FAILED, no retry: Its name is bad\\x07.",
     ]
 
@@ -66,7 +66,7 @@ def test_a_timeout_names_every_condition_and_since_when() -> None:
 
 def test_a_long_list_is_cut_and_counted() -> None:
     lines = summary_lines(Summary(reason=Reason.CUT, left=(left("ready"),) * 30), TERMINAL)
-    assert (lines[0], len(lines), lines[-1]) == ("not done when it ended: 30", 22, "  and 10 more")
+    assert (lines[0], len(lines), lines[-1]) == ("unfinished at exit: 30", 22, "  and 10 more")
 
 
 def test_machines_get_all_of_it() -> None:

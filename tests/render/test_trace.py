@@ -114,8 +114,8 @@ def test_through_a_pipe_each_reconcile_is_one_line_with_all_its_causes() -> None
     assert len(rows) == len(STORY.attempts)
     merged = next(line for line in rows if "r7f3-9 " in line)
     assert merged.count("kube-controller-manager") == 4
-    assert "over several unseen versions" in merged
-    assert "4 more that were not kept" in merged
+    assert "several versions not seen" in merged
+    assert "4 more not recorded" in merged
     assert "…" not in merged
 
 
@@ -140,7 +140,7 @@ def test_a_secret_is_told_by_its_keys_alone() -> None:
 
 
 def test_a_write_without_an_answer_says_so() -> None:
-    assert "answer unknown" in page(STYLES["120"], story=replace(STORY, attempts=(KILLED,)))
+    assert "outcome unknown" in page(STYLES["120"], story=replace(STORY, attempts=(KILLED,)))
 
 
 LONG = replace(FAILED.verdict, message="RuntimeError: " + "e" * 10_000) if FAILED.verdict else None
@@ -155,7 +155,7 @@ def test_a_long_error_takes_three_lines_and_is_not_said_again(name: str) -> None
         for number in (20, 21, 22)
     ]
     text = page(STYLES[name], story=replace(STORY, attempts=tuple(failed), runs=STORY.runs[:1], older=()))
-    assert text.count("(whole with --id r7f3-20)") == 1
+    assert text.count("(full text with --id r7f3-20)") == 1
     assert text.count("the same error as #20") == 2
     rows = text[text.index("OUTCOME") : text.index("NEXT")].splitlines()[1:]
     assert max(map(len, rows)) <= int(name if name.isdigit() else 80)

@@ -21,7 +21,7 @@ function plural(count, one, many = `${one}s`) {
 
 /** A value as JSON, except that a plain text needs no quotes; nothing there is said in words. */
 function valueText(change, side) {
-  if (!(side in change)) return "nothing";
+  if (!(side in change)) return "<none>";
   const value = change[side];
   return typeof value === "string" ? value || '""' : JSON.stringify(value, null, 1);
 }
@@ -56,7 +56,7 @@ function causeItem(attempt, cause, place, go) {
   const changed = diffs(cause);
   if (changed) item.append(changed);
   if (link) {
-    const how = { wrote: "written by ", followed: "a change of what was written by " }[link.kind] || `${link.kind} of `;
+    const how = { wrote: "written by ", followed: "a later change of an object written by " }[link.kind] || `${link.kind} of `;
     item.append(el("p", { class: "facts" }, how, jump(link.from, go, link.call || link.from.id), ` (${link.from.result})`));
   }
   return item;
@@ -83,7 +83,7 @@ function callItem(attempt, call, go) {
   const changed = diffs(call);
   if (changed) item.append(changed);
   for (const link of attempt.to.filter((one) => one.call === call.id)) {
-    item.append(el("p", { class: "facts" }, link.kind === "wrote" ? "woke " : "was changed further, which woke ", jump(link.to, go), ` after ${duration(link.to.start - call.end)}`));
+    item.append(el("p", { class: "facts" }, link.kind === "wrote" ? "triggered " : "a later change of it triggered ", jump(link.to, go), ` after ${duration(link.to.start - call.end)}`));
   }
   return item;
 }
@@ -108,7 +108,7 @@ function detailsOf(attempt, go, close) {
       el("h2", {}, attempt.id),
       el("span", { class: `badge ${attempt.group}` }, el("span", { "aria-hidden": "true" }, `${group.mark} `), group.name),
       el("span", { class: "grow" }),
-      step(before, "←", "Attempt before"), step(after, "→", "Attempt after"),
+      step(before, "←", "Previous attempt"), step(after, "→", "Next attempt"),
       el("button", { type: "button", "aria-label": "Close", title: "Close (Esc)", onclick: close }, "✕")),
     el("p", { class: "result" }, el("bdi", {}, attempt.result)),
     el("p", { class: "facts" }, [
@@ -118,17 +118,17 @@ function detailsOf(attempt, go, close) {
     ].filter(Boolean).join(" · ")),
   ];
   const causes = attempt.causes.map((cause, place) => causeItem(attempt, cause, place, go));
-  if (attempt.more > 0) causes.push(el("li", {}, `and ${attempt.more} more, which were counted and not kept`));
+  if (attempt.more > 0) causes.push(el("li", {}, `and ${attempt.more} more, counted but not recorded`));
   parts.push(section("Why it ran", el("ol", { class: "causes" }, ...causes)));
   const calls = attempt.calls || [];
   parts.push(section("Calls", calls.length
     ? el("ol", { class: "calls" }, ...calls.map((call) => callItem(attempt, call, go)))
-    : el("p", { class: "facts" }, "none: there was nothing to change")));
-  if (attempt.background) parts.push(section("Calls beside it", el("ol", { class: "calls" }, ...attempt.background.map((call) => callItem(attempt, call, go)))));
-  if (attempt.skipped) parts.push(section("Not needed", textList(attempt.skipped)));
+    : el("p", { class: "facts" }, "none")));
+  if (attempt.background) parts.push(section("Background calls", el("ol", { class: "calls" }, ...attempt.background.map((call) => callItem(attempt, call, go)))));
+  if (attempt.skipped) parts.push(section("Skipped", textList(attempt.skipped)));
   if (attempt.reads) parts.push(section("Reads", textList(attempt.reads)));
   if (attempt.events) parts.push(section("Events", textList(attempt.events)));
-  if (attempt.echoes) parts.push(section("Echoes", el("p", {}, `${plural(attempt.echoes, "event")} of its own writes dropped`)));
+  if (attempt.echoes) parts.push(section("Echoes", el("p", {}, `${plural(attempt.echoes, "event")} of its own writes ignored`)));
   parts.push(section("Next", ...nextOf(attempt, go)));
   if (attempt.traceback) parts.push(section("Traceback", el("pre", {}, attempt.traceback.join("\n"))));
   return parts;
@@ -138,7 +138,7 @@ function nextOf(attempt, go) {
   const parts = attempt.to.length ? [] : [el("p", {}, el("bdi", {}, attempt.result))];
   if (attempt.where || attempt.errorId) parts.push(el("p", { class: "facts" }, [attempt.errorId, attempt.where].filter(Boolean).join(" · ")));
   for (const link of attempt.to) {
-    const how = { wrote: `${link.call} woke `, followed: `${link.call} was followed by ` }[link.kind] || `${link.kind}: `;
+    const how = { wrote: `${link.call} triggered `, followed: `a later change of the object of ${link.call} triggered ` }[link.kind] || `${link.kind}: `;
     parts.push(el("p", { class: "facts" }, how, jump(link.to, go), ` after ${duration(link.to.start - attempt.end)}`));
   }
   return parts;

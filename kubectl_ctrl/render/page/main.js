@@ -296,7 +296,7 @@ document.addEventListener("keydown", (event) => {
 
 // The window.
 
-for (const [mark, text] of [["●", "change"], ["◇", "first seen"], ["↻", "retry"], ["◷", "timer"], ["✓", "done"], ["…", "waiting"], ["✕", "failed (striped)"], ["→", "solid: its write woke it; dotted: a change of what it wrote did; dashed: retry or timer"]]) {
+for (const [mark, text] of [["●", "change"], ["◇", "first seen"], ["↻", "retry"], ["◷", "timer"], ["✓", "done"], ["…", "waiting"], ["✕", "failed (striped)"], ["→", "solid: triggered by its write; dotted: by a later change of the object; dashed: by a retry or timer"]]) {
   find("legend").append(el("span", {}, el("b", {}, mark), ` ${text}`));
 }
 new ResizeObserver(() => timeline.measure()).observe(canvas.parentElement);

@@ -8,7 +8,7 @@ const GROUPS = {
   done: { name: "done", mark: "✓", outcomes: ["done", "after", "again"] },
   waiting: { name: "waiting", mark: "…", outcomes: ["waiting"] },
   failed: { name: "failed", mark: "✕", outcomes: ["retry", "terminal"] },
-  cut: { name: "cut off", mark: "⊘", outcomes: ["dropped", "interrupted"] },
+  cut: { name: "interrupted", mark: "⊘", outcomes: ["dropped", "interrupted"] },
   running: { name: "running", mark: "▸", outcomes: ["running"] },
 };
 const groupOf = {};

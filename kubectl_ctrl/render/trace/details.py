@@ -69,7 +69,7 @@ def _drawn(item: _Item, last: bool, style: Style) -> Iterator[str]:
 def _shortened(lines: list[str], whole: str, room: int | None, style: Style) -> list[str]:
     if room is None or len(lines) <= _MOST_LINES:
         return lines
-    told = f"{style.mark} (whole with {whole})"
+    told = f"{style.mark} (full text with {whole})"
     last = lines[_MOST_LINES - 1]
     return [*lines[: _MOST_LINES - 1], last[: room - len(told)] + told]
 
@@ -90,7 +90,7 @@ def _folded(text: str, room: int | None, hang: int) -> list[str]:
 
 def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]:
     if showing.diff and attempt.causes and (more := _cause_diff(attempt.causes[0], showing, style)):
-        yield _Item(f"woken by {_named(attempt.causes[0])}", more=more)
+        yield _Item(f"triggered by {_named(attempt.causes[0])}", more=more)
     rest = attempt.causes[1:]
     if style.width is None and not showing.diff:
         return  # the row tells them all
@@ -99,7 +99,7 @@ def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item
             diff = _cause_diff(cause, showing, style) if showing.diff else []
             yield _Item(f"merged: {timestamp(cause.at, style)} {_cause(cause, attempt, style)}", more=diff, color="2")
         if lost := attempt.causes_total - len(attempt.causes):
-            yield _Item(f"merged: {lost} more that {'was' if lost == 1 else 'were'} counted and not kept", color="2")
+            yield _Item(f"merged: {lost} more, counted but not recorded", color="2")
         return
     yield _Item(_merged(rest, attempt, style), color="2")
 
@@ -110,10 +110,10 @@ def _merged(rest: Sequence[Why], attempt: Recorded, style: Style) -> str:
     kinds = Counter(_named(cause) for cause in rest)
     what = ", ".join(f"{name} {times}{count}" if count > 1 else name for name, count in kinds.items())
     lost = attempt.causes_total - len(attempt.causes)
-    unkept = f", {lost} of them not kept" if lost > 0 else ""
+    unkept = f", {lost} of them not recorded" if lost > 0 else ""
     when = interval(rest[0].at, rest[-1].at, style)
     last = _cause(rest[-1], attempt, style)
-    return f"merged: {attempt.causes_total - 1} more {when}{unkept}: {what}; the last: {last} (all with --calls)"
+    return f"merged: {attempt.causes_total - 1} more {when}{unkept}: {what}; the last: {last}; --calls shows all"
 
 
 def _cause(cause: Why, attempt: Recorded, style: Style) -> str:
@@ -155,7 +155,7 @@ def _deeds(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]
         else:
             yield _call(one, attempt, (label, code), showing, style)
     if showing.calls:
-        yield from (_Item(f"not needed: {escaped(what)}", color="2") for what in attempt.skipped)
+        yield from (_Item(f"skipped: {escaped(what)}", color="2") for what in attempt.skipped)
         yield from (_Item(intent_text(intent)) for intent in attempt.intents)
         if attempt.echoes:
             yield _Item(f"{counted(attempt.echoes, 'echo', 'echoes')} seen while it ran, not queued", color="2")
@@ -216,7 +216,7 @@ def read_text(read: Read) -> str:
     if read.raised is not None:
         return f"read {kind} {escaped(read.query)} ({read.verb}): {escaped(read.raised.message)}"
     if read.verb == "get":
-        found = f"version {escaped(read.found[0][1])}" if read.found else "not there"
+        found = f"version {escaped(read.found[0][1])}" if read.found else "not found"
     else:
         found = counted(len(read.found), "object")
     source = "live" if read.verb == "live" else "cache"

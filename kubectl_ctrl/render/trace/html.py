@@ -95,8 +95,8 @@ def _told_facts(story: Story) -> Iterator[tuple[str, str]]:
     if len(story.runs) > 3:
         yield "more runs", str(len(story.runs) - 3)
     for lived in story.older[:1]:
-        others = f", and {len(story.older) - 1} before it" if len(story.older) > 1 else ""
-        yield "an older object of this name", f"{lived.uid}, {lived.attempts} attempts{others}"
+        others = f", and {len(story.older) - 1} earlier" if len(story.older) > 1 else ""
+        yield "an earlier object with this name", f"{lived.uid}, {lived.attempts} attempts{others}"
     for moment in story.moments:
         for entry in moment.state.entries:
             if entry.request == story.key:
@@ -115,7 +115,7 @@ def _counts(story: Story) -> str:
 def _run(run: Run) -> str:
     names = ", ".join(played.name for played in run.controllers)
     state = f"ended {_clock(run.ended)}" if run.ended else f"last seen {_clock(run.seen or run.began)}"
-    gaps = f"; {run.gaps} rows were dropped" if run.gaps else ""
+    gaps = f"; {run.gaps} rows were lost" if run.gaps else ""
     return f"{run.id}: {names} on {run.host} (pid {run.pid}), began {_clock(run.began)}, {state} UTC{gaps}"
 
 

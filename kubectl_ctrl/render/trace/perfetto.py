@@ -136,7 +136,7 @@ def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[i
             known = len(beside)
             tid = beside.setdefault((slice_.tid, lane), _BESIDE + known)
             if len(beside) > known:
-                yield _meta("thread_name", slice_.pid, tid, name="calls beside")
+                yield _meta("thread_name", slice_.pid, tid, name="concurrent calls")
                 yield _meta("thread_sort_index", slice_.pid, tid, sort_index=2 * slice_.tid + 1)
         call = made.call
         args = {

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.record import Made, Recorded
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempts import call_text, cause_text, changes_text, outcome_color, verdict_text, why
+from kubectl_ctrl.render.attempts import UNKNOWN, call_text, cause_text, changes_text, outcome_color, verdict_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
 from kubectl_ctrl.text import cut, escaped
 from kubectl_ctrl.value import Unshown, Value, replace
@@ -188,8 +188,8 @@ def _reason(attempt: Recorded, room: int, style: Style) -> list[str]:
 def _all_causes(attempt: Recorded, style: Style) -> str:
     primary = style.primaries.get(attempt.controller)
     lost = attempt.causes_total - len(attempt.causes)
-    texts = [cause_text(cause, style, primary) for cause in attempt.causes] or ["?"]
-    return "; ".join([*texts, *([f"{lost} more that were not kept"] if lost > 0 else [])])
+    texts = [cause_text(cause, style, primary) for cause in attempt.causes] or [UNKNOWN]
+    return "; ".join([*texts, *([f"{lost} more not recorded"] if lost > 0 else [])])
 
 
 def _wrote(attempt: Recorded, style: Style) -> str:
@@ -218,7 +218,7 @@ def changed_text(made: Made, style: Style) -> str:
     if changes.total:
         return changes_text(changes, style, _SHOWN_CHANGES)
     if call.write and call.new_version and call.new_version == call.old_version:
-        return "changed nothing"
+        return "no change"
     if call.write and call.code == 200 and call.old_version and call.new_version and call.verb != "delete":
         return "managedFields only"  # with the version that came before, its object was known too
     return "created" if call.verb == "create" and call.code == 201 else ""

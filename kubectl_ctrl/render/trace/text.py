@@ -96,7 +96,7 @@ def head_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
     yield from _joined(_recorded(story, scene, style), style)
     plain = []
     if scene.related:
-        plain.append("These reconciles are of other objects: it caused them, or they wrote it.")
+        plain.append("These reconciles are of other objects, which this one triggered or which wrote it.")
     plain += [_older(lived, story, style) for lived in story.older]
     if scene.hidden:
         plain.append(f"{counted(scene.hidden, 'older reconcile')} not shown (--last 0 shows all)")
@@ -176,7 +176,7 @@ def _by(story: Story, scene: Scene, style: Style) -> str:
 
 def _older(lived: Lived, story: Story, style: Style) -> str:
     until = moment_text(lived.last, story.at, style)
-    return f"an older object of this name: {counted(lived.attempts, 'reconcile')} until {until} (--uid {lived.uid})"
+    return f"an earlier object with this name: {counted(lived.attempts, 'reconcile')} until {until} (--uid {lived.uid})"
 
 
 def _joined(parts: Iterable[str], style: Style) -> Iterator[str]:
@@ -217,7 +217,7 @@ def _echoes(attempts: Sequence[Recorded]) -> str:
     where = ", ".join(f"#{number}" for number in numbers)
     if len(numbers) > _FEW:
         where = f"{counted(len(numbers), 'reconcile')}, #{numbers[0]} to #{numbers[-1]}"
-    return f"{counted(total, 'echo', 'echoes')} of own writes in {where}: dropped, no reconcile"
+    return f"{counted(total, 'echo', 'echoes')} of own writes in {where}: ignored"
 
 
 def _labelled(label: str, text: str, style: Style) -> Iterator[str]:

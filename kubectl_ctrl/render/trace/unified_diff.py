@@ -36,16 +36,17 @@ def unified_lines(
     from difflib import unified_diff
 
     lines = list(unified_diff(_lines(before), _lines(after), lineterm="", n=2))[2:]
-    return [_colored(escaped(line), style) for line in lines if not line.startswith("@@")] or ["(no field of note)"]
+    return [_colored(escaped(line), style) for line in lines if not line.startswith("@@")] or [
+        "(only server-managed fields)"
+    ]
 
 
 def _noted(old: Side, new: str, changes: Changes, style: Style) -> list[str]:
     """Field by field: of most steps the differences are kept longer than the objects."""
     step = f"{old.version} to {new}" if old.version else new
-    head = f"(the object in version {escaped(step)} is not kept; "
     if not changes.shown:
-        return [head.rstrip("; ") + ", and no difference was noted)"]
-    lines = [head + "its differences are:)"]
+        return [f"(version {escaped(step)}: not recorded)"]
+    lines = [f"(version {escaped(step)}: objects not recorded, only these differences)"]
     for one in changes.shown:
         sides = (("-", one.old), ("+", one.new))
         lines += [

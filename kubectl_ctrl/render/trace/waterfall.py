@@ -14,7 +14,7 @@ from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.trace.details import intent_text, read_text
 from kubectl_ctrl.render.trace.rows import Showing, changed_text
 from kubectl_ctrl.render.trace.unified_diff import Side, unified_lines
-from kubectl_ctrl.text import cut, escaped
+from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import Value, replace
 
 _WIDEST_BAR = 60
@@ -54,14 +54,14 @@ def waterfall_lines(attempt: Recorded, showing: Showing, style: Style, *, where:
     facts = [f"started {timestamp(attempt.started, style)}", f"waited {format_duration(attempt.waited)}"]
     facts += [f"try {attempt.try_no}"] if attempt.try_no > 1 else []
     yield style.dot.join([*facts, outcome_text(_short(attempt))])
-    yield from _section("WOKEN BY", _causes(attempt, showing, style), style)
+    yield from _section("TRIGGERED BY", _causes(attempt, showing, style), style)
     yield from _section("TIME", _time(attempt, style), style)
     yield from _section("READ", (read_text(read) for read in attempt.reads), style, fold=True)
     yield from _section("OUTSIDE", (escaped(one.name) for one in attempt.outside), style, fold=True)
-    yield from _section("ASKED", (_wish(wish) for wish in attempt.wishes), style, fold=True)
+    yield from _section("REQUESTED", (_wish(wish) for wish in attempt.wishes), style, fold=True)
     if showing.diff:
         yield from _section("CHANGED", _diffs(attempt, showing, style), style)
-    yield from _section("NOT NEEDED", map(escaped, attempt.skipped), style, fold=True)
+    yield from _section("SKIPPED", map(escaped, attempt.skipped), style, fold=True)
     yield from _section("EVENTS", _events(attempt), style, fold=True)
     yield from _section("ECHOES", _echoes(attempt), style, fold=True)
     yield from _section("RESULT", _result(attempt, style), style, fold=True)
@@ -94,9 +94,9 @@ def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[str]:
             lines = unified_lines(old, cause.new_version, cause.changes, body=showing.body, style=style)
             yield from (f"    {line}" for line in lines)
     if lost := attempt.causes_total - len(attempt.causes):
-        yield f"and {lost} more that {'was' if lost == 1 else 'were'} counted and not kept"
+        yield f"and {lost} more, counted but not recorded"
     if not attempt.causes:
-        yield "what woke it was not kept"
+        yield "not recorded"
 
 
 def _versions(cause: Why, style: Style) -> str:
@@ -124,7 +124,7 @@ def _time(attempt: Recorded, style: Style) -> Iterator[str]:
         if bar.note and (attempt.verdict is None or bar.note != escaped(attempt.verdict.message)):
             yield f"{'':{label}}  {bar.note}"
     if scale.broken:
-        yield "(the wait is longer than its bar)"
+        yield "(the bar of the wait is shortened)"
 
 
 def _bars(attempt: Recorded) -> Iterator[_Bar]:
@@ -190,9 +190,9 @@ def _wish(wish: Wish) -> str:
     if wish.raised is not None:
         answer = f"raised {escaped(wish.raised.error)}: {escaped(wish.raised.message)}"
     else:
-        answer = wish.how or "not answered"
+        answer = wish.how or "no response"
     calls = ", ".join(f".{call.rpartition('.')[2]}" for call in wish.calls)
-    made = f" by call{'s' if len(wish.calls) > 1 else ''} {calls}" if calls else " without a call"
+    made = f" by call{'s' if len(wish.calls) > 1 else ''} {calls}" if calls else " without an API call"
     return f"{wish.verb} {place}: {answer}{made}"
 
 
@@ -215,11 +215,11 @@ def _events(attempt: Recorded) -> Iterator[str]:
 
 def _echoes(attempt: Recorded) -> Iterator[str]:
     if attempt.echoes:
-        yield f"{attempt.echoes} of own writes seen while it ran, not queued"
+        yield f"{counted(attempt.echoes, 'own write')} seen while it ran, not queued"
     calls = {(made.call.uid, made.call.new_version): made.call for made in attempt.writes}
     for echo in attempt.heard:
         call = calls.get((echo.uid, echo.version))
-        of = f"of {call.verb} {place_text(call)} ({call.id})" if call else f"of version {escaped(echo.version)}"
+        of = f"{call.verb} {place_text(call)} ({call.id})" if call else f"version {escaped(echo.version)}"
         yield f"{of} seen after {format_duration(echo.after)}, not queued"
 
 

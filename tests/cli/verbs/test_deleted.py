@@ -199,7 +199,7 @@ def test_documents_say_it_too(state: Path, told: Told) -> None:
     out, _ = told("record", "list")
     assert "kind-ctrl, deleted" in out
     out, _ = told("record", "show", "rc1", "--utc")
-    assert f"{NOON}: it was cluster ctrl (kind)" in out
+    assert f"{NOON}, cluster ctrl (kind)" in out
 
 
 def test_an_exported_recording_says_it_wherever_it_is_read(state: Path, told: Told, tmp_path: Path) -> None:

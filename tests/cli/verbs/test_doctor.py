@@ -66,7 +66,7 @@ def test_a_machine_with_nothing_at_all_says_what_to_get(capsys: pytest.CaptureFi
     shown = capsys.readouterr()
     assert shown.err == ""
     headings = [line for line in shown.out.splitlines() if line and not line.startswith(" ")]
-    assert headings == ["This machine", "Ways to make a cluster", "The cluster", "Leftovers of ours", "Recordings"]
+    assert headings == ["This machine", "Cluster providers", "The cluster", "Leftovers", "Recordings"]
     for line in (
         "install docker, podman or nerdctl, then kubectl ctrl doctor --fix kind",
         "kubectl ctrl doctor --fix kwok",

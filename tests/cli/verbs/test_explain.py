@@ -249,7 +249,7 @@ def test_what_was_not_looked_at_is_not_said_to_be_absent(
     ]
     recording(state, attempt(1), attempt(2, timers[0]), attempt(3, timers[1]), run=RUNS)
     assert main(["explain", "foo/web"]) == 0
-    assert "r7f3-1 was not looked at" in capsys.readouterr().out
+    assert "r7f3-1 was not read" in capsys.readouterr().out
 
 
 def test_a_controller_is_not_healthy_while_an_object_that_it_read_says_that_it_is_not_ready(

@@ -141,4 +141,4 @@ def test_what_runs_on_one_of_several_clusters_is_not_denied(state: Path, capsys:
 def test_what_runs_and_records_nothing_is_shown_where_no_cluster_is_meant(state: Path, capsys: Captured) -> None:
     with only_runner(state, runner_of(run_of("r7f3"))):
         assert main(["queue"]) == 0
-        assert "(--record off)" in capsys.readouterr().out
+        assert "it runs with --record off, so its queue is unknown" in capsys.readouterr().out

@@ -92,7 +92,7 @@ def test_what_was_refused_is_printed_for_kubectl(state: Path, capsys: pytest.Cap
     assert main(["rbac", "foo", "--missing", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == "List"
     assert main(["rbac", "foo", "--missing", "-o", "text"]) == 0
-    assert "refused once" in capsys.readouterr().out
+    assert "denied once" in capsys.readouterr().out
 
 
 def test_a_cache_that_is_refused_counts_only_while_it_is(state: Path, capsys: pytest.CaptureFixture[str]) -> None:

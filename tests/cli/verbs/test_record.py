@@ -117,13 +117,13 @@ def test_runs_that_live_ended_and_died_are_told_apart(tmp_path: Path, capsys: Ca
     found = listed(capsys, f"--from={tmp_path / 'x.db'}")
     assert {run["run"]: run["state"] for run in found["runs"]} == {"rlive": "runs", "rdead": "died"}
     out, _ = asked(capsys, "list", f"--from={tmp_path / 'x.db'}")
-    assert "died after" in out
-    assert " runs " in out
+    assert "died, last seen" in out
+    assert " running " in out
 
 
 def test_one_run_in_detail(file: Path, capsys: Captured) -> None:
     out, _ = asked(capsys, "show", "r7f3", "--utc")
-    for text in ("Server      https://127.0.0.1:6443", "4121 on laptop", "foos.samplecontroller.k8s.io"):
+    for text in ("Server        https://127.0.0.1:6443", "4121 on laptop", "foos.samplecontroller.k8s.io"):
         assert text in out
     document = json.loads(asked(capsys, "show", "r7f3", "-o", "json")[0])
     assert (document["run"], document["cluster"]["uid"], document["process"]["pid"]) == ("r7f3", "c1", 4121)

@@ -240,7 +240,7 @@ def test_what_an_object_caused_and_what_wrote_it(state: Path, told: Told) -> Non
     recording(state, attempt(1, calls=(created(1),)), attempt(2), attempt(3, woken), run=MINE)
     text = told("deploy/web")
     assert numbers(text) == ["r7f3-1", "r7f3-3"]
-    assert "it caused them, or they wrote it" in text
+    assert "of other objects, which this one triggered or which wrote it" in text
     assert "Foo default/web" in text
     assert "r7f3-3 of foo" in told("deploy/web", "3")
 
@@ -250,7 +250,7 @@ def test_the_newest_object_of_a_name(state: Path, told: Told) -> None:
     recording(state, *older, attempt(3, seen("uid-new", WEB)), run=MINE)
     text = told("foo/web")
     assert numbers(text) == ["r7f3-3"]
-    assert "an older object of this name: 2 reconciles" in text
+    assert "an earlier object with this name: 2 reconciles" in text
     assert "(--uid uid-old)" in text
     assert numbers(told("foo/web", "--uid=uid-old")) == ["r7f3-1", "r7f3-2"]
     assert "recorded: uid-new, uid-old" in told("foo/web", "--uid=nobody", code=4)

@@ -25,9 +25,9 @@ VERB = Verb(
     usage="trace TYPE[/NAME] [N] [flags]",
     details=(
         "Each row is one reconcile. WHY shows the trigger, the fields that changed and\n"
-        "who changed them ('by ?' if the server does not record it). CALLS counts reads\n"
-        "and writes. Below the row are further causes that were merged into the\n"
-        "reconcile, and every write with the server's answer and its changes.\n\n"
+        "who changed them ('by <unknown>' if the server does not record it). CALLS\n"
+        "counts reads and writes. Below the row are further causes that were merged into\n"
+        "the reconcile, and every write with the server's answer and its changes.\n\n"
         "With N (or RUN-N alone), one reconcile is shown in full, with its time to scale.\n"
         "Without NAME, the objects of the type are listed in a table. For an object that\n"
         "no controller reconciles, such as deploy/web, trace shows the reconciles that it\n"
