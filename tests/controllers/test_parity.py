@@ -45,12 +45,12 @@ def test_the_parts_are_there_and_speak_of_one_thing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_the_docstring_says_what_it_watches_owns_and_writes_and_when_it_rests(name: str) -> None:
+def test_the_docstring_says_what_it_watches_owns_and_writes_and_when_it_is_at_rest(name: str) -> None:
     text = ast.get_docstring(ast.parse((FOLDER / name / "__init__.py").read_text()))
     assert text is not None
     first, *rest = text.splitlines()
     assert first == f"{first.split(':')[0]}: {bundled.summary(name)}"
-    for word in ("Watches", "Owns", "Writes", "rests"):
+    for word in ("Watches", "Owns", "Writes", "at rest"):
         assert word.lower() in " ".join(rest).lower(), word
 
 

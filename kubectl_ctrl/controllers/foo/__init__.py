@@ -2,9 +2,10 @@
 
 Watches Foos, the Deployments that they own or name, and HorizontalPodAutoscalers that target those Deployments.
 Owns one Deployment per Foo, named by `spec.deploymentName`. Writes that Deployment, the Foo's status, and events.
-A Foo whose Deployment belongs to somebody else is told so and left alone until that Deployment changes. When the name
-changes, the new Deployment comes first and the old one goes once the new one is available.
-It rests when the Deployment runs what the Foo asks for and the status says so. Deletion is the garbage collector's.
+If a Deployment of that name is not the Foo's, the Foo's status and a Warning say so, and nothing else happens until
+that Deployment changes. When `spec.deploymentName` changes, the new Deployment is created first, and the old one is
+deleted once the new one is available.
+It is at rest when Deployment and status match the Foo's spec. The garbage collector deletes the Deployment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Foo means: desired Deployment, ownership, rename, status."""
+"""The reconciler of Foos: the desired Deployment, its ownership, renames, and the status."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Iterable
 from kubectl_ctrl import (
     DEPLOYMENTS,
     HPAS,
-    ApiError,
     BadRequest,
     Cached,
     Condition,
     Context,
-    Ensured,
     Forbidden,
     Invalid,
     NamespaceTerminating,
@@ -38,74 +36,75 @@ from kubectl_ctrl import (
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 
-# A Foo's name becomes the value of a pod label, and those end here.
+# A Foo's name becomes the value of a pod label; this is the limit of label values.
 _LABEL_LIMIT = 63
-# The names of its ReplicaSets add a dash and a hash of ten characters.
+# The Deployment's ReplicaSets append a dash and a hash of ten characters to its name.
 _NAME_LIMIT = 253 - 11
 _BY_DEPLOYMENT = "deploymentName"
 _BY_TARGET = "target"
-# As the original's, but for the policy: of a `latest` it is Always unless it is said, and an image that was loaded into
-# the nodes of a local cluster would be asked of a registry all the same.
+# The original's container with another pull policy. The default for `latest` is Always, which would pull the image even
+# if it was loaded into the nodes of a local cluster.
 _CONTAINER = {"name": "nginx", "image": "nginx:latest", "imagePullPolicy": "IfNotPresent"}
-# Seconds; an admission rule that is lifted tells nobody.
-_LOOK_AGAIN = 30.0
-# Of a status: what is told in the Deployment's place.
+# Seconds; nothing is sent when an admission rule is removed.
+_RETRY_AFTER = 30.0
+# The fields of the status that are copied from the Deployment.
 _COUNTS = ("availableReplicas", "replicas", "selector")
 
 
 async def reconcile(ctx: Context, request: Request) -> Result | None:
-    """Bring one Foo's Deployment and status to what its spec says."""
+    """Make one Foo's Deployment and status match its spec."""
     foo = await ctx.read.get(FOOS, request.name, request.namespace)
     if foo is None or is_deleting(foo):
         return None  # the garbage collector removes the Deployment; under foreground deletion it must not come back
-    if problem := _problem_of(foo):
+    if problem := _spec_error(foo):
         await _report(ctx, foo, _not_ready(*problem))
         return None
     wanted = foo["spec"]["deploymentName"]
     live = await ctx.read.get(DEPLOYMENTS, wanted, request.namespace)
-    hpa = await _hpa_of(ctx, request.namespace, wanted)
+    hpa = next(iter(await ctx.read.indexed(HPAS, _BY_TARGET, f"{request.namespace}/{wanted}")), None)
     try:
         ensured = await ctx.write.ensure(_deployment(foo, live), owner=foo, leave_out=("spec.replicas",) if hpa else ())
     except NamespaceTerminating:
         raise
-    except UsageError as error:  # a name that no path can hold is not even sent
+    except UsageError as error:  # the name cannot be part of a URL path, so no request was sent
         await _report(ctx, foo, _not_ready("Invalid", error.message))
         raise
     except (Invalid, Forbidden, BadRequest) as error:
-        return await _refused(ctx, foo, error)
+        # A broken rule of the kind comes with a cause for each field. Policies and webhooks choose their code freely.
+        invalid = isinstance(error, Invalid) and bool(error.causes)
+        reason = "Invalid" if invalid else "QuotaExceeded" if "exceeded quota" in error.message else "Denied"
+        await _report(ctx, foo, _not_ready(reason, error.message))
+        if invalid or isinstance(error, Forbidden):
+            raise
+        return Result(_RETRY_AFTER, waiting_for="admission to accept the Deployment")
     if not ensured.ours:
-        return await _taken(ctx, foo, ensured)
+        return await _report_conflict(ctx, foo, ensured.obj)
     await _report(ctx, foo, _conditions(ensured.obj, hpa), _counts(ensured.obj))
-    return await _settle(ctx, foo, ensured.obj)
+    return await _delete_former(ctx, foo, ensured.obj)
 
 
-def _problem_of(foo: Obj) -> tuple[str, str] | None:
-    """What in the Foo itself can never work, as reason and message."""
+def _spec_error(foo: Obj) -> tuple[str, str] | None:
+    """An error in the Foo that no retry can solve, as reason and message."""
     if not foo.get("spec", {}).get("deploymentName"):
-        return "DeploymentNameMissing", "spec.deploymentName is empty; set it to the name of the Deployment to run."
+        return "DeploymentNameMissing", "spec.deploymentName is empty; set it to the name of the Deployment to create."
     if len(name_of(foo)) > _LABEL_LIMIT:
         return (
             "NameTooLong",
-            f"The Foo's name has {len(name_of(foo))} characters; as a pod label it may have {_LABEL_LIMIT}.",
+            f"The Foo's name has {len(name_of(foo))} characters; a pod label may have {_LABEL_LIMIT}.",
         )
     if (length := len(foo["spec"]["deploymentName"])) > _NAME_LIMIT:
         return (
             "DeploymentNameTooLong",
-            f"spec.deploymentName has {length} characters; with the hash of its ReplicaSets it may have {_NAME_LIMIT}.",
+            f"spec.deploymentName has {length} characters; with the hash of its ReplicaSets at most {_NAME_LIMIT} fit.",
         )
     return None
 
 
-def _replicas(foo: Obj) -> int:
-    count = foo["spec"].get("replicas")
-    return 1 if count is None else int(count)
-
-
 def _deployment(foo: Obj, live: Obj | None) -> Obj:
-    """The part of the Deployment that is ours to say."""
+    """The fields of the Deployment that this controller owns."""
     labels = {"app": "nginx", "controller": name_of(foo)}
     if live is not None and controlled_by(live, uid_of(foo)):
-        # A selector cannot change once it is set; keep to the one that is there, whoever made it.
+        # A selector is immutable: keep the existing one, whoever set it.
         labels = live["spec"]["selector"].get("matchLabels") or labels
     return {
         "apiVersion": "apps/v1",
@@ -122,24 +121,13 @@ def _deployment(foo: Obj, live: Obj | None) -> Obj:
     }
 
 
-async def _refused(ctx: Context, foo: Obj, error: ApiError) -> Result:
-    """The server takes no such Deployment: say so in its words, and look again where only that can tell."""
-    # What breaks a rule of the kind is told field by field. Policies and webhooks that say no choose their code.
-    invalid = isinstance(error, Invalid) and bool(error.causes)
-    reason = "Invalid" if invalid else "QuotaExceeded" if "exceeded quota" in error.message else "Denied"
-    await _report(ctx, foo, _not_ready(reason, error.message))
-    if invalid or isinstance(error, Forbidden):
-        raise error
-    return Result(_LOOK_AGAIN, waiting_for="an admission rule to let the Deployment pass")
-
-
-async def _taken(ctx: Context, foo: Obj, ensured: Ensured) -> Result | None:
-    """The name is somebody else's: say so once, and wait for that Deployment to change."""
-    name = foo["spec"]["deploymentName"]
-    owner = controller_of(ensured.obj)
+async def _report_conflict(ctx: Context, foo: Obj, deployment: Obj) -> Result | None:
+    """The existing Deployment is not the Foo's: report it once, and wait for that Deployment to change."""
+    name = name_of(deployment)
+    owner = controller_of(deployment)
     if owner and owner["kind"] == "Foo" and owner["name"] == name_of(foo):
-        # A Foo of the same name was here before; what it owned is on its way out.
-        waiting = f"Deployment {name!r} of the Foo that had this name before to be deleted"
+        # Owner references name a UID: this Deployment belongs to a deleted Foo of the same name.
+        waiting = f"the garbage collector to delete Deployment {name!r} of a former Foo with this name"
         await _report(ctx, foo, _not_ready("WaitingForGarbageCollection", f"Waiting for {waiting}."))
         return Result(waiting_for=waiting)
     message = f'Resource "{name}" already exists and is not managed by Foo'
@@ -150,11 +138,10 @@ async def _taken(ctx: Context, foo: Obj, ensured: Ensured) -> Result | None:
     return None
 
 
-async def _settle(ctx: Context, foo: Obj, deployment: Obj) -> Result | None:
-    """Remove Deployments under former names once the present one is available; tell what is still awaited."""
-    wanted = _replicas_of(deployment)
+async def _delete_former(ctx: Context, foo: Obj, deployment: Obj) -> Result | None:
+    """Delete Deployments of former names once the current one is available; until then, wait."""
     if not _is_available(deployment):
-        return Result(waiting_for=f"rollout {_available(deployment)}/{wanted}")
+        return Result(waiting_for=f"rollout {_available(deployment)}/{_replicas(deployment)}")
     for child in await ctx.read.children(foo, DEPLOYMENTS):
         if name_of(child) != name_of(deployment) and not is_deleting(child):
             await ctx.write.delete(child)
@@ -162,8 +149,9 @@ async def _settle(ctx: Context, foo: Obj, deployment: Obj) -> Result | None:
     return None
 
 
-def _replicas_of(deployment: Obj) -> int:
-    count = deployment["spec"].get("replicas")
+def _replicas(obj: Obj) -> int:
+    """The wanted replicas of a Foo or a Deployment; both default to 1."""
+    count = obj["spec"].get("replicas")
     return 1 if count is None else int(count)
 
 
@@ -172,7 +160,7 @@ def _available(deployment: Obj) -> int:
 
 
 def _counts(deployment: Obj) -> Obj:
-    """What the Foo's status says in the Deployment's place; its scale subresource is made of it."""
+    """The fields of the Foo's status that are copied from the Deployment; the scale subresource shows them."""
     labels = deployment["spec"]["selector"].get("matchLabels") or {}
     return {
         "availableReplicas": _available(deployment),
@@ -182,23 +170,23 @@ def _counts(deployment: Obj) -> Obj:
 
 
 def _is_available(deployment: Obj) -> bool:
-    """Whether the Deployment's own controller has seen the latest spec and enough updated pods are available."""
+    """Whether the Deployment controller has observed the latest spec and enough updated pods are available."""
     status = deployment.get("status", {})
-    wanted = _replicas_of(deployment)
+    wanted = _replicas(deployment)
     seen = int(status.get("observedGeneration") or 0) >= generation_of(deployment)
     return seen and int(status.get("updatedReplicas") or 0) >= wanted and _available(deployment) >= wanted
 
 
 def _conditions(deployment: Obj, hpa: Obj | None) -> tuple[Condition, ...]:
-    name, wanted = name_of(deployment), _replicas_of(deployment)
+    name, wanted = name_of(deployment), _replicas(deployment)
     if _is_available(deployment):
-        told = f"; their number is set by HorizontalPodAutoscaler {name_of(hpa)!r}" if hpa else ""
+        scaled_by = f"; their number is set by HorizontalPodAutoscaler {name_of(hpa)!r}" if hpa else ""
         return (
             Condition(
                 "Ready",
                 "True",
                 reason="Available",
-                message=f"Deployment {name!r} has {wanted} available replicas{told}.",
+                message=f"Deployment {name!r} has {wanted} available replicas{scaled_by}.",
             ),
             Condition("Progressing", "False", reason="Complete", message=f"Deployment {name!r} is rolled out."),
         )
@@ -215,7 +203,7 @@ def _conditions(deployment: Obj, hpa: Obj | None) -> tuple[Condition, ...]:
                 "Progressing",
                 "False",
                 reason="ProgressDeadlineExceeded",
-                message=str(stuck.get("message") or "It takes too long."),
+                message=str(stuck.get("message") or "The progress deadline was exceeded."),
             ),
         )
     waiting = f"Deployment {name!r} is rolling out to {wanted} replicas."
@@ -233,7 +221,7 @@ def _not_ready(reason: str, message: str) -> tuple[Condition, ...]:
 
 
 async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], counts: Obj | None = None) -> None:
-    """State the conditions, and record an event when they make the Foo ready. Without new counts the last ones stay."""
+    """Write the conditions, and an event when they make the Foo ready. Without `counts` the last ones stay."""
     before = foo.get("status") or {}
     known = {name: before[name] for name in _COUNTS if name in before}
     after = await ctx.write.conditions(foo, *conditions, **(known if counts is None else counts))
@@ -241,30 +229,24 @@ async def _report(ctx: Context, foo: Obj, conditions: tuple[Condition, ...], cou
         ctx.write.event(foo, reason="Synced", message="Foo synced successfully")
 
 
-async def _hpa_of(ctx: Context, namespace: str, deployment: str) -> Obj | None:
-    found = await ctx.read.indexed(HPAS, _BY_TARGET, f"{namespace}/{deployment}")
-    return found[0] if found else None
-
-
-def _names(foo: Obj) -> Iterable[str]:
+def _deployment_key(foo: Obj) -> Iterable[str]:
     name = foo.get("spec", {}).get("deploymentName")
     return (f"{namespace_of(foo)}/{name}",) if name else ()
 
 
-def _naming(cached: Cached, namespace: str, deployment: str) -> Iterable[Request]:
-    found = cached.indexed(FOOS, _BY_DEPLOYMENT, f"{namespace}/{deployment}")
-    return map(key_of, found)
+def _foos_naming(deployment: str, namespace: str, cached: Cached) -> Iterable[Request]:
+    return map(key_of, cached.indexed(FOOS, _BY_DEPLOYMENT, f"{namespace}/{deployment}"))
 
 
 def foos_naming_deployment(deployment: Obj, cached: Cached) -> Iterable[Request]:
-    """The Foos that want this Deployment's name, whoever owns it."""
-    return _naming(cached, namespace_of(deployment), name_of(deployment))
+    """The Foos that name this Deployment, whoever owns it."""
+    return _foos_naming(name_of(deployment), namespace_of(deployment), cached)
 
 
 def foos_of_hpa(hpa: Obj, cached: Cached) -> Iterable[Request]:
     """The Foos whose Deployment this autoscaler scales."""
     target = scale_target(hpa, DEPLOYMENTS)
-    return _naming(cached, namespace_of(hpa), target) if target else ()
+    return _foos_naming(target, namespace_of(hpa), cached) if target else ()
 
 
 CONTROLLER = (
@@ -273,6 +255,6 @@ CONTROLLER = (
     .owns(DEPLOYMENTS)
     .watches(DEPLOYMENTS, to=foos_naming_deployment)
     .watches(HPAS, to=foos_of_hpa)
-    .index(FOOS, _BY_DEPLOYMENT, _names)
+    .index(FOOS, _BY_DEPLOYMENT, _deployment_key)
     .index(HPAS, _BY_TARGET, by_scale_target(DEPLOYMENTS))
 )

@@ -1,15 +1,14 @@
 """Memcached: one Deployment of memcached per Memcached, as operator-sdk's tutorial does it.
 
-Watches Memcacheds, the Deployment of each and what stands below it (ReplicaSets and Pods that carry the label
-`memcached_cr`, by their metadata alone), and HorizontalPodAutoscalers that target those Deployments.
-Owns one Deployment per Memcached, of its name. Writes that Deployment, the Memcached's status, and events.
-`status.nodes` names the pods that serve or are about to: those that the Memcached owns through Deployment and
-ReplicaSet, without what terminates or has finished. `Available` is true when as many pods of the latest spec are ready
-as are wanted; `Degraded` says what stands in the way, in the server's words where it is the server that refuses.
-A Deployment of that name that belongs to somebody else is left alone until it changes or goes. One that an autoscaler
-scales keeps its replicas, and one that already had another selector keeps that: delete it to have it made anew.
-It rests when the Deployment runs what the Memcached asks for and the status says so; deletion is the garbage
-collector's.
+Watches Memcacheds, their Deployments, the ReplicaSets and Pods of these (only those with the label `memcached_cr`, and
+only their metadata), and HorizontalPodAutoscalers that target those Deployments.
+Owns one Deployment per Memcached, of the same name. Writes that Deployment, the Memcached's status, and events.
+`status.nodes` lists the pods that the Memcached owns through Deployment and ReplicaSet, except terminating and finished
+ones. `Available` is true when enough pods of the latest spec are ready; `Degraded` states the problem, in the API
+server's own words if it rejected the Deployment.
+A Deployment of that name that is not the Memcached's stays as it is. Replicas set by an autoscaler stay, and so does a
+different selector of an existing Deployment: delete the Deployment to recreate it.
+It is at rest when Deployment and status match the Memcached's spec. The garbage collector deletes the Deployment.
 """
 
 from __future__ import annotations

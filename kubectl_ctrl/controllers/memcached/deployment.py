@@ -1,4 +1,4 @@
-"""The Deployment that a Memcached asks for, and what a Deployment says of its pods. Pure: objects in, values out."""
+"""The desired Deployment of a Memcached, and the rollout state of a live one. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from kubectl_ctrl import Obj, condition_is_true, find_condition, generation_of, name_of, namespace_of
 
-# On every pod and ReplicaSet of ours; also what their caches select by.
+# On every pod and ReplicaSet of a Memcached; their caches select by it.
 CR_LABEL = "memcached_cr"
 
 _IMAGE = "memcached:1.4.36-alpine"
-# The tutorial writes `-m=64`, which its image reads as 64 megabytes, and one of 1.6 as none, and ends.
+# The tutorial has `-m=64`: memcached 1.4 reads that as 64 megabytes, 1.6 as no number, and exits.
 _COMMAND = ("memcached", "-m", "64", "-o", "modern", "-v")
-_PORT = 11211  # memcached's own, when it is told none
+_PORT = 11211  # memcached's default
 
 
 def desired(memcached: Obj, live: Obj | None) -> Obj:
-    """The part of the Deployment that is ours to say; `live` is the one of that name, if there is one."""
+    """The fields of the Deployment that this controller owns; `live` is the existing one, if any."""
     selector, labels = _selection(memcached, live)
     return {
         "apiVersion": "apps/v1",
@@ -31,18 +31,18 @@ def desired(memcached: Obj, live: Obj | None) -> Obj:
 
 
 def own_labels(memcached: Obj) -> dict[str, str]:
-    """What tells this Memcached's pods from all others."""
+    """The labels that identify this Memcached's pods."""
     return {"app": "memcached", CR_LABEL: name_of(memcached)}
 
 
 def kept_selector(memcached: Obj, live: Obj | None) -> Obj | None:
-    """The selector that the Deployment has, where we would choose another: it cannot change once it is set."""
+    """The existing selector where it differs from the desired one: a selector is immutable."""
     selector: Obj | None = live["spec"]["selector"] if live is not None else None
     return None if selector == {"matchLabels": own_labels(memcached)} else selector
 
 
 def _selection(memcached: Obj, live: Obj | None) -> tuple[Obj, dict[str, str]]:
-    """The selector, and pod labels. Labels that only an expression of it asks for are somebody else's, and stay."""
+    """The selector and the pod labels. Server-side apply keeps labels of others, such as matchExpressions may need."""
     labels = own_labels(memcached)
     kept = kept_selector(memcached, live)
     if kept is None:
@@ -74,16 +74,16 @@ def _pod_spec(spec: Obj) -> Obj:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """How far a Deployment has come."""
+    """The state of a Deployment's rollout."""
 
-    seen: bool  # its controller has seen the latest spec; otherwise nothing is known of that
+    seen: bool  # the Deployment controller has observed the latest spec; without that, the counts are of an older one
     wanted: int
     ready: int  # of any spec
-    ready_of_latest: int  # at least so many of the ready ones run the latest spec
-    complete: bool  # its controller has nothing more to do
+    ready_of_latest: int  # a lower bound: so many of the ready ones run the latest spec
+    complete: bool  # the Deployment controller has nothing left to do
     paused: bool
-    failure: tuple[str, str] | None  # reason and message of what keeps pods from being made
-    stuck: str  # its own words when it takes longer than its deadline, else ""
+    failure: tuple[str, str] | None  # reason and message of ReplicaFailure
+    stuck: str  # the message of an exceeded progress deadline, else ""
 
     @property
     def available(self) -> bool:
@@ -95,7 +95,7 @@ def rollout_of(deployment: Obj) -> Rollout:
     wanted = 1 if spec.get("replicas") is None else int(spec["replicas"])
     total, updated, ready = (int(status.get(key) or 0) for key in ("replicas", "updatedReplicas", "readyReplicas"))
     seen = int(status.get("observedGeneration") or 0) >= generation_of(deployment)
-    # Which pods are ready is not told by spec; at worst all of the old ones are.
+    # The status does not count ready pods by spec. In the worst case all old pods are among them.
     latest = max(0, ready - (total - updated)) if seen else 0
     failure = find_condition(deployment, "ReplicaFailure") if condition_is_true(deployment, "ReplicaFailure") else None
     progressing = find_condition(deployment, "Progressing") or {}
@@ -108,5 +108,5 @@ def rollout_of(deployment: Obj) -> Rollout:
         complete=seen and total == updated == ready == wanted,
         paused=bool(spec.get("paused")),
         failure=(failure["reason"], failure.get("message") or "") if failure else None,
-        stuck=str(progressing.get("message") or "It takes too long.") if stuck else "",
+        stuck=str(progressing.get("message") or "The progress deadline was exceeded.") if stuck else "",
     )

@@ -1,4 +1,4 @@
-"""What a ReplicaSet's label says: which pods count, and when the label is written."""
+"""The reconciler of the label: which pods count, and when the label is written."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from kubectl_ctrl import (
 
 LABEL = "pod-count"
 
-# A pod that has ended counts no more, and is as good as gone.
+# A finished pod does not count.
 _COUNTED = "status.phase!=Succeeded,status.phase!=Failed"
-# Seconds between two writes for one ReplicaSet; its first one comes at once.
+# Seconds between two writes of one ReplicaSet; the first is immediate.
 _PAUSE = 3.0
 
 
 async def reconcile(ctx: Context, request: Request) -> Result | None:
-    """Make one ReplicaSet's label say how many pods it has."""
+    """Make one ReplicaSet's label match its number of pods."""
     replicaset = await ctx.read.get(REPLICASETS, request.name)
     if replicaset is None or is_deleting(replicaset):
         return None
@@ -36,13 +36,13 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     if labels_of(replicaset).get(LABEL) == count:
         return None
     if wait := _left_to_wait(replicaset, ctx.now()):
-        return Result(wait, waiting_for="its pods to come to rest")
+        return Result(wait, waiting_for="its pods to settle")
     await _label(ctx, replicaset, count)
     return None
 
 
 async def undo(ctx: Context, request: Request) -> Result | None:
-    """Take the label away."""
+    """Remove the label."""
     replicaset = await ctx.read.get(REPLICASETS, request.name)
     if replicaset is not None and LABEL in labels_of(replicaset):
         await _label(ctx, replicaset, None)
@@ -50,16 +50,17 @@ async def undo(ctx: Context, request: Request) -> Result | None:
 
 
 async def _label(ctx: Context, replicaset: Obj, value: str | None) -> None:
-    # Of any version: its own controller writes it with every pod, and the number depends on none of that.
+    # Without a resourceVersion: the ReplicaSet controller writes the object with every pod, and none of that matters
+    # here.
     change = {"metadata": {"labels": {LABEL: value}}}
     await ctx.write.patch(replicaset, change, resource=REPLICASETS, any_version=True)
 
 
 def _left_to_wait(replicaset: Obj, now: float) -> float:
-    """Seconds until the label may be written again; 0.0 when it may be.
+    """Seconds until the label may be written again; 0.0 when it may be written now.
 
-    When it was written last is what the server noted, so a restart does not forget it. Its clock may differ from ours:
-    the wait is at most twice the pause, and none when the clocks are further apart than that.
+    The time of the last write is the server's, from managedFields, so it survives a restart. The server's clock may
+    differ from the local one: the wait is at most twice the pause, and 0 when they differ by more than the pause.
     """
     noted = _written_at(replicaset)
     if noted is None or abs(now - noted) >= _PAUSE:
@@ -68,7 +69,7 @@ def _left_to_wait(replicaset: Obj, now: float) -> float:
 
 
 def _written_at(replicaset: Obj) -> float | None:
-    """When this controller last wrote the ReplicaSet, in the server's time and to the second."""
+    """When this controller last wrote the ReplicaSet: the server's time, in whole seconds."""
     times = [
         entry["time"]
         for entry in replicaset["metadata"].get("managedFields") or ()

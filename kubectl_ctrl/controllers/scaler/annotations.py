@@ -1,6 +1,6 @@
-"""What the annotations of a workload say, its namespace's as defaults; and what is wrong with them, all of it at once.
+"""The settings in the annotations of a workload, its namespace's as defaults, and all errors in them at once.
 
-The package's docstring has the table of their names and meanings.
+The docstring of the package lists their names and meanings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 DEFAULT_PREFIX = "ars.44smkn.github.io/"
 
-_SPOKEN = (
+_NAMES = (
     *("start", "stop", "start-replicas", "stop-replicas", "time-zone", "schedules"),
     *("exclude", "exclude-until", "pause", "force-up", "force-down"),
     *("grace-period", "enforce", "allow-owned", "allow-gitops"),
@@ -56,16 +56,16 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?")
 
 
 class BadAnnotation(ValueError):
-    """Annotations that cannot be meant; the message names each and says what is wrong."""
+    """Invalid annotations; the message lists each with its error."""
 
     def __init__(self, message: str, *, inherited: bool) -> None:
         super().__init__(message)
-        self.inherited = inherited  # all of it is the namespace's
+        self.inherited = inherited  # all of them are the namespace's
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The annotations' names under one prefix. Those that are written here are the scaler's own."""
+    """The annotations under one prefix. The properties are those that the scaler itself writes."""
 
     prefix: str = DEFAULT_PREFIX
 
@@ -73,18 +73,18 @@ class Names:
         domain = self.prefix.removesuffix("/")
         if len(domain) > 253 or not _PREFIX.fullmatch(domain) or not self.prefix.endswith("/"):
             raise UsageError(
-                f"The annotation prefix {self.prefix!r} cannot be used.",
-                next_step="give a DNS name in lower case and a slash, such as scaler.example.com/",
+                f"The annotation prefix {self.prefix!r} is invalid.",
+                next_step="use a DNS name in lower case and a slash, such as scaler.example.com/",
             )
 
     @property
     def original(self) -> str:
-        """The count before the first stop, to be restored by a start."""
+        """The replicas before the first stop, which a start restores."""
         return f"{self.prefix}original-replicas"
 
     @property
     def last(self) -> str:
-        """The event that was acted on last."""
+        """The last event that was carried out."""
         return f"{self.prefix}last-event"
 
     @property
@@ -104,8 +104,8 @@ class Names:
         """Whether the object has any of them."""
         return obj is not None and any(name.startswith(self.prefix) for name in annotations_of(obj))
 
-    def said(self, obj: Obj | None) -> dict[str, str]:
-        """What a user said on the object, by short names."""
+    def given(self, obj: Obj | None) -> dict[str, str]:
+        """The user's annotations on the object, by short names."""
         found = annotations_of(obj) if obj is not None else {}
         own = {name: value for name, value in found.items() if name.startswith(self.prefix) and name not in self.state}
         return {name.removeprefix(self.prefix): value for name, value in own.items()}
@@ -117,10 +117,10 @@ def normal_prefix(prefix: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is to be done with one workload."""
+    """The settings of one workload."""
 
     schedules: tuple[Schedule, ...] = ()
-    forced: Schedule | None = None  # its one action holds instead of the schedules
+    forced: Schedule | None = None  # its one action replaces the schedules
     exclude: bool = False
     exclude_until: float = 0.0
     pause: bool = False
@@ -131,7 +131,7 @@ class Settings:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to be done."""
+        """Whether nothing is to be scaled."""
         return not self.schedules and self.forced is None
 
 
@@ -141,7 +141,7 @@ def read_settings(own: Mapping[str, str], defaults: Mapping[str, str]) -> Settin
 
 
 class _Reading:
-    """One pass over the annotations, which goes on after an error: the user is told of all of them."""
+    """One pass over the annotations, which collects all errors instead of stopping at the first."""
 
     def __init__(self, own: Mapping[str, str], defaults: Mapping[str, str]) -> None:
         defaults = {name: value for name, value in defaults.items() if not _overruled(name, own)}
@@ -151,9 +151,9 @@ class _Reading:
         self._own_problem = False
 
     def settings(self) -> Settings:
-        for name in sorted(set(self._given) - set(_SPOKEN)):
-            near = get_close_matches(name, _SPOKEN, n=1)
-            self._wrong(name, f"is not known{f'; did you mean {near[0]}?' if near else '.'}")
+        for name in sorted(set(self._given) - set(_NAMES)):
+            near = get_close_matches(name, _NAMES, n=1)
+            self._wrong(name, f"is unknown{f'; did you mean {near[0]}?' if near else '.'}")
         base = Schedule(
             name=_MAIN,
             zone=self._read("time-zone", parse_zone, parse_zone("UTC")),
@@ -197,17 +197,17 @@ class _Reading:
     def _forced(self, base: Schedule) -> Schedule | None:
         up, down = self._read("force-up", _truth, False), self._read("force-down", _truth, False)
         if up and down:
-            self._wrong("force-up", "is true and force-down is true as well; one of them can hold.")
+            self._wrong("force-up", "and force-down are both true; set only one of them.")
         if not up and not down:
             return None
         always = Cron(text="", plain="")
         return replace(base, name=FORCE, start=always if up else None, stop=None if up else always)
 
     def _check(self, schedule: Schedule) -> None:
-        """What is right by itself and wrong together."""
+        """Errors in the combination of valid values."""
         name = "start" if schedule.name == _MAIN else f"schedules ({schedule.name})"
         if schedule.start and schedule.stop and schedule.start.plain == schedule.stop.plain:
-            self._wrong(name, f"and stop are both {shown(schedule.start.text)}, so that nothing would ever be stopped.")
+            self._wrong(name, f"and stop are both {shown(schedule.start.text)}, so nothing would ever be stopped.")
         if schedule.start_replicas is not None and schedule.start_replicas < schedule.stop_replicas:
             self._wrong(
                 f"{name}-replicas" if schedule.name == _MAIN else name,
@@ -223,7 +223,7 @@ class _Reading:
             if one is None:
                 continue
             if one.name in taken:
-                self._wrong(where, f"is named {one.name!r}, and that name is taken.")
+                self._wrong(where, f"has the name {one.name!r}, which is already used.")
             taken.add(one.name)
             yield one
 
@@ -232,11 +232,10 @@ class _Reading:
         if not text:
             return []
         if len(text) > _LONGEST_LIST:
-            self._wrong("schedules", f"has {len(text)} characters; at most {_LONGEST_LIST} are read.")
+            self._wrong("schedules", f"has {len(text)} characters; the limit is {_LONGEST_LIST}.")
             return []
-        if (
-            text.count("[") + text.count("{") > _MOST_SCHEDULES + 1
-        ):  # deep nesting would keep the parser busy for seconds
+        # Deep nesting would keep the parser busy for seconds.
+        if text.count("[") + text.count("{") > _MOST_SCHEDULES + 1:
             self._wrong("schedules", f"must be a list of 1 to {_MOST_SCHEDULES} schedules.")
             return []
         try:
@@ -244,7 +243,7 @@ class _Reading:
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             where = getattr(error, "problem_mark", None)
             line = f" (line {where.line + 1})" if where is not None else ""
-            self._wrong("schedules", f"is neither YAML nor JSON{line}; quote a cron text that begins with *.")
+            self._wrong("schedules", f"is neither YAML nor JSON{line}; quote a cron expression that begins with *.")
             return []
         if not isinstance(found, list) or not 1 <= len(found) <= _MOST_SCHEDULES:
             self._wrong("schedules", f"must be a list of 1 to {_MOST_SCHEDULES} schedules.")
@@ -253,11 +252,11 @@ class _Reading:
 
     def _entry(self, where: str, entry: Any, base: Schedule) -> Schedule | None:
         if not isinstance(entry, dict):
-            self._wrong(where, f"is {shown(str(entry))}, expected a mapping with start, stop or both.")
+            self._wrong(where, f"is {shown(str(entry))}; it must be a mapping with start, stop or both.")
             return None
         for key in sorted(map(str, set(entry) - set(_LIST_KEYS))):
             near = get_close_matches(key, _LIST_KEYS, n=1)
-            self._wrong(f"{where}.{_safe(key)}", f"is not known{f'; did you mean {near[0]}?' if near else '.'}")
+            self._wrong(f"{where}.{_safe(key)}", f"is unknown{f'; did you mean {near[0]}?' if near else '.'}")
         if not entry.get("start") and not entry.get("stop"):
             self._wrong(where, "has neither start nor stop.")
             return None
@@ -277,7 +276,7 @@ class _Reading:
 
 
 def _overruled(name: str, own: Mapping[str, str]) -> bool:
-    """Whether the workload's own word on one of the two forces stands against this default."""
+    """Whether the workload itself has a true force-up or force-down, against which this default must not count."""
     return name in ("force-up", "force-down") and "true" in (own.get("force-up"), own.get("force-down"))
 
 
@@ -318,7 +317,7 @@ def _stop_count(text: str) -> int:
 def _period(text: str) -> float:
     match = _PERIOD.fullmatch(text)
     if not match or not text:
-        raise BadSchedule(f"is {shown(text)}; write a time like 15m, 1h30m or 2d.")
+        raise BadSchedule(f"is {shown(text)}; write a duration like 15m, 1h30m or 2d.")
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 

@@ -1,7 +1,7 @@
-"""What the scaler knows beside what objects say: which problems were told, and how often a count was reverted.
+"""State of the scaler that is on no object: the problems already reported, and how often replicas were reverted.
 
-A problem is told once. Writing that down on the object would be a write at rest, on an object that is to stay as it is;
-so it is kept here, and a restart may tell it once more.
+A problem is reported once. A note of that on the object would change an object that must stay as it is, so it is kept
+in memory, and a restart may report the problem once more.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from typing import Any
 
 _MOST_REVERTS = 5
 _WITHIN = 600.0
-_KEPT = 4096  # objects; of older ones a problem may be told again
+_KEPT = 4096  # objects; the problem of an older one may be reported again
 
 
 class Memory:
-    """Of one process."""
+    """The state of one process."""
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}  # by UID
+        self._reported: dict[str, str] = {}  # by UID
         self._reverts: dict[str, deque[float]] = {}  # by UID, wall times
 
     def is_news(self, uid: str, problem: str) -> bool:
-        """Whether this is not what was told last about the object; it counts as told from now on."""
-        news = self._told.get(uid) != problem
-        self._told[uid] = problem
-        _forget_oldest(self._told)
+        """Whether this differs from the last problem reported about the object; it counts as reported from now on."""
+        news = self._reported.get(uid) != problem
+        self._reported[uid] = problem
+        _forget_oldest(self._reported)
         return news
 
     def knows(self, uid: str) -> bool:
-        return uid in self._told
+        return uid in self._reported
 
     def forget(self, uid: str) -> None:
-        """The problem is gone, or the object is."""
-        self._told.pop(uid, None)
+        """The problem or the object no longer exists."""
+        self._reported.pop(uid, None)
 
     def resumes(self, uid: str, now: float) -> float | None:
-        """When the count may be reverted again if it was reverted too often of late; else this is one more time."""
+        """The time of the next permitted revert after too many in a short time; else None, and this one counts."""
         times = self._reverts.setdefault(uid, deque())
         _forget_oldest(self._reverts)
         while times and not now - _WITHIN < times[0] <= now:
@@ -47,7 +47,7 @@ class Memory:
         return None
 
     def __repr__(self) -> str:
-        return f"Memory(told={len(self._told)}, reverted={len(self._reverts)})"
+        return f"Memory(reported={len(self._reported)}, reverted={len(self._reverts)})"
 
 
 def _forget_oldest(known: dict[str, Any]) -> None:

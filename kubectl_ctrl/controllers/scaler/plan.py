@@ -1,16 +1,16 @@
-"""What is to be changed on a workload and its autoscaler at a moment, and why. Pure: objects and a time give patches.
+"""The changes to a workload and its autoscaler at one time, and why. Pure: objects and a time give patches.
 
-A workload remembers two things in annotations. `original-replicas` is its count before the first stop; it is written
-once, a start takes it back, and no further stop overwrites it. `last-event` is the event that was acted on last, as
-`schedule/action=count/fingerprint@time`: an event is acted on once, and a fingerprint that is not known any more means
-that the annotations have changed.
+A workload remembers two things in annotations. `original-replicas` is its count before the first stop: the first stop
+writes it, a start removes it, and no further stop overwrites it. `last-event` is the last event that was carried out,
+as `schedule/action=count/fingerprint@time`: an event is carried out once, and an unknown fingerprint means that the
+annotations have changed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -20,8 +20,8 @@ from kubectl_ctrl.controllers.scaler.schedule import FORCE, Action, Event, lates
 
 D = TypeVar("D", int, None)
 
-# A clock that was set back by less than this waits for the events that were acted on already. One that was further
-# ahead was wrong, and what it did is not waited for.
+# After a clock is set back by less than this, events that were already carried out are not repeated. A clock that was
+# further ahead was wrong, and its events do not count.
 CLOCK_TOLERANCE = 3600.0
 
 _LAST = re.compile(
@@ -31,7 +31,7 @@ _LAST = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Last:
-    """The event that was acted on last."""
+    """The last event that was carried out, as the annotation has it."""
 
     name: str
     action: Action
@@ -41,7 +41,7 @@ class Last:
 
     @classmethod
     def of(cls, text: str) -> Last | None:
-        """None for a text that we did not write."""
+        """None for a text that the scaler did not write."""
         match = _LAST.fullmatch(text)
         if match is None:
             return None
@@ -55,7 +55,7 @@ class Last:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """An Event to be told about the workload."""
+    """An Event to be created for the workload."""
 
     reason: str
     message: str
@@ -64,13 +64,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Merge patches, empty where nothing is to be changed; and when to look again (wall time)."""
+    """Merge patches, empty where nothing is to be changed."""
 
     target: Obj = field(default_factory=dict)
     hpa: Obj = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    event: Event | None = None  # what the changes follow from
-    look: float | None = None
+    event: Event | None = None  # the cause of the changes
+    due: float | None = None  # wall time of the next plan
 
     @property
     def changes(self) -> bool:
@@ -78,31 +78,30 @@ class Plan:
 
     @property
     def reverts(self) -> bool:
-        """Whether this is the same event once more."""
+        """Whether the changes only revert somebody else's, under `enforce`."""
         return any(note.reason == "Reverted" for note in self.notes)
 
 
 def plan(target: Obj, hpa: Obj | None, settings: Settings, names: Names, now: float) -> Plan:
-    """What to do with a workload now."""
+    """The changes to a workload now."""
     if settings.pause:
         return Plan()
     if settings.exclude or settings.empty:
         return release(target, hpa, names)
     if now < settings.exclude_until:
-        freed = release(target, hpa, names)
-        return Plan(target=freed.target, hpa=freed.hpa, notes=freed.notes, look=settings.exclude_until)
+        return replace(release(target, hpa, names), due=settings.exclude_until)
     if settings.grace and now < (begins := created(target) + settings.grace):
-        return Plan(look=begins)
+        return Plan(due=begins)
     event = _effective(settings, now)
     following = None if settings.forced else upcoming(settings.schedules, now)
-    look = following.at if following else None
+    due = following.at if following else None
     if event is None:
-        return Plan(look=look)
+        return Plan(due=due)
     last = Last.of(annotations_of(target).get(names.last, ""))
-    acted = last is not None and _same(last, event)
-    if (acted and not settings.enforce) or (last is not None and not acted and _from_ahead(last, event, settings, now)):
-        return Plan(look=look)
-    return _Change(target, hpa, names, event, last if acted else None).plan(look)
+    repeated = last is not None and _same(last, event)
+    if last is not None and (not settings.enforce if repeated else _from_ahead(last, event, settings, now)):
+        return Plan(due=due)
+    return _Change(target, hpa, names, event, last if repeated else None).plan(due)
 
 
 def replicas_of(target: Obj) -> int:
@@ -124,20 +123,20 @@ def _effective(settings: Settings, now: float) -> Event | None:
 
 def _same(last: Last, event: Event) -> bool:
     if FORCE in (event.schedule.name, last.name):
-        # It holds from when it is said until it is taken back, and has no time of its own.
+        # A force lasts from when it is set until it is removed; it has no time of its own.
         return (last.name, last.fingerprint) == (event.schedule.name, event.fingerprint)
     return (last.fingerprint, last.at) == (event.fingerprint, event.at)
 
 
 def _from_ahead(last: Last, event: Event, settings: Settings, now: float) -> bool:
-    """Whether a clock that has been set back since acted on something newer already."""
+    """Whether a newer event was already carried out, and the clock has been set back since."""
     known = {one.fingerprint(action) for one in settings.schedules for action, _ in one.crons()}
     return event.at < last.at <= now + CLOCK_TOLERANCE and last.name != FORCE and last.fingerprint in known
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """An autoscaler's range: as it is, and as it was before the scaler changed it."""
+    """An autoscaler's bounds: the current ones, and those before the scaler changed them."""
 
     least: int
     most: int
@@ -151,7 +150,7 @@ class _Bounds:
         return cls(least, most, _number(kept.get(names.least), least), _number(kept.get(names.most), most))
 
     def change(self, hpa: Obj, names: Names, least: int, most: int) -> Obj:
-        """The patch that sets these bounds; the first ones are remembered for as long as others hold."""
+        """The patch that sets these bounds; the first ones are remembered until they are set again."""
         spec = {}
         if least != self.least:
             spec["minReplicas"] = least
@@ -167,7 +166,7 @@ class _Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One event acted on: for the first time, or once more (`again`) because it is enforced."""
+    """One event carried out: for the first time, or repeated (`again`) because it is enforced."""
 
     target: Obj
     hpa: Obj | None
@@ -175,7 +174,7 @@ class _Change:
     event: Event
     again: Last | None
 
-    def plan(self, look: float | None) -> Plan:
+    def plan(self, due: float | None) -> Plan:
         now, kept = replicas_of(self.target), annotations_of(self.target)
         original = _number(kept.get(self.names.original), None)
         if self.event.action is Action.STOP:
@@ -188,27 +187,27 @@ class _Change:
         wanted_notes = {self.names.last: last, self.names.original: None if remembered is None else str(remembered)}
         target = _patch(self.target, wanted_notes, {"replicas": count} if count != now else {})
         if not target and not hpa:
-            return Plan(look=look)
-        return Plan(target=target, hpa=hpa, notes=tuple(self._notes(now, count, hpa)), event=self.event, look=look)
+            return Plan(due=due)
+        return Plan(target=target, hpa=hpa, notes=tuple(self._notes(now, count, hpa)), event=self.event, due=due)
 
     def _last(self, count: int) -> str:
         event = self.event
         return f"{event.schedule.name}/{event.action}={count}/{event.fingerprint}@{event.time}"
 
     def _stopped(self, now: int) -> int:
-        """A stop never adds pods. Above 0 an autoscaler brings the count down, by its new bounds."""
+        """A stop never adds pods. Above 0, the autoscaler lowers the count because of its new bounds."""
         count = self.event.count or 0
         return now if self.hpa is not None and count else min(now, count)
 
     def _hpa_stopped(self) -> Obj:
         count = self.event.count or 0
         if self.hpa is None or not count:
-            return {}  # at 0 replicas of its target an autoscaler is off by itself
+            return {}  # an autoscaler is disabled while its target has 0 replicas
         bounds = _Bounds.of(self.hpa, self.names)
         return bounds.change(self.hpa, self.names, min(bounds.first_least, count), min(bounds.first_most, count))
 
     def _started(self, now: int, wanted: int | None) -> int:
-        """An autoscaler decides about a count that is not 0; only from there it has to be woken."""
+        """An autoscaler sets any count above 0; only from 0 the scaler has to raise it."""
         if wanted is None or (self.hpa is not None and now):
             return now
         if self.hpa is None:
@@ -242,16 +241,14 @@ class _Change:
             yield Note(reason="Reverted" if self.again else "BoundsChanged", message=message)
         if event.rivals and not self.again:
             others = ", ".join(rival.title for rival in event.rivals)
-            yield Note(reason="SameTime", message=f"{why} came together with {others}; the first of them holds.")
+            yield Note(reason="SameTime", message=f"{why} coincides with {others}; the first takes effect.")
         if event.action is Action.START and not count and not self.again:
-            message = (
-                f"{why} found 0 replicas and no {self.names.original}, so nothing to go back to; set start-replicas."
-            )
+            message = f"{why}: there are 0 replicas, and no {self.names.original} to restore; set start-replicas."
             yield Note(reason="NothingToRestore", message=message, warning=True)
 
 
 def release(target: Obj, hpa: Obj | None, names: Names) -> Plan:
-    """Give back what was taken, and forget: the first count, unless somebody has set another since, and the bounds."""
+    """Restore the first count, unless somebody else changed it since, and the bounds; remove the annotations."""
     kept, now = annotations_of(target), replicas_of(target)
     original, last = _number(kept.get(names.original), None), Last.of(kept.get(names.last, ""))
     bounds = _Bounds.of(hpa, names) if hpa is not None else None
@@ -266,13 +263,13 @@ def release(target: Obj, hpa: Obj | None, names: Names) -> Plan:
         if bounds is not None and hpa is not None
         else {}
     )
-    said = f"Scaled from {now} to {count}: the scaler lets go of it."
+    said = f"Scaled from {now} to {count}: the scaler no longer manages it."
     notes = (Note(reason="Released", message=said),) if count != now else ()
     return Plan(target=target_change, hpa=hpa_change, notes=notes)
 
 
 def _patch(obj: Obj, annotations: Mapping[str, str | None], spec: Obj) -> Obj:
-    """A merge patch of what differs."""
+    """A merge patch of the differences."""
     there = annotations_of(obj)
     changed = {name: value for name, value in annotations.items() if there.get(name) != value}
     patch: Obj = {}

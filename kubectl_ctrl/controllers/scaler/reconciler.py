@@ -1,4 +1,4 @@
-"""What is read, decided and written for one name: the workloads that have it, and the autoscalers that target them."""
+"""The reconciler of one name: the workloads of that name, and the autoscalers that target them."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from kubectl_ctrl.controllers.scaler.plan import Plan, plan, release
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 
-# A timer runs in elapsed time and an event comes in wall time. Should somebody set the clock meanwhile, this is the
-# longest that it goes unnoticed; such a look reads the cache and calls nothing.
-LONGEST_NAP = 3600.0
+# A timer counts elapsed time, and an event has a wall time. If somebody sets the clock, that is noticed after this time
+# at most. Such a reconcile reads the cache and makes no calls.
+LONGEST_SLEEP = 3600.0
 
 _BY_TARGET = "target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """One workload and what goes with it, as the cache or the API server has it."""
+    """One workload with its autoscaler and namespace, from the cache or the API server."""
 
     resource: Resource
     target: Obj
@@ -73,16 +73,16 @@ class Scaler:
     def spec(self) -> ControllerSpec:
         names = self._names
 
-        def said(change: Change) -> bool:
+        def has_any(change: Change) -> bool:
             return names.on(change.old) or names.on(change.new)
 
-        annotated = named(f"has annotations under {names.prefix}", said)
-        meant = any_of(generation_changed, annotations_changed)
+        annotated = named(f"has annotations under {names.prefix}", has_any)
+        relevant = any_of(generation_changed, annotations_changed)
         return (
             controller("scaler", self.reconcile)
-            .for_(*WORKLOADS, when=(annotated, meant))
-            .watches(DEPLOYMENTS, to=self.with_defaults, when=meant)
-            .watches(STATEFULSETS, to=self.with_defaults, when=meant)
+            .for_(*WORKLOADS, when=(annotated, relevant))
+            .watches(DEPLOYMENTS, to=self.with_defaults, when=relevant)
+            .watches(STATEFULSETS, to=self.with_defaults, when=relevant)
             .watches(HPAS, to=self.targets, when=named("autoscaler's spec or annotations changed", _hpa_changed))
             .watches(NAMESPACES, to=self.workloads_in, when=annotations_changed)
             .index(HPAS, _BY_TARGET, _target_keys)
@@ -92,12 +92,12 @@ class Scaler:
     # From other objects to names.
 
     def with_defaults(self, workload: Obj, cached: Cached) -> Iterable[Request]:
-        """A workload that says nothing itself, in a namespace that does."""
+        """A workload without annotations in a namespace with some."""
         if not self._names.on(workload) and self._names.on(cached.get(NAMESPACES, namespace_of(workload))):
             yield key_of(workload)
 
     def targets(self, hpa: Obj, cached: Cached) -> Iterable[Request]:
-        """What an autoscaler scales, where any of the three has to do with us."""
+        """The target of an autoscaler, if the autoscaler, the target or the namespace has annotations."""
         place = namespace_of(hpa)
         for kind, name in targets_of(hpa):
             workloads = (cached.get(one, name, place) for one in WORKLOADS if one.kind == kind)
@@ -105,7 +105,7 @@ class Scaler:
                 yield Request(place, name)
 
     def workloads_in(self, namespace: Obj, cached: Cached) -> Iterable[Request]:
-        """All of a namespace that has or had defaults."""
+        """All workloads of a namespace that has or had defaults."""
         if self._names.on(namespace):
             for resource in WORKLOADS:
                 yield from map(key_of, cached.list(resource, name_of(namespace)))
@@ -113,24 +113,24 @@ class Scaler:
     # The reconcile.
 
     async def reconcile(self, ctx: Context, request: Request) -> Result | None:
-        """Bring every workload of this name to what its latest event asks for."""
-        looks: list[float | None] = []
+        """Carry out the latest event of every workload of this name."""
+        dues: list[float | None] = []
         errors: list[Exception] = []
         for seen in await self._seen(ctx, request):
             try:
-                await self._settle(ctx, seen, looks)
-            except Exception as error:  # noqa: BLE001  # the other workload of this name is none the worse for it
+                await self._settle(ctx, seen, dues)
+            except Exception as error:  # noqa: BLE001  # it must not affect the other workload of this name
                 errors.append(error)
         failed = errors[0] if len(errors) == 1 else ExceptionGroup("Both workloads failed.", errors) if errors else None
-        soonest = min((look for look in looks if look is not None), default=None)
+        soonest = min((due for due in dues if due is not None), default=None)
         if soonest is not None:
-            return Result(after=max(0.001, min(soonest - ctx.now(), LONGEST_NAP)), failed=failed)
+            return Result(after=max(0.001, min(soonest - ctx.now(), LONGEST_SLEEP)), failed=failed)
         if failed is not None:
             raise failed
         return None
 
     async def undo(self, ctx: Context, request: Request) -> Result | None:
-        """Give back every count and bound that is still as a stop or start left it, and remove what was remembered."""
+        """Restore replicas and bounds that a stop or start set, and remove the annotations of the scaler."""
         for seen in await self._seen(ctx, request):
             if (live := await self._live(ctx, seen)) is not None:
                 await self._write(ctx, live, release(live.target, live.hpa, self._names))
@@ -148,7 +148,7 @@ class Scaler:
         return found
 
     async def _live(self, ctx: Context, seen: _Seen) -> _Seen | None:
-        """The same as the API server has it now, managedFields and all; None when that is another object."""
+        """The same from the API server, with managedFields; None when the name belongs to another object now."""
         target = await ctx.read.live(seen.resource, name_of(seen.target), namespace_of(seen.target))
         if target is None or uid_of(target) != uid_of(seen.target) or is_deleting(target):
             return None
@@ -159,28 +159,28 @@ class Scaler:
                 hpa = None
         return _Seen(resource=seen.resource, target=target, hpa=hpa, namespace=seen.namespace)
 
-    async def _settle(self, ctx: Context, seen: _Seen, looks: list[float | None]) -> None:
-        """Do what is to be done about one workload; `looks` gets when to look at it again, also if this then fails."""
+    async def _settle(self, ctx: Context, seen: _Seen, dues: list[float | None]) -> None:
+        """Scale one workload if necessary; `dues` gets the time of the next check, also if this then fails."""
         settings = await self._settings(ctx, seen) if seen.namespace is not None else None
-        if settings is None:  # also while it is not known what the namespace says: it may be all that there is
+        if settings is None:  # also while the namespace is not in the cache yet: it may have the only annotations
             return
         planned = plan(seen.target, seen.hpa, settings, self._names, ctx.now())
-        looks.append(planned.look)
+        dues.append(planned.due)
         if not planned.changes:
             self._memory.forget(uid_of(seen.target))
             return
-        # From here on a cache that is behind would do harm: a count is lowered on what the API server has.
+        # The cache may be behind, and a wrong count does harm: decide again on live objects.
         live = await self._live(ctx, seen)
         settings = await self._settings(ctx, live) if live is not None else None
         if live is None or settings is None:
             return
         planned = plan(live.target, live.hpa, settings, self._names, ctx.now())
-        looks.append(planned.look)
+        dues.append(planned.due)
         if problem := gitops_problem(live.target, live.hpa, planned, settings):
             await self._complain(ctx, live.target, "OwnedByGitOps", problem)
         elif planned.reverts and (resumes := await self._resumes(ctx, uid_of(live.target))):
-            looks.append(resumes)
-            problem = "Somebody keeps changing the replicas that enforce reverts; it gives way for some minutes."
+            dues.append(resumes)
+            problem = "Somebody keeps changing the replicas that enforce reverts; reverting pauses for some minutes."
             await self._complain(ctx, live.target, "Fighting", problem)
         else:
             await self._write(ctx, live, planned)
@@ -194,13 +194,13 @@ class Scaler:
         return await ctx.outside("resumes", recall)
 
     async def _settings(self, ctx: Context, seen: _Seen) -> Settings | None:
-        """What is asked for; None when it cannot be meant, which is told, or the workload is not ours to touch."""
+        """The settings of a workload; None when it must not be scaled, or they are invalid, which is reported."""
         target, names = seen.target, self._names
         try:
-            settings = read_settings(names.said(target), names.said(seen.namespace))
+            settings = read_settings(names.given(target), names.given(seen.namespace))
         except BadAnnotation as bad:
             about = seen.namespace if bad.inherited and seen.namespace is not None else target
-            await self._complain(ctx, about, "BadAnnotation", f"{bad} Nothing is changed until this is mended.")
+            await self._complain(ctx, about, "BadAnnotation", f"{bad} Nothing is changed until this is corrected.")
             return None
         if seen.namespace is not None and self._memory.knows(uid_of(seen.namespace)):
             self._memory.forget(uid_of(seen.namespace))
@@ -213,16 +213,18 @@ class Scaler:
         return settings
 
     async def _write(self, ctx: Context, live: _Seen, planned: Plan) -> None:
-        """The autoscaler first: what was done counts as done once the workload says so."""
+        """Write the autoscaler first: the workload's annotation marks the event as carried out, so it comes last."""
         try:
             if planned.hpa and live.hpa is not None:
                 await ctx.write.patch(live.hpa, planned.hpa)
             if planned.target:
                 await ctx.write.patch(live.target, planned.target)
         except NotFound:
-            return  # gone meanwhile
+            return  # deleted meanwhile
         except (Forbidden, Invalid) as error:
-            await self._complain(ctx, live.target, "ScaleFailed", f"The API server refused it: {error.message}")
+            await self._complain(
+                ctx, live.target, "ScaleFailed", f"The API server rejected the change: {error.message}"
+            )
             raise
         self._memory.forget(uid_of(live.target))
         for note in planned.notes:
@@ -244,7 +246,7 @@ def configured(*, annotation_prefix: str) -> ControllerSpec:
 
 
 def _hpa_changed(change: Change) -> bool:
-    """Not its status, which changes all the time; an autoscaler has no generation."""
+    """Whether spec or annotations changed. Its status changes all the time, and an autoscaler has no generation."""
     old, new = change.old, change.new
     if old is None or new is None or change.old is change.new:
         return True
@@ -258,10 +260,10 @@ def _key(kind: str, namespace: str, name: str) -> str:
 
 
 def _target_keys(hpa: Obj) -> tuple[str, ...]:
-    """What it scales, as the key of the index."""
+    """The index keys of its target."""
     return tuple(_key(kind, namespace_of(hpa), name) for kind, name in targets_of(hpa))
 
 
 def targets_of(hpa: Obj) -> tuple[tuple[str, str], ...]:
-    """Kind and name of the workload that an autoscaler scales; nothing when that is none of ours."""
+    """Kind and name of the target of an autoscaler; empty when that is no Deployment or StatefulSet."""
     return tuple((one.kind, name) for one in WORKLOADS if (name := scale_target(hpa, one)))

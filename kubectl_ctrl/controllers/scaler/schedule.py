@@ -1,11 +1,11 @@
-"""When something is to be started and stopped: cron texts, time zones, and the events that they make. Pure.
+"""Times of starts and stops: cron expressions, time zones, and the events that they define. Pure.
 
-A cron text has five fields, in the wall time of its zone. A wall time that clocks skip (the gap in spring) means the
-first instant after the gap; one that comes twice (autumn) means the first of the two, and once. Where day of month and
-day of week are both restricted (neither names all of its values), either of them is enough, as in every cron.
+A cron expression has five fields, in the wall time of its zone. A wall time that clocks skip (the gap in spring) means
+the first instant after the gap; one that occurs twice (autumn) means the first of the two, and only that. If day of
+month and day of week are both restricted (neither matches all of its values), either match is enough, as in every cron.
 
-What holds at a moment is the action of the latest event up to then, over all schedules. Nothing here counts ticks, so
-it makes no difference whether anybody was looking when an event came.
+The latest event of all schedules decides. Nothing here counts ticks, so it makes no difference whether the program ran
+at the time of an event.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 _ITEM = re.compile(r"(?P<low>\*|[0-9]{1,4}|[A-Za-z]{3})(-(?P<high>[0-9]{1,4}|[A-Za-z]{3}))?(/(?P<step>[0-9]{1,4}))?")
 _LONGEST = 200
-# On some machines these are in the database too: the machine's own zone, and clocks that count leap seconds.
+# Some time zone databases also contain the machine's own zone, and clocks that count leap seconds.
 _NO_ZONES = re.compile(r"localtime|posixrules|Factory|right/.*|posix/.*", re.IGNORECASE)
 
 
 class BadSchedule(ValueError):
-    """A text that is no schedule; the message is a sentence without its subject: "has 4 fields, ..."."""
+    """An invalid schedule; the message is a sentence without its subject: "has 4 fields, ..."."""
 
 
-# The name of the schedule that is made of force-up or force-down: its action holds at all times.
+# The name of the schedule that stands for force-up or force-down: its action applies at all times.
 FORCE = "force"
 
 
@@ -45,9 +45,9 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One of the five: its place, what may stand in it, and the words for its values."""
+    """One of the five fields: its position, its range, and the names of its values."""
 
-    place: int
+    position: int
     name: str
     low: int
     high: int
@@ -55,13 +55,14 @@ class _Field:
 
     @property
     def size(self) -> int:
-        """How many different values there are: Sunday is 0 and 7."""
+        """The number of different values: Sunday is 0 and 7."""
         return 7 if self.words is _DAYS else self.high - self.low + 1
 
     def error(self, text: str, problem: str) -> BadSchedule:
         known = f" or {self.words[0]}-{self.words[-1]}" if self.words else ""
         return BadSchedule(
-            f"has {shown(text)} in field {self.place} ({self.name}), {problem}; allowed: {self.low}-{self.high}{known}."
+            f"has {shown(text)} in field {self.position} ({self.name}), {problem};"
+            f" allowed: {self.low}-{self.high}{known}."
         )
 
 
@@ -75,37 +76,37 @@ _FIELDS = (
 
 
 def shown(text: str) -> str:
-    """A user's text as it may stand in a message: quoted, escaped and not endless."""
+    """A user's text for a message: quoted, escaped and of limited length."""
     return ascii(text if len(text) <= 80 else text[:77] + "...")
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A cron text that is valid and fires."""
+    """A valid cron expression that fires."""
 
     text: str  # as it was given
     plain: str  # the same with every field as `*` or a list of numbers
 
     @property
     def both_days(self) -> bool:
-        """Whether day of month and day of week are both restricted, so that either of them is enough."""
+        """Whether day of month and day of week are both restricted, so that either match is enough."""
         _, _, day, _, weekday = self.plain.split()
         return "*" not in (day, weekday)
 
 
 def parse_cron(text: str) -> Cron:
-    """The cron, or BadSchedule with the field and what may stand in it."""
+    """The cron expression; BadSchedule names the invalid field and its range."""
     if len(text) > _LONGEST:
-        raise BadSchedule(f"has {len(text)} characters; at most {_LONGEST} are read.")
+        raise BadSchedule(f"has {len(text)} characters; the limit is {_LONGEST}.")
     if re.match(r"\s*(CRON_)?TZ\s*=", text):
-        raise BadSchedule("begins with a time zone; name it in the time-zone annotation (timeZone in schedules).")
+        raise BadSchedule("begins with a time zone; set it with the time-zone annotation (timeZone in schedules).")
     if text.lstrip().startswith("@"):
-        raise BadSchedule(f"is {shown(text)}; write five fields, such as '0 7 * * 1-5', words are not read.")
+        raise BadSchedule(f"is {shown(text)}, which is not supported; write five fields, such as '0 7 * * 1-5'.")
     parts = text.split()
     if len(parts) != len(_FIELDS):
         raise BadSchedule(
             f"has {len(parts)} fields, expected 5: minute, hour, day of month, month, day of week"
-            f" ({shown(text)}; seconds and years are not read)."
+            f" ({shown(text)}; seconds and years are not supported)."
         )
     values = [_values(field, part) for field, part in zip(_FIELDS, parts, strict=True)]
     _check_fires(values)
@@ -129,16 +130,16 @@ def _values(field: _Field, text: str) -> list[int]:
 def _range(field: _Field, item: str, match: re.Match[str]) -> Iterable[int]:
     step = int(match["step"] or 1)
     if not 1 <= step <= field.high:
-        raise field.error(item, "whose step makes no sense")
+        raise field.error(item, "whose step is out of range")
     if match["low"] == "*":
         if match["high"] is not None:
-            raise field.error(item, "which is no range")
+            raise field.error(item, "which is not a range")
         return range(field.low, field.low + field.size, step)
     low = _number(field, item, match["low"])
-    # A value with a step but no end runs to the end of the field, as in other crons.
+    # A value with a step and no end goes to the end of the field, as in other crons.
     high = _number(field, item, match["high"]) if match["high"] else (field.high if match["step"] else low)
     if field.words is _DAYS:
-        # A week has no end: sat-sun and fri-mon are meant as they read.
+        # A week is a circle: sat-sun and fri-mon are valid ranges.
         high = min(high, 6) if match["step"] and not match["high"] else high
         last = high + 7 if high < low else high
         return [day % 7 for day in range(low, last + 1, step)]
@@ -152,7 +153,7 @@ def _number(field: _Field, item: str, text: str) -> int:
         try:
             return field.words.index(text.lower()) + (1 if field.words is _MONTHS else 0)
         except ValueError:
-            raise field.error(item, "which is no word that is known there") from None
+            raise field.error(item, "which is not a known name" if field.words else "which is not a number") from None
     number = int(text)
     if not field.low <= number <= field.high:
         raise field.error(item, "which is out of range")
@@ -163,26 +164,26 @@ def _check_fires(values: Sequence[Sequence[int]]) -> None:
     _, _, days, months, weekdays = values
     if len(weekdays) < len(_DAYS) or any(day <= _LONGEST_MONTHS[month - 1] for day in days for month in months):
         return
-    raise BadSchedule(f"never fires: no month among {list(months)} has day {min(days)}.")
+    raise BadSchedule(f"never fires: none of the months {list(months)} has day {min(days)}.")
 
 
 def parse_zone(name: str) -> ZoneInfo:
-    """The IANA time zone; what is not known is an error, never UTC."""
+    """The IANA time zone; an unknown one is an error, never UTC."""
     try:
         if not _NO_ZONES.fullmatch(name):
             return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         pass
-    raise BadSchedule(f"is {shown(name)}, which is no known time zone; write it like Europe/Berlin or UTC.")
+    raise BadSchedule(f"is {shown(name)}, which is not a known time zone; write it like Europe/Berlin or UTC.")
 
 
 def instant(wall: datetime, zone: ZoneInfo) -> float:
-    """When a wall time is: in a gap the first instant after it, where it comes twice the first."""
+    """The instant of a wall time: in a gap the first instant after it, and of two the first."""
     early = wall.replace(tzinfo=zone, fold=0)
     at = early.timestamp()
     if datetime.fromtimestamp(at, zone).replace(tzinfo=None, fold=0) == wall:
         return at
-    # In a gap: the clocks went from the first offset to the second between these two readings of the wall time.
+    # In a gap: the offset changes between these two interpretations of the wall time. Find the change by bisection.
     low, high = int(wall.replace(tzinfo=zone, fold=1).timestamp()), int(at)
     before = early.utcoffset()
     while high - low > 1:
@@ -195,11 +196,11 @@ def instant(wall: datetime, zone: ZoneInfo) -> float:
 
 
 def last_before(cron: Cron, zone: ZoneInfo, at: float) -> float:
-    """The latest instant of the cron that is not after `at`."""
+    """The latest instant of the cron expression up to `at`."""
     there = datetime.fromtimestamp(at, zone)
     wall = there.replace(tzinfo=None, fold=0, microsecond=0)
     if there.fold:
-        # What this hour's first pass brought up to its end is past by now.
+        # The second pass of a repeated hour: all events of the first pass, up to its end, are in the past.
         wall += (there.replace(fold=0).utcoffset() or timedelta()) - (there.utcoffset() or timedelta())
     steps = croniter(cron.plain, wall + timedelta(seconds=1), ret_type=datetime)
     while (found := instant(steps.get_prev(datetime), zone)) > at:
@@ -208,7 +209,7 @@ def last_before(cron: Cron, zone: ZoneInfo, at: float) -> float:
 
 
 def first_after(cron: Cron, zone: ZoneInfo, at: float) -> float:
-    """The earliest instant of the cron that is after `at`."""
+    """The earliest instant of the cron expression after `at`."""
     steps = croniter(cron.plain, datetime.fromtimestamp(at, zone).replace(tzinfo=None, fold=0), ret_type=datetime)
     while (found := instant(steps.get_next(datetime), zone)) <= at:
         pass
@@ -217,13 +218,13 @@ def first_after(cron: Cron, zone: ZoneInfo, at: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """One pair of times with its counts; either time may be missing."""
+    """A start, a stop or both, with their replicas."""
 
     name: str
     zone: ZoneInfo
     start: Cron | None = None
     stop: Cron | None = None
-    start_replicas: int | None = None  # None: the count that was remembered
+    start_replicas: int | None = None  # None: the remembered count
     stop_replicas: int = 0
 
     def crons(self) -> Iterator[tuple[Action, Cron]]:
@@ -236,7 +237,7 @@ class Schedule:
         return self.start_replicas if action is Action.START else self.stop_replicas
 
     def fingerprint(self, action: Action) -> str:
-        """The same as long as this action means the same."""
+        """Identifies the meaning of this action: it changes when the action does."""
         cron = self.start if action is Action.START else self.stop
         said = (str(action), cron.plain if cron else "", self.zone.key, self.count(action))
         return hashlib.sha256(repr(said).encode()).hexdigest()[:8]
@@ -244,7 +245,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something to be done at a moment. `rivals` came at the same moment and lost."""
+    """A start or stop at one time. `rivals` have the same time and take no effect."""
 
     at: float
     action: Action
@@ -270,12 +271,12 @@ class Event:
 
     @property
     def time(self) -> str:
-        """The moment in UTC."""
+        """The time in UTC."""
         return datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def latest(schedules: Iterable[Schedule], at: float) -> Event | None:
-    """What holds at `at`: the most recent event up to then."""
+    """The event that decides at `at`: the most recent one up to then."""
     found = [
         Event(at=last_before(cron, schedule.zone, at), action=action, schedule=schedule)
         for schedule in schedules
@@ -285,7 +286,7 @@ def latest(schedules: Iterable[Schedule], at: float) -> Event | None:
 
 
 def upcoming(schedules: Iterable[Schedule], at: float) -> Event | None:
-    """What comes next."""
+    """The next event after `at`."""
     found = [
         Event(at=first_after(cron, schedule.zone, at), action=action, schedule=schedule)
         for schedule in schedules
@@ -295,7 +296,7 @@ def upcoming(schedules: Iterable[Schedule], at: float) -> Event | None:
 
 
 def _winner(events: Sequence[Event], choose: Callable[[Iterable[float]], float]) -> Event:
-    """Of events at one moment a start wins over a stop, and then the schedule that stands first."""
+    """Among events of the same time a start precedes a stop, and then the schedule listed first precedes."""
     moment = choose(event.at for event in events)
     together = [event for event in events if event.at == moment]
     winner = next((event for event in together if event.action is Action.START), together[0])

@@ -1,4 +1,4 @@
-"""What the scaler would do with one workload, event by event, without a cluster: its own plans, one after the other."""
+"""The scaler's plans for one workload, event by event, without a cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_STEPS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A workload, and the objects that decide with it."""
+    """A workload with its autoscaler and namespace."""
 
     target: Obj
     hpa: Obj | None = None
@@ -28,7 +28,7 @@ class Scene:
 
     @property
     def count(self) -> str:
-        """Its replicas; the bounds of its autoscaler where one is on."""
+        """Its replicas, or the bounds of its autoscaler where one is enabled."""
         replicas = replicas_of(self.target)
         if self.hpa is None or not replicas:
             return str(replicas)
@@ -36,7 +36,7 @@ class Scene:
         return f"{spec.get('minReplicas') or 1}..{spec['maxReplicas']}"
 
     def after(self, planned: Plan) -> Scene:
-        """With the changes made; an autoscaler that is on brings the count within its bounds."""
+        """The scene after the changes; an enabled autoscaler moves the count into its bounds."""
         hpa = None if self.hpa is None else apply_merge(self.hpa, planned.hpa)
         target = apply_merge(self.target, planned.target)
         if hpa is not None and (now := replicas_of(target)):
@@ -47,9 +47,9 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One event and its effect; without an event, counts are given back."""
+    """One event and its effect; without an event, the scaler restores the replicas."""
 
-    at: float  # when the scaler acts: later than the event's time when that was before the beginning
+    at: float  # when the scaler acts: after the event's time if that was before the beginning
     event: Event | None
     before: str
     after: str
@@ -57,7 +57,7 @@ class Step:
 
 
 def simulate(scene: Scene, settings: Settings, names: Names, begin: float, end: float) -> Iterator[Step]:
-    """Each step from `begin` to `end`; the first may be an event that is caught up."""
+    """Each step from `begin` to `end`; the first may be an earlier event that is still due."""
     now, count = begin, 0
     while now <= end and count < MOST_STEPS:
         planned = plan(scene.target, scene.hpa, settings, names, now)
@@ -66,23 +66,23 @@ def simulate(scene: Scene, settings: Settings, names: Names, begin: float, end: 
             notes = tuple(note.message for note in planned.notes)
             yield Step(at=now, event=planned.event, before=scene.count, after=after.count, notes=notes)
             scene, count = after, count + 1
-        if planned.look is None:
+        if planned.due is None:
             return
-        now = planned.look
+        now = planned.due
 
 
 def remarks(scene: Scene, settings: Settings, names: Names, begin: float, steps: Sequence[Step]) -> Iterator[str]:
-    """What a reader of the steps should know besides."""
+    """Remarks below the table of steps."""
     if settings.empty:
-        yield f"{scene.title} has no annotations under {names.prefix} that say when."
+        yield f"{scene.title} has no start or stop in its annotations under {names.prefix}."
     elif not steps:
-        yield "nothing happens in this time" + (": it is paused" if settings.pause else "")
+        yield "nothing changes in this period" + (": the workload is paused" if settings.pause else "")
     if len(steps) == MOST_STEPS:
         yield f"these are the first {MOST_STEPS} events; --from shows later ones"
     for schedule in settings.schedules:
         for action, cron in schedule.crons():
             if cron.both_days:
-                yield f"{action} of {schedule.name!r} ({cron.text}): the day of the month or the weekday is enough"
+                yield f"{action} of {schedule.name!r} ({cron.text}): the day of month or the day of week must match"
     yield from (note for step in steps for note in step.notes if not note.startswith("Scaled "))
     if problem := owner_problem(scene.target, settings, names):
         yield problem

@@ -85,7 +85,7 @@ def test_bare_annotations_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Ca
     assert cli.main(["simulate", "-f", "-", "--from=2026-02-13T08:00:00Z", "--days=1", "-o=json"]) == 0
     out, err = capsys.readouterr()
     assert [event["to"] for event in json.loads(out)["events"]] == ["1", "0", "1"]
-    assert "the day of the month or the weekday is enough" in err
+    assert "the day of month or the day of week must match" in err
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_another_prefix(tmp_path: Path, capsys: Captured) -> None:
     assert "3 -> 0" in capsys.readouterr().out
     assert simulate(tmp_path, other) == 0
     out, err = capsys.readouterr()
-    assert (out, "has no annotations under ars.44smkn.github.io/ that say when" in err) == ("", True)
+    assert (out, "has no start or stop in its annotations under ars.44smkn.github.io/" in err) == ("", True)
 
 
 def test_what_would_be_left_alone_is_said(tmp_path: Path, capsys: Captured) -> None:

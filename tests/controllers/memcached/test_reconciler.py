@@ -275,7 +275,10 @@ def test_it_is_available_only_when_so_many_pods_of_the_latest_spec_are_ready() -
             stage.change(image="cache:2")
             await stage.rest(1)
             assert stage.condition() == ("False", "RollingOut")
-            assert stage.told_by("Available")["message"] == "Nothing is known yet of the 3 pods of the latest spec."
+            assert (
+                stage.told_by("Available")["message"]
+                == "The Deployment controller has not observed the latest spec of 3 pods yet."
+            )
 
     scenario(body, playing=False)
 

@@ -40,10 +40,10 @@ def test_a_bad_annotation_changes_nothing_and_is_told_once() -> None:
             assert stage.written() == []
             (message,) = stage.messages()
             assert message == (
-                f"Annotation strat is not known; did you mean start? "
+                f"Annotation strat is unknown; did you mean start? "
                 f"Annotation stop has '60' in field 1 (minute), which is out of range; allowed: 0-59. "
                 f"Annotation stop-replicas is '-1'; use a whole number from 0 to {2**31 - 1}. "
-                f"Nothing is changed until this is mended."
+                f"Nothing is changed until this is corrected."
             )
             stage.say(strat=None, stop="30 12 * * *", stop_replicas=None)
             await stage.rest(1)
@@ -70,26 +70,29 @@ def test_a_bad_annotation_of_a_namespace_is_told_once_about_the_namespace() -> N
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"force_up": "true", "force_down": "true"}, "force-up is true and force-down is true as well"),
+        ({"force_up": "true", "force_down": "true"}, "force-up and force-down are both true; set only one of them."),
         ({"exclude": "yes"}, "exclude is 'yes'; use true or false."),
-        ({"grace_period": "soon"}, "grace-period is 'soon'; write a time like 15m, 1h30m or 2d."),
+        ({"grace_period": "soon"}, "grace-period is 'soon'; write a duration like 15m, 1h30m or 2d."),
         ({"exclude_until": "tomorrow"}, "exclude-until is 'tomorrow'; write 2026-12-24T18:00:00Z"),
-        ({"time_zone": "Mars/Olympus"}, "time-zone is 'Mars/Olympus', which is no known time zone"),
+        ({"time_zone": "Mars/Olympus"}, "time-zone is 'Mars/Olympus', which is not a known time zone"),
         ({"schedules": "0 7 * * *"}, "schedules must be a list of 1 to 64 schedules."),
         ({"schedules": "[]"}, "schedules must be a list"),
         ({"schedules": "- {stop: * 7 * * *}"}, "schedules is neither YAML nor JSON (line 1)"),
         ({"schedules": "[" * 9000}, "schedules must be a list"),
         ({"schedules": "x" * 20000}, "schedules has 20000 characters"),
-        ({"schedules": "- stop"}, "schedules[0] is 'stop', expected a mapping"),
+        ({"schedules": "- stop"}, "schedules[0] is 'stop'; it must be a mapping"),
         ({"schedules": "- {name: x}"}, "schedules[0] has neither start nor stop."),
         (
             {"schedules": "- {stop: 0 7 * * *, timezone: UTC}"},
-            "schedules[0].timezone is not known; did you mean timeZone?",
+            "schedules[0].timezone is unknown; did you mean timeZone?",
         ),
         ({"schedules": "- {stop: 0 7 * * *, stopReplicas: 1.5}"}, "schedules[0].stopReplicas is '1.5'; use a whole"),
         ({"schedules": "- {stop: 0 7 * * *, stopReplicas: true}"}, "schedules[0].stopReplicas is 'true'"),
-        ({"schedules": "[{stop: 0 7 * * *, name: a}, {stop: 0 8 * * *, name: a}]"}, "schedules[1] is named 'a', and"),
-        ({"schedules": "- {stop: 0 7 * * *, name: force}"}, "is named 'force', and that name is taken"),
+        (
+            {"schedules": "[{stop: 0 7 * * *, name: a}, {stop: 0 8 * * *, name: a}]"},
+            "schedules[1] has the name 'a', which is already used.",
+        ),
+        ({"schedules": "- {stop: 0 7 * * *, name: force}"}, "has the name 'force', which is already used."),
         ({"schedules": "- {stop: 0 7 31 2 *}"}, "schedules[0].stop never fires"),
     ],
 )

@@ -201,7 +201,7 @@ def test_complaint_gitops_owned_replicas_are_refused_with_an_event_unless_allowe
             await stage.rest(2 * HOUR)
             assert (stage.replicas(), stage.written()) == (3, [])
             (message,) = stage.messages("OwnedByGitOps")
-            assert message.startswith(f"{manager} applies spec.replicas of this workload")
+            assert f"because {manager} applies spec.replicas of this workload" in message
             stage.say(allow_gitops="true")
             await stage.rest(1)
             assert stage.replicas() == 0

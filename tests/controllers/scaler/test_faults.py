@@ -37,7 +37,7 @@ def test_f30_a_refusal_is_told_in_the_servers_words_retried_slowly_and_forgotten
         async with stage.scaling():
             await stage.rest(70)
             (message,) = stage.messages("ScaleFailed")
-            assert message.startswith("The API server refused it: ")
+            assert message.startswith("The API server rejected the change: ")
             assert "no scaling on Mondays" in message
             tries = [seen for seen in stage.server.requests if seen.verb == "patch" and "deployments" in seen.path]
             assert 2 <= len(tries) <= 4
@@ -277,7 +277,7 @@ def test_m13_an_annotation_that_is_none_is_named(name: str) -> None:
         stage.server.create(obj)
         async with stage.scaling():
             (message,) = stage.messages("BadAnnotation")
-            assert f"Annotation {name} is not known" in message
+            assert f"Annotation {name} is unknown" in message
             assert stage.written() == []
 
     scenario(body)
@@ -291,7 +291,7 @@ def test_m13_an_annotation_that_is_none_is_named(name: str) -> None:
         ("60 * * * *", "stop has '60' in field 1 (minute), which is out of range; allowed: 0-59."),
         ("* * 31 2 *", "stop never fires"),
         ("@evry", "stop is '@evry'"),
-        ("CRON_TZ=UTC 0 7 * * *", "stop begins with a time zone; name it in the time-zone annotation"),
+        ("CRON_TZ=UTC 0 7 * * *", "stop begins with a time zone; set it with the time-zone annotation"),
     ],
 )
 def test_m18_a_cron_text_that_is_none_is_a_warning_and_changes_nothing(text: str, told: str) -> None:

@@ -36,7 +36,7 @@ hours = st.integers(0, 24 * 14).map(lambda hour: MONDAY + hour * HOUR + 59)
 
 
 def settings_of(target: Obj) -> Settings:
-    return read_settings(NAMES.said(target), {})
+    return read_settings(NAMES.given(target), {})
 
 
 def done(target: Obj, hpa: Obj | None, planned: Plan) -> tuple[Obj, Obj | None]:
@@ -64,9 +64,9 @@ def test_what_was_done_is_done(words: dict[str, Any], hpa: Obj | None, replicas:
     target, hpa = done(target, hpa, first)
     then = plan(target, hpa, settings_of(target), NAMES, now)
     assert not then.changes
-    if first.look is not None:
-        assert first.look > now
-        assert not plan(target, hpa, settings_of(target), NAMES, (now + first.look) / 2).changes
+    if first.due is not None:
+        assert first.due > now
+        assert not plan(target, hpa, settings_of(target), NAMES, (now + first.due) / 2).changes
 
 
 @given(words=said, hpa=hpas, replicas=st.integers(0, 9), steps=st.lists(st.integers(0, 9) | st.none(), max_size=8))

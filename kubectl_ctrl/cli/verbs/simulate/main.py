@@ -124,9 +124,9 @@ def _begin(text: str, clock: Clock) -> float:
 
 def _settings(scene: Scene, names: Names) -> Settings:
     try:
-        return read_settings(names.said(scene.target), names.said(scene.namespace))
+        return read_settings(names.given(scene.target), names.given(scene.namespace))
     except BadAnnotation as bad:
-        raise UsageError(str(bad), next_step="the scaler changes nothing until this is mended") from None
+        raise UsageError(str(bad), next_step="the scaler changes nothing until this is corrected") from None
 
 
 def _answer(app: App, form: str, scene: Scene, rows: list[Row], span: tuple[float, int]) -> None:
