@@ -74,7 +74,11 @@ class NetworkStream:
         if self._watchdog is not None:
             self._watchdog.cancel()
         self._forget()
-        self._response.close()  # one that came to its end has given its connection back
+        # A stream that reached its end has returned its connection. Any other one is dropped without TLS's goodbye: it
+        # would stay open until the server answers that, up to 30 s, and the event loop may end before.
+        if (connection := self._response.connection) is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()
         self._on_close()
 
     async def _piece(self) -> bytes:

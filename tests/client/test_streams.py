@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -278,3 +281,31 @@ def test_a_reader_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
             await until(lambda: box.open == 0)
 
     run(test)
+
+
+def test_closing_waits_for_no_goodbye_of_a_server_that_hangs(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    over = threading.Event()
+
+    def hang(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with server_tls().wrap_socket(connection, server_side=True) as tls:
+            tls.recv(1 << 16)
+            tls.sendall(STREAM + chunk(b"a\n"))
+            over.wait()
+
+    async def test(box: Loopback) -> None:
+        async with connected(tmp_path, box) as transport:
+            stream = await transport.open(HttpRequest(method="GET", path="/watch", deadline=30))
+            assert await anext(stream.batches()) == [b"a"]
+            await stream.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=hang, args=(listening,))
+        server.start()
+        try:
+            asyncio.run(test(Loopback(f"https://127.0.0.1:{listening.getsockname()[1]}")))
+        finally:
+            over.set()
+            server.join()
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn if warning.category is ResourceWarning] == []
