@@ -65,9 +65,10 @@ class Reader:
         if command.startswith(_EDITS):
             # managedFields count in whole seconds: of two edits within one, `trace` cannot name the author.
             wait_until(lambda: int(time.time()) > self._edited, every=0.05, what="the next second")
-            self._edited = int(time.time())
         script = f"{command}\ncode=$?; env -0 >{shlex.quote(str(self._after))}; exit $code"
         ran = run("bash", "-o", "pipefail", "-c", script, env=self._env, timeout=300)
+        if command.startswith(_EDITS):
+            self._edited = int(time.time())
         pairs = [pair.partition("=") for pair in self._after.read_text().split("\0") if pair]
         self._env = {name: value for name, _, value in pairs}
         return replace(ran, command=(command,))
