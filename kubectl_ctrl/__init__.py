@@ -2,32 +2,32 @@
 
 The rooms, from the top; each imports only rooms below it:
 
-cli          the verbs, which put it all together
-testing      the kit for people who write controllers
-render       live or recorded values as text, JSON and pictures
+cli          the verbs: command lines in, text and exit codes out
+testing      the test kit for authors of controllers, with a scripted API server
+render       recorded or live values as text, JSON and HTML
 doctor       checks of the machine, the cluster and the recordings
-devcluster   the steps of up and down: a cluster with everything on it, and its end
-story        what is known of one object, recorded and live
-runs         one run of controllers from start to end, and who else runs here
-loader       from a word of the command line to a controller
-controllers  the bundled reconcilers, written on what is public here
-target       the cluster that a command line means, past the guard
-plan         a reconcile without effects
+devcluster   the steps of up and down: a cluster with controllers on it, and its deletion
+story        one object: its recording and its live state together
+runs         one run of controllers from start to end, and which other runs are alive
+loader       finds the controller that a command line names
+controllers  the bundled reconcilers, written with the public API alone
+target       the cluster that a command line means, and the guard in front of it
+plan         a reconcile as a dry run
 replay       a recorded reconcile again, without a cluster
-clusters     local clusters: made, found again, deleted
-history      what runs recorded, in one file, and back
-findings     from what was recorded to why
-install      what a controller needs in a cluster, applied and deleted
-runtime      triggers turn a Change into requests, a controller calls the reconciler, the verdict says what follows
-rbac         rights: read, derived, compared, written
-cache        reflector, store and overlay: a watch event becomes a Change, told once the store has it
-client       one request: bytes become watch events; the only HTTP to a cluster
-workqueue    one entry for each request, its causes beside it, in a fair order
+clusters     local clusters: created, found, deleted
+history      the recording: one SQLite file, written and read
+findings     causes, chains and verdicts, derived from recorded facts
+install      the CRDs and rights of a controller, applied and deleted
+runtime      triggers turn a Change into requests, workers call the reconciler, its outcome decides the next step
+rbac         rights: read, derived from calls, compared, written
+cache        reflector, store and overlay: a watch event becomes a Change, published once the store has it
+client       requests to one API server, and its watch streams; nothing else speaks HTTP to a cluster
+workqueue    one entry for each request, with all its causes, in a fair order
 kubeconfig   files, flags and environment become one server, user and namespace
-model        pure data, which all of them speak
+model        the data types that several rooms use
 
-Under them all: processes, clock (time), exec (subprocesses), files (written whole), text (words that several rooms
-write), user (the environment and folders), errors (one tree), version, locks (on files), value (how data is declared).
+Below them all: processes, clock (time), exec (subprocesses), files (written whole), text (wording that several rooms
+use), user (environment and folders), errors (one tree), version, locks (on files), value (how data is declared).
 
 Everything a controller needs is imported from here and from nowhere else:
 
@@ -41,12 +41,12 @@ Everything a controller needs is imported from here and from nowhere else:
 
     CONTROLLER = controller("foo", reconcile).for_(FOOS).owns(DEPLOYMENTS)
 
-`kubectl ctrl run ./foo.py` runs it. So does a program of one's own, which other commands can still import:
+`kubectl ctrl run ./foo.py` runs it. These lines make the file a program as well:
 
     if __name__ == "__main__":
         asyncio.run(kubectl_ctrl.run(CONTROLLER))
 
-Names are loaded when they are first used: a command line that only prints help pays for none of them.
+Names are imported on first use, so that `--help` starts fast.
 """
 
 from __future__ import annotations
