@@ -23,7 +23,7 @@ import yaml
 
 from e2e.contract_clusters import ClusterContract, Maker
 from e2e.kube import wait_until
-from kubectl_ctrl.processes import gone
+from kubectl_ctrl.processes import has_exited
 
 
 class KwokMaker(Maker):
@@ -60,7 +60,7 @@ class KwokMaker(Maker):
         pids = tuple(self.processes(name).values())
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not self.processes(name) and all(map(gone, pids)), what="the end of its processes")
+        wait_until(lambda: not self.processes(name) and all(map(has_exited, pids)), what="the end of its processes")
         # After a restart of the machine the numbers that kwokctl kept are those of other programs.
         for file in (self.folder(name) / "kwok").rglob("*.pid"):
             file.write_text(str(os.getpid()))
@@ -70,7 +70,7 @@ class KwokMaker(Maker):
     def lose_part(self, name: str) -> None:
         pid = self.processes(name)["kube-apiserver"]
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: "kube-apiserver" not in self.processes(name) and gone(pid), what="its end")
+        wait_until(lambda: "kube-apiserver" not in self.processes(name) and has_exited(pid), what="its end")
 
     def take_name(self, name: str) -> None:
         self.own_place(name).mkdir(parents=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from e2e.ctrl import Ctrl, Started
 from e2e.docker import Docker
 from e2e.kube import Kubectl, Ran, run, wait_until
-from kubectl_ctrl.processes import gone
+from kubectl_ctrl.processes import has_exited
 
 USERS_OWN = """\
 # My own: comments stay.
@@ -94,7 +94,7 @@ class User:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not self.processes() and all(map(gone, pids)), what="the end of its processes")
+        wait_until(lambda: not self.processes() and all(map(has_exited, pids)), what="the end of its processes")
 
     def clean(self) -> None:
         """After a test that failed: nothing of it may run on."""

@@ -1,7 +1,7 @@
-"""Time, for everyone: no other module asks the system what time it is, sleeps, or bounds a wait.
+"""Clocks, sleeps and timeouts. No other module reads the system's time.
 
-Two notions are kept apart. `now()` is wall time, for stamps that people read and for schedules. `elapsed()` grows
-steadily, counts the time that the machine was suspended, and is for leases, deadlines and delays.
+`now()` is wall time, for timestamps and schedules. `elapsed()` is monotonic, includes the time that the machine was
+suspended, and is for leases, deadlines and delays.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import asyncio
 
-# A sleeping loop timer does not count suspend on Linux, so long waits are cut into pieces and measured again.
+# Timers of the event loop do not count suspended time on Linux, so long waits are split and measured again.
 _LONGEST_NAP = 5.0
 
 
 class Clock(Protocol):
-    """What the package knows of time."""
+    """The source of time, an argument everywhere so that tests can control it."""
 
     def now(self) -> float:
         """Wall time in seconds since the epoch."""
 
     def elapsed(self) -> float:
-        """Seconds from an arbitrary start, never going back, suspend included."""
+        """Seconds since an arbitrary start: monotonic, suspended time included."""
 
     def cpu(self) -> float:
-        """Seconds of CPU time that the calling thread has used: what other programs use does not count."""
+        """Seconds of CPU time that the calling thread has used."""
 
     async def sleep(self, seconds: float) -> None:
         """Return once `elapsed()` has grown by at least `seconds`."""
@@ -39,17 +39,11 @@ class Clock(Protocol):
         """Raise TimeoutError from the block once `elapsed()` has grown by `seconds`; None never does."""
 
 
-def _suspend_counting() -> int:
-    if sys.platform == "darwin":
-        return time.CLOCK_MONOTONIC  # on macOS this one runs on during sleep
-    return getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
 class SystemClock:
-    """The real clock."""
-
     def __init__(self) -> None:
-        self._source = _suspend_counting()
+        # Of the two, only macOS' CLOCK_MONOTONIC counts suspended time; Linux has CLOCK_BOOTTIME for it.
+        linux = sys.platform != "darwin"
+        self._source = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC) if linux else time.CLOCK_MONOTONIC
 
     def now(self) -> float:
         return time.time()
@@ -61,10 +55,10 @@ class SystemClock:
         return time.thread_time()
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio  # 30 ms that verbs which only look back shall not pay
+        import asyncio  # takes 30 ms, which verbs without an event loop need not spend
 
         end = self.elapsed() + seconds
-        while (left := end - self.elapsed()) > 0:  # noqa: ASYNC110 - nobody could set an event for the time itself
+        while (left := end - self.elapsed()) > 0:  # noqa: ASYNC110 - no event exists for time itself
             await asyncio.sleep(min(left, _LONGEST_NAP))
         if seconds <= 0:
             await asyncio.sleep(0)
@@ -100,22 +94,22 @@ class SystemClock:
 
 
 def pause(seconds: float) -> None:
-    """Wait without an event loop: for programs that do nothing else meanwhile."""
+    """Sleep without an event loop."""
     time.sleep(seconds)
 
 
 def rfc3339(at: float) -> str:
-    """Seconds since the epoch as the API writes metav1.Time: whole seconds, UTC, `Z`."""
+    """Seconds since the epoch as metav1.Time: whole seconds, UTC, `Z`."""
     return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def rfc3339_micro(at: float) -> str:
-    """Seconds since the epoch as the API writes metav1.MicroTime."""
+    """Seconds since the epoch as metav1.MicroTime."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse_rfc3339(text: str) -> float:
-    """The inverse of both, also for offsets and any number of fraction digits; raises ValueError for anything else."""
+    """The inverse of both, also for other offsets and fractions; ValueError for anything else."""
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError(f"The time {text!r} does not say its offset from UTC.")

@@ -1,9 +1,9 @@
 """The only place that starts other programs: kind, kwokctl, kubectl, docker, credential plugins.
 
-A program gets a list of arguments, never a line for a shell, an environment that the caller names, and a time by which
-it must have ended. It runs in a session of its own, so a Ctrl-C in our terminal is for us to handle, and what is
-stopped is stopped together with what it started. `run` waits for its end in the event loop; `quickly` waits without
-one, for completion, which has no time to load asyncio; `detached` does not wait.
+A program gets a list of arguments, never a shell command line, the caller's environment for it, and a deadline. It runs
+in its own session: Ctrl-C in the terminal reaches only kubectl-ctrl, and a stopped program is stopped together with its
+child processes. `run` waits in the event loop; `quickly` waits without one, because completion has no time to load
+asyncio; `detached` does not wait.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kubectl_ctrl.value import Value
 if TYPE_CHECKING:
     import asyncio
 
-# From asking a program to stop until it is killed.
+# From SIGTERM to SIGKILL.
 _GRACE = 5.0
-# How soon a line is heard.
-_LOOK_EVERY = 0.1
+# How often the standard error output is read for new lines.
+_POLL_EVERY = 0.1
 
 
 class Output(Value, kw_only=True):
-    """What a program said and how it ended; its code is minus the number of the signal that ended it."""
+    """The output of a program and its exit code, which is -N after signal N."""
 
     argv: tuple[str, ...]
     code: int
@@ -49,24 +49,25 @@ async def run(
     check: bool = True,
     heard: Callable[[str], None] | None = None,
 ) -> Output:
-    """Run a program to its end; raises ProgramFailed, which has all that it said, for a code other than 0 or a timeout.
+    """Run a program until it exits; ProgramFailed, with all output, for an exit code other than 0 or a timeout.
 
-    `interactive` gives it our terminal: our stdin, and our stderr, which is then not recorded. With `shown` it has our
-    stdout too. Without `check` every code is an answer. When the call is cancelled, the program is stopped first.
-    `heard` is told each line of its stderr as it comes; none that is empty, and nothing of what is not recorded.
+    `interactive` connects it to the terminal: stdin, and stderr, which is then not captured; `shown` also stdout.
+    Without `check` any exit code is returned. If the call is cancelled, the program is stopped first.
+    `heard` is called with each non-empty line of its captured stderr as soon as it is written.
     """
     from tempfile import TemporaryFile
 
     with ExitStack() as files:
-        # Not pipes: a program that leaves a daemon behind leaves it our pipe too, and we would wait for the daemon.
-        said, complained, source = (files.enter_context(TemporaryFile()) for _ in range(3))
+        # Files, not pipes: a daemon that the program starts inherits its pipes, and we would wait for the daemon.
+        stdout, stderr, source = (files.enter_context(TemporaryFile()) for _ in range(3))
         source.write(input)
         source.seek(0)
-        apart = not (interactive or shown)
-        streams = (source, said, complained) if apart else (None, None if shown else said, None)
-        process = await _start(tuple(argv), env, streams, own_session=apart)
-        in_time = await _told(_wait(process, timeout, group=apart), _Lines(complained, heard))
-        output = Output(argv=tuple(argv), code=process.returncode or 0, stdout=_text(said), stderr=_text(complained))
+        detached = not (interactive or shown)  # from the terminal
+        streams = (source, stdout, stderr) if detached else (None, None if shown else stdout, None)
+        process = await _start(tuple(argv), env, streams, own_session=detached)
+        waiting = _wait(process, timeout, group=detached)
+        in_time = await (waiting if heard is None else _following(waiting, _Lines(stderr, heard)))
+        output = Output(argv=tuple(argv), code=process.returncode or 0, stdout=_text(stdout), stderr=_text(stderr))
     if not in_time:
         raise _failed(output, f"did not exit within {timeout:g} s and was stopped")
     if check and output.code != 0:
@@ -75,7 +76,7 @@ async def run(
     return output
 
 
-_Streams = tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]  # stdin, stdout, stderr; None is our own
+_Streams = tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]  # stdin, stdout, stderr; None is inherited
 
 
 async def _start(
@@ -83,14 +84,15 @@ async def _start(
 ) -> asyncio.subprocess.Process:
     import asyncio
 
-    source, said, complained = streams
+    stdin, stdout, stderr = streams
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *argv, stdin=source, stdout=said, stderr=complained, env=dict(env), start_new_session=own_session
+            *argv, stdin=stdin, stdout=stdout, stderr=stderr, env=dict(env), start_new_session=own_session
         )
     )
     try:
-        # Cancelled in there, asyncio kills the program without its helpers, and quarrels with itself over its end.
+        # If asyncio is cancelled while it starts a program, it kills only that process, not the group, and two of its
+        # tasks then wait for the same pid. So the start is completed first, and the group stopped here.
         return await asyncio.shield(starting)
     except OSError as error:
         raise _missing(argv[0], error) from error
@@ -108,52 +110,48 @@ def _missing(program: str, error: OSError) -> PrerequisiteMissing:
 
 
 class _Lines:
-    """Tells the lines of a file that somebody else writes, each once."""
+    """Reports each line of a file that a program writes."""
 
-    def __init__(self, file: IO[bytes], tell: Callable[[str], None] | None) -> None:
-        self.tell = tell
+    def __init__(self, file: IO[bytes], report: Callable[[str], None]) -> None:
+        self._report = report
         self._file = file
         self._at = 0
-        self._begun = b""  # a line without its end
+        self._begun = b""  # an incomplete line
 
     def __repr__(self) -> str:
         return f"_Lines({self._at} bytes)"
 
-    def look(self, *, over: bool = False) -> None:
-        """What has come; when it is `over`, a line without an end is one too."""
-        if self.tell is None:
-            return
-        # The writer's place in the file is ours as well, and stays where it is.
+    def read(self, *, final: bool = False) -> None:
+        """Report new lines; when `final`, also an incomplete last line."""
+        # pread, because the program shares the file's offset.
         while grown := os.pread(self._file.fileno(), 65536, self._at):
             self._at += len(grown)
             *lines, self._begun = re.split(rb"[\r\n]", self._begun + grown)
             for line in filter(None, lines):
-                self.tell(line.decode(errors="replace"))
-        if over and self._begun:
-            self.tell(self._begun.decode(errors="replace"))
+                self._report(line.decode(errors="replace"))
+        if final and self._begun:
+            self._report(self._begun.decode(errors="replace"))
 
 
-async def _told(waiting: Coroutine[None, None, bool], lines: _Lines) -> bool:
-    """What is waited for, while the lines are told."""
+async def _following(waiting: Coroutine[None, None, bool], lines: _Lines) -> bool:
+    """The result of `waiting`; meanwhile, the lines are reported."""
     import asyncio
 
     async def follow() -> None:
         while True:
-            lines.look()
-            await asyncio.sleep(_LOOK_EVERY)
+            lines.read()
+            await asyncio.sleep(_POLL_EVERY)
 
-    if lines.tell is None:
-        return await waiting
-    async with asyncio.TaskGroup() as beside:
-        following = beside.create_task(follow())
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(follow())
         in_time = await waiting
         following.cancel()
-    lines.look(over=True)
+    lines.read(final=True)
     return in_time
 
 
 async def _wait(process: asyncio.subprocess.Process, timeout: float | None, *, group: bool) -> bool:
-    """Until it has ended; False when it had to be stopped because the time was over."""
+    """Wait until it exits; False if it was stopped at the deadline."""
     import asyncio
 
     try:
@@ -169,7 +167,7 @@ async def _wait(process: asyncio.subprocess.Process, timeout: float | None, *, g
 
 
 async def _stop(process: asyncio.subprocess.Process, *, group: bool) -> None:
-    """Ask the program to end, kill it when it does not, and kill what is left of its group."""
+    """Terminate the program, kill it if it does not exit, and kill the rest of its group."""
     import asyncio
 
     _signal(process, signal.SIGTERM, group=group)
@@ -181,7 +179,7 @@ async def _stop(process: asyncio.subprocess.Process, *, group: bool) -> None:
     finally:
         if group or process.returncode is None:
             _signal(process, signal.SIGKILL, group=group)
-        # Also where even this is cancelled: a loop that closes over a child of its own complains of it.
+        # Also after a second cancellation: an event loop that is closed before its child is reaped warns of it.
         await process.wait()
 
 
@@ -199,8 +197,8 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _failed(output: Output, outcome: str) -> ProgramFailed:
-    said = (output.stderr.strip() or output.stdout.strip()).splitlines()
-    last = f": {said[-1].strip()}" if said else "."
+    lines = (output.stderr.strip() or output.stdout.strip()).splitlines()
+    last = f": {lines[-1].strip()}" if lines else "."
     return ProgramFailed(
         f"The command {shlex.join(output.argv)!r} {outcome}{last}",
         argv=output.argv,
@@ -215,9 +213,9 @@ def _failed(output: Output, outcome: str) -> ProgramFailed:
 
 
 def detached(argv: Sequence[str], *, env: Mapping[str, str], output: Path) -> int:
-    """Start a program that goes on without us: the pid of a session of its own, which no terminal ends.
+    """Start a program in its own session, which continues after this process and its terminal; its pid.
 
-    What it says is added to the file, which is made for its owner alone; nothing else of ours is open in it.
+    Its output is appended to the file, which is created with mode 0600. It inherits no other open file.
     """
     import subprocess
 
@@ -236,12 +234,12 @@ def detached(argv: Sequence[str], *, env: Mapping[str, str], output: Path) -> in
         raise _missing(argv[0], error) from error
     finally:
         os.close(handle)
-    process.returncode = 0  # nobody waits for it, and its object need not warn of that
+    process.returncode = 0  # nobody waits for it; otherwise its destructor would warn
     return process.pid
 
 
 def quickly(argv: Sequence[str], *, env: Mapping[str, str], timeout: float) -> str | None:
-    """What a program prints, when it ends well and in time; one that does not is killed with what it started."""
+    """The standard output of a program; None if it fails. At the deadline it is killed with its child processes."""
     import subprocess
 
     null = subprocess.DEVNULL
@@ -253,11 +251,11 @@ def quickly(argv: Sequence[str], *, env: Mapping[str, str], timeout: float) -> s
         return None
     with process:
         try:
-            said, _ = process.communicate(timeout=timeout)
+            stdout, _ = process.communicate(timeout=timeout)
         except BaseException as error:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
                 return None
             raise
-    return said.decode(errors="replace") if process.returncode == 0 else None
+    return stdout.decode(errors="replace") if process.returncode == 0 else None

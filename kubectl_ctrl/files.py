@@ -1,6 +1,6 @@
-"""Files written as a whole: readers, kills and full disks leave all of the old content or all of the new.
+"""Atomic writes: after a kill or on a full disk, a file has either its whole old content or its whole new content.
 
-Errors are OSError: the caller knows what the file is for. `remedy` gives the advice that goes with one.
+Errors are OSError, because only the caller knows the purpose of the file. `remedy` returns advice for one.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _REMEDIES = {
 
 
 def remedy(error: OSError) -> str:
-    """What to do about it; "" where the error may be a fault of the caller."""
+    """Advice for the user; "" if the error may be the caller's."""
     return _REMEDIES.get(error.errno or 0, "")
 
 
 def state_remedy(error: OSError) -> str:
-    """The same for a file in the folder of this user's state."""
+    """The same for a file in the user's state folder."""
     return f"{remedy(error) or 'make the folder writable'}, or set XDG_STATE_HOME to another folder"
 
 
 def draft_of(path: Path) -> Path:
-    """Where the next content is written. A kill may leave it; the next write takes it over."""
+    """The temporary file of the next content. A kill may leave it; the next write reuses it."""
     return path.with_name(f".{path.name}.kubectl-ctrl")
 
 
 def replace(path: Path, content: bytes, *, mode: int = 0o600, keep: bool = False, sync: bool = True) -> None:
-    """Give the file this content.
+    """Write the file atomically.
 
-    With `keep`, a file that is there keeps its mode, owner and extended attributes. Without `sync`, a power loss may
-    leave an empty file: for what can be had again.
+    With `keep`, an existing file keeps its mode, owner and extended attributes. Without `sync`, which is for content
+    that can be recreated, a power failure may leave an empty file.
     """
     before = _status(path) if keep else None
     draft = draft_of(path)
@@ -76,7 +76,7 @@ def replace(path: Path, content: bytes, *, mode: int = 0o600, keep: bool = False
 
 
 def create(path: Path, content: bytes = b"", *, mode: int = 0o600) -> None:
-    """Make the file; FileExistsError where there is one. A failed write leaves none."""
+    """Create the file; FileExistsError if it exists. A failed write leaves none."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         write(handle, content)
@@ -89,22 +89,22 @@ def create(path: Path, content: bytes = b"", *, mode: int = 0o600) -> None:
 
 
 def write(handle: int, content: bytes) -> None:
-    """All of it: a single system call may write only a part, as on a disk that is nearly full."""
+    """Write all of it: one system call may write only a part, for example on an almost full disk."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(handle, rest) :]
 
 
 def known(kind: type[Value], document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a document that the value has: a later version may have written more of them."""
+    """The fields of a document that the value has: a later version may have added some."""
     return {name: value for name, value in document.items() if name in kind.__struct_fields__}
 
 
 def _locked(draft: Path) -> int:
-    """The draft, for nobody but us until it has its name.
+    """The temporary file, open and locked against concurrent writers.
 
-    A link of either kind, a file of another user's and what is no file is removed first: somebody may have put it there
-    to have its target overwritten, or to own what is written.
+    A symbolic or hard link, another user's file and anything but a regular file is removed first: somebody may have put
+    it there to have its target overwritten, or to own the written file.
     """
     while True:
         try:
@@ -120,7 +120,7 @@ def _locked(draft: Path) -> int:
         try:
             locks.lock(handle, wait=True)
             if locks.is_at(handle, draft):
-                if _is_ours_alone(os.fstat(handle)):
+                if _is_safe(os.fstat(handle)):
                     return handle
                 draft.unlink()
         except BaseException:
@@ -129,7 +129,7 @@ def _locked(draft: Path) -> int:
         os.close(handle)
 
 
-def _is_ours_alone(status: os.stat_result) -> bool:
+def _is_safe(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
 
 
@@ -141,9 +141,9 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _copy_attributes(path: Path, other: Path) -> None:
-    """Those that a system keeps beside the mode: who else may read it, for instance."""
+    """Extended attributes, such as access control lists."""
     if sys.platform == "linux":
-        with suppress(OSError):  # not every disk keeps any
+        with suppress(OSError):  # not every file system has any
             for name in os.listxattr(path):
-                with suppress(OSError):  # some are the system's own to give
+                with suppress(OSError):  # some only the system may set
                     os.setxattr(other, name, os.getxattr(path, name))

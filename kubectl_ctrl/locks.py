@@ -1,7 +1,7 @@
-"""Locks that the kernel keeps on files: they go with their holder, however it ends.
+"""File locks of the kernel (flock): they are released when their holder exits, for whatever reason.
 
-Two kinds. A file that only its lock matters of is made by `acquire` and removed by `release`. A file that stays is
-opened by `opened` and locked by `lock`. All errors are OSError: the caller knows what the file is for.
+There are two uses. `acquire` creates a lock file and `release` removes it. A file with content is opened by `opened`
+and locked by `lock`. All errors are OSError, because only the caller knows the purpose of the file.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 
 
 def opened(path: Path) -> int:
-    """The file, made for its owner alone with its folders where it is not there; links are not followed."""
+    """Open the file, created with mode 0600 and its folders if missing; symbolic links are not followed."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def lock(handle: int, *, wait: bool = False, shared: bool = False) -> bool:
-    """Take the lock of an open file; False while another holder has it."""
+    """Lock an open file; False if another holder has the lock."""
     try:
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:
@@ -31,14 +31,15 @@ def lock(handle: int, *, wait: bool = False, shared: bool = False) -> bool:
 
 
 def unlock(handle: int) -> None:
-    """Give the lock back and keep the file open."""
+    """Release the lock and keep the file open."""
     fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def acquire(path: Path, *, wait: bool = False) -> int | None:
-    """The lock that this file is, or None while another holder has it.
+    """Lock this lock file; None if another holder has the lock.
 
-    A holder removes the file with its lock, so a file that has gone or was made again meanwhile is opened once more.
+    The other holder removes the file when it releases the lock. If the path then names no file, or a new one, the lock
+    that was just granted protects nothing, and the file is opened again.
     """
     while True:
         handle = opened(path)
@@ -55,14 +56,14 @@ def acquire(path: Path, *, wait: bool = False) -> int | None:
 
 
 def release(path: Path, handle: int) -> None:
-    """Give back what `acquire` gave: the file first, so that nobody takes the lock of one that is going."""
+    """Release a lock from `acquire`: the file is removed first, so that no one locks a file that is about to go."""
     with suppress(FileNotFoundError):
         path.unlink()
     os.close(handle)
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock of the file, also where that cannot be seen; leaves no trace."""
+    """Whether somebody holds the lock; true if that cannot be read. Nothing is created or changed."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""The processes that belong to a folder: those whose program was started through a path inside it.
+"""The user's processes, found by their command lines: programs of a folder, Python modules, arguments.
 
-Not by files with their numbers: such a file is written after its process has started, so a kill between the two would
-hide the process for ever, and after a restart of the machine the number is somebody else's. Not by any mention of the
-folder either: an editor that is open on a log in it is not ours to end.
+Not by pid files: one is written after its process has started, so a kill between the two would hide the process for
+ever, and after a reboot the pid is another process's. Not by any mention of a folder either: an editor with one of its
+log files must not be killed.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from kubectl_ctrl.exec import quickly
 from kubectl_ctrl.value import Value
 
 PROC = Path("/proc")
-_PATIENCE = 20.0
-_PACE = 0.05
-# How often, and after how long, to look again at one that is becoming another program.
-_BECOMING = 40
-_MOMENT = 0.005
+_TIMEOUT = 20.0
+_POLL_EVERY = 0.05
+# For a process between two programs: how often its command line is read, and the seconds between two reads.
+_EXEC_READS = 40
+_EXEC_PAUSE = 0.005
 
 
 class Process(Value):
     pid: int
-    program: str  # the name of its file
+    program: str  # its file's name
 
     def __str__(self) -> str:
         return f"{self.program} (pid {self.pid})"
 
 
 async def running(folder: Path, *, links: bool = True) -> tuple[Process, ...]:
-    """This user's, by name; the folder counts by the path that is given, and by the one that `links` in it lead to."""
+    """This user's processes of programs in the folder; with `links`, also in the folder that a symbolic link names."""
     return _inside(folder, links=links)
 
 
 def _inside(folder: Path, *, links: bool) -> tuple[Process, ...]:
     inside = (f"{folder}{os.sep}", f"{folder.resolve() if links else folder}{os.sep}")
     found = [(pid, line) for pid, line in _all() if line.startswith(inside)]
-    # `ps` puts blanks between the arguments, and a path may have some: the names of programs that we link have none.
+    # `ps` separates arguments by spaces, and a path may contain some; the program names in these folders contain none.
     rest = [(pid, line.removeprefix(inside[0]).removeprefix(inside[1])) for pid, line in found]
     named = [Process(pid, Path(re.split("[\0 ]", path)[0]).name) for pid, path in rest]
     return tuple(sorted(named, key=lambda process: process.program))
 
 
 def of_module(module: str, path: Path, *, below: bool = False) -> tuple[int, ...]:
-    """The numbers of this user's processes of `python -m MODULE PATH ...`; with `below`, of a PATH in that folder.
+    """The pids of this user's processes `python -m MODULE PATH ...`; with `below`, of a PATH in that folder.
 
-    Nothing else that has the words among its arguments counts: somebody may search for them, or read that file.
+    Other programs with the same words as arguments do not count, for example a grep for them.
     """
     between = re.escape(_separator())
     python = r"(?:[^\0]*/)?(?:python|pypy)[\w.]*"
@@ -62,22 +62,21 @@ def of_module(module: str, path: Path, *, below: bool = False) -> tuple[int, ...
     return tuple(sorted(pid for pid, line in _all() if command.match(line)))
 
 
-def with_argument(word: str) -> tuple[int, ...]:
-    """The numbers of this user's processes that have this word as one of their arguments."""
+def _with_argument(argument: str) -> tuple[int, ...]:
     between = _separator()
-    return tuple(sorted(pid for pid, line in _all() if f"{between}{word}{between}" in line + between))
+    return tuple(sorted(pid for pid, line in _all() if f"{between}{argument}{between}" in line + between))
 
 
-async def ended(folder: Path, clock: Clock, *, links: bool = True) -> None:
-    """Kill them, and return when none is left; ClusterError where some stay.
+async def kill_all(folder: Path, clock: Clock, *, links: bool = True) -> None:
+    """Kill the processes of `running`, and return when none is left; ClusterError if some do not exit.
 
-    Nothing of what they do is to be kept, so nobody is asked first. A process that leads a group goes with its group,
-    as a program with the helpers that it has started from elsewhere.
+    They have no state worth keeping, so SIGKILL is the first signal. The leader of a process group is killed with its
+    group, because the programs that it started may be elsewhere.
     """
     start, killed = clock.elapsed(), set[int]()
-    # Twice: one that was started behind our eyes is not missed.
+    # Twice, so that a process that was started during the first listing is not missed.
     while left := (await running(folder, links=links) or await running(folder, links=links)):
-        if clock.elapsed() - start > _PATIENCE:
+        if clock.elapsed() - start > _TIMEOUT:
             raise ClusterError(
                 f"These processes do not exit: {', '.join(map(str, left))}.",
                 next_step="kill them with `kill -9`, then repeat the command",
@@ -85,26 +84,25 @@ async def ended(folder: Path, clock: Clock, *, links: bool = True) -> None:
         for process in left:
             _kill(process.pid, lambda: [one.pid for one in _inside(folder, links=links)])
             killed.add(process.pid)
-        await clock.sleep(_PACE)
-    # Only looked at: a number may be somebody else's by now.
-    while not all(map(gone, killed)) and clock.elapsed() - start < _PATIENCE:
-        await clock.sleep(_PACE)
+        await clock.sleep(_POLL_EVERY)
+    # These are not killed again: a pid may be another process's by now.
+    while not all(map(has_exited, killed)) and clock.elapsed() - start < _TIMEOUT:
+        await clock.sleep(_POLL_EVERY)
 
 
-async def let_end(word: str, clock: Clock) -> None:
-    """Wait until no process is left that has this argument; those that take too long are killed."""
+async def wait_for_exit(argument: str, clock: Clock) -> None:
+    """Wait until no process has this argument; after a timeout, kill the rest."""
     start = clock.elapsed()
-    while (left := with_argument(word)) and clock.elapsed() - start < _PATIENCE:
-        await clock.sleep(_PACE)
+    while (left := _with_argument(argument)) and clock.elapsed() - start < _TIMEOUT:
+        await clock.sleep(_POLL_EVERY)
     for pid in left:
-        _kill(pid, lambda: with_argument(word))
+        _kill(pid, lambda: _with_argument(argument))
 
 
-def gone(pid: int) -> bool:
-    """Whether nothing of it is left but, at most, its number.
+def has_exited(pid: int) -> bool:
+    """Whether the process and all its threads have exited, so that its ports are free.
 
-    One that was killed has no program any more while its threads end one by one, and until the last has, its ports are
-    taken. Where that cannot be seen, what has no program is gone.
+    A killed process has no command line while its threads exit one by one. Without /proc that state is not visible.
     """
     entry = PROC / str(pid)
     try:
@@ -115,11 +113,11 @@ def gone(pid: int) -> bool:
 
 
 def _kill(pid: int, find: Callable[[], Collection[int]]) -> None:
-    """Kill it if it is found again once it is held: since it was seen, its number may have become another's."""
-    with suppress(ProcessLookupError), ExitStack() as held:
+    """Kill the process unless its pid is another process's by now: a pidfd is opened, then the process found again."""
+    with suppress(ProcessLookupError), ExitStack() as stack:
         handle = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
         if handle is not None:
-            held.callback(os.close, handle)
+            stack.callback(os.close, handle)
         if pid not in find():
             return
         if os.getpgid(pid) == pid:
@@ -131,12 +129,12 @@ def _kill(pid: int, find: Callable[[], Collection[int]]) -> None:
 
 
 def _all() -> Iterable[tuple[int, str]]:
-    """This user's processes: number, and program with arguments, with the separator between them."""
+    """This user's processes: the pid, and the program with its arguments, joined by the separator."""
     return _from_proc() if _has_proc() else _from_ps()
 
 
 def _separator() -> str:
-    """What stands between two arguments; of `ps` it can be a part of one too."""
+    """The separator of arguments; the one of `ps` may also be part of an argument."""
     return "\0" if _has_proc() else " "
 
 
@@ -148,30 +146,31 @@ def _from_proc() -> Iterator[tuple[int, str]]:
     me = os.getuid()
     for entry in PROC.iterdir():
         if entry.name.isdecimal():
-            # It may be gone by now.
-            with suppress(OSError):
+            with suppress(OSError):  # it may have exited
                 if entry.stat().st_uid == me:
                     yield int(entry.name), _command(entry)
 
 
 def _command(entry: Path) -> str:
-    """Program and arguments; OSError for a zombie and the kernel's own, which have no program.
+    """Program and arguments; OSError for zombies and kernel threads, which have no program.
 
-    One that is just becoming another program has none for a moment: who looked away then would miss it for good.
+    During execve the command line is empty for a moment: it is read again, or the process would be missed.
     """
-    for _ in range(_BECOMING):
+    for _ in range(_EXEC_READS):
         command = os.fsdecode((entry / "cmdline").read_bytes())
         if command:
             return command
         (entry / "exe").readlink()
-        pause(_MOMENT)
+        pause(_EXEC_PAUSE)
     return ""
 
 
 def _from_ps() -> Iterator[tuple[int, str]]:
-    said = quickly(["/bin/ps", "-xww", "-U", str(os.getuid()), "-o", "pid=,command="], env={"LC_ALL": "C"}, timeout=10)
-    if said is None:
+    listing = quickly(
+        ["/bin/ps", "-xww", "-U", str(os.getuid()), "-o", "pid=,command="], env={"LC_ALL": "C"}, timeout=10
+    )
+    if listing is None:
         raise ClusterError("The processes of this machine cannot be listed.", tried="/bin/ps", next_step="try it again")
-    for line in said.splitlines():
+    for line in listing.splitlines():
         pid, _, command = line.strip().partition(" ")
         yield int(pid), command.lstrip()

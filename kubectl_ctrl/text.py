@@ -1,15 +1,15 @@
-"""Text for people: escaping, cutting, counting, columns, the name that is near to a mistyped one."""
+"""Text for people: escaping, truncation, counts, tables, and suggestions for mistyped names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-# C0, DEL, C1 and the marks that reorder text: data from a cluster must not drive a terminal.
-# Surrogates on their own, which JSON can bring, cannot be printed at all. Compiled by `re` when first needed.
+# C0, DEL, C1 and the characters that reorder text: data from a cluster must not control a terminal. Lone surrogates,
+# which JSON can contain, cannot be printed at all. `re` compiles the pattern when it is first needed.
 _CONTROL = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
-# What painted() writes, and the control characters that lay out text.
+# Colours, and the control characters of a layout.
 _LAID_OUT = "\x1b\\[[0-9;]*m|[\n\t]"
 
 # Between columns.
@@ -17,10 +17,10 @@ _GAP, _CLOSE = 3, 2
 
 
 class Text(str):
-    """Text that is laid out: lines and colours are kept, and any other control character in it is escaped.
+    """Text with a layout: newlines, tabs and colours stay, and all other control characters are escaped.
 
-    Whatever prints to a terminal escapes all control characters of a plain str, so it can neither start a line of its
-    own nor drive the terminal. What is quoted in a Text is escaped where the Text is laid out.
+    Code that prints to a terminal escapes all control characters of a plain str, so a str can neither start a new line
+    nor control the terminal. A str that becomes part of a Text must be escaped first.
     """
 
     __slots__ = ()
@@ -32,19 +32,19 @@ class Text(str):
 
 
 def verbatim(text: str) -> Text:
-    """A document or the output of a program: its lines and tabs are kept, and no colour."""
+    """A document or the output of a program: newlines and tabs stay, colours do not."""
     return Text(text.replace("\x1b", escaped("\x1b")))
 
 
 def printable(text: str) -> str:
-    """The text as it may be written to a terminal."""
+    """The text, safe for a terminal."""
     return text if isinstance(text, Text) else escaped(text)
 
 
 def escaped(text: str) -> str:
-    """Text that is quoted, made safe to print on one line."""
+    """The text, safe for one line of a terminal."""
     if text.isascii() and text.isprintable():
-        return text  # nearly all of it, and far quicker
+        return text  # the usual case, and much faster
     return re.sub(_CONTROL, _number, text)
 
 
@@ -58,13 +58,13 @@ def _kept_or_number(match: re.Match[str]) -> str:
 
 
 def headed(who: str, where: str, width: int | None) -> list[str]:
-    """What runs where, in one line, or in two on a terminal that is too narrow for it."""
+    """A heading of one line, or of two on a narrow terminal."""
     line = f"{who} {where}"
     return [line] if width is None or len(line) <= width else [who, f"  {where}"]
 
 
 def cut(text: str, width: int | None, *, mark: str = "…") -> str:
-    """At most `width` characters, the last of them telling that there was more."""
+    """At most `width` characters; a truncated text ends with the mark."""
     if width is None or len(text) <= width:
         return text
     return text[: max(width - len(mark), 0)] + mark
@@ -76,7 +76,7 @@ def counted(number: int, noun: str, many: str = "") -> str:
 
 
 def size_text(size: float) -> str:
-    """`12.3 MB`, in powers of ten as disks are sold."""
+    """`12.3 MB`, in powers of ten."""
     for unit in ("B", "kB", "MB"):
         if size < 999.5:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
@@ -85,20 +85,20 @@ def size_text(size: float) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` where something is near; importing what finds it is left to those who mistyped."""
-    from difflib import get_close_matches
+    """`did you mean ...?`, or "" without a similar name."""
+    from difflib import get_close_matches  # loaded only after a mistake
 
     close = get_close_matches(word, list(known), n=1)
     return f"did you mean {close[0]}?" if close else ""
 
 
 def table(rows: Sequence[Sequence[str]], *, header: Sequence[str], width: int | None = None) -> Text:
-    """Columns as kubectl prints them: three blanks between, two where that has it fit; nothing after the last."""
+    """Columns as kubectl prints them: separated by three spaces, or by two if the table fits only then."""
     lines = [list(header), *[list(map(escaped, row)) for row in rows]]
     widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
     room = None if width is None else width - sum(widths)
     gap = _CLOSE if room is not None and _CLOSE <= room / max(len(widths) - 1, 1) < _GAP else _GAP
-    # Loaded when a table is printed. The header is a row: as headers it would get blanks that kubectl does not print.
+    # Loaded when a table is printed. The header is a row, because tabulate pads headers with spaces unlike kubectl.
     from tabulate import DataRow, TableFormat, tabulate
 
     row = DataRow("", " " * gap, "")

@@ -1,4 +1,4 @@
-"""The user's surroundings: environment, home and folders."""
+"""The user's environment, home and folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAME = "kubectl-ctrl"
 
 
 class User(Value):
-    """The user on whose behalf a command runs. platformdirs, which finds the folders, is loaded by their first use."""
+    """The user who runs the command. platformdirs, which finds the folders, is loaded when one is first needed."""
 
     environ: Mapping[str, str]
 

@@ -1,9 +1,9 @@
-"""How a value is declared: `class Call(Value, kw_only=True)` and its fields; it is frozen, and its fields compare it.
+"""The base class of values: `class Call(Value, kw_only=True)` and its fields. Values are frozen and compared by fields.
 
-Values are msgspec's structs rather than dataclasses: their classes are made in an eighth of the time, which every verb
-pays for at its start, and an instance in a seventh, which a run pays for with every event. They differ in three points.
-`kw_only` is about the fields of one class and is not inherited. A field that is left out of the repr has the type
-`Unshown[...]`. Every field counts in a comparison; a class that wants otherwise says `eq=False` and has its own.
+They are msgspec Structs instead of dataclasses: a class is created in an eighth of the time, which every verb spends at
+its start, and an instance in a seventh, which a run spends on every event. There are three differences. `kw_only`
+applies to the fields of one class and is not inherited. A field of type `Unshown[...]` is not part of the repr. All
+fields are compared; a class that compares otherwise has `eq=False` and its own `__eq__`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 if TYPE_CHECKING:
-    from dataclasses import replace  # the same; type checkers know which fields it takes
+    from dataclasses import replace  # the same function, but type checkers know its fields
 else:
     from msgspec.structs import replace
 
@@ -29,7 +29,7 @@ Unshown = Annotated[T, "unshown"]
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Value(Struct, frozen=True, omit_defaults=True):
-    """Base of all values. State that changes in place is a `Struct`."""
+    """Base of all values. Mutable state is a `Struct`."""
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in _shown(type(self)))
@@ -38,7 +38,7 @@ class Value(Struct, frozen=True, omit_defaults=True):
 
 @cache
 def _shown(kind: type[Value]) -> tuple[str, ...]:
-    # Annotations are text in every module of ours, and some name types that exist for type checkers alone.
+    # Annotations are strings here, and some name types that exist only for type checkers.
     hints: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         hints |= getattr(base, "__annotations__", {})

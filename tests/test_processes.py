@@ -47,7 +47,7 @@ def test_they_are_found_by_the_path_that_started_them(tmp_path: Path, started: l
     editor = subprocess.Popen([SLEEP, "1000"], env={"FILE": str(program)}, cwd=mine)
     started += [inside, beside, editor]
     assert found(mine) == {inside.pid: "etcd"}
-    asyncio.run(processes.ended(mine, SystemClock()))
+    asyncio.run(processes.kill_all(mine, SystemClock()))
     assert inside.wait(timeout=60) == -9
     assert (beside.poll(), editor.poll()) == (None, None)
     assert found(mine) == {}
@@ -68,7 +68,7 @@ def test_one_that_was_started_just_now_is_seen(tmp_path: Path, started: list[sub
     for _ in range(50):
         started.append(subprocess.Popen([program, "1000"]))
         assert started[-1].pid in found(tmp_path)
-    asyncio.run(processes.ended(tmp_path, SystemClock()))
+    asyncio.run(processes.kill_all(tmp_path, SystemClock()))
     assert {process.wait(timeout=60) for process in started} == {-9}
 
 
@@ -81,11 +81,11 @@ def test_one_that_leads_a_group_goes_with_its_helpers(tmp_path: Path, started: l
     started.append(leader)
     assert leader.stdout
     helper = int(leader.stdout.readline())
-    asyncio.run(processes.ended(tmp_path, SystemClock()))
+    asyncio.run(processes.kill_all(tmp_path, SystemClock()))
     leader.stdout.read()  # ends when nobody has it open any more
     leader.stdout.close()
     assert leader.wait(timeout=60) == -9
-    assert processes.gone(helper)
+    assert processes.has_exited(helper)
 
 
 def test_what_only_mentions_a_module_and_its_file_is_not_it(
@@ -131,17 +131,17 @@ def test_what_is_let_end_ends_by_itself(tmp_path: Path, started: list[subprocess
             line.close()
             await super().sleep(seconds)
 
-    asyncio.run(processes.let_end(str(tmp_path), Meanwhile()))
+    asyncio.run(processes.wait_for_exit(str(tmp_path), Meanwhile()))
     assert process.wait() == 1  # of the shell that read nothing
 
 
 def test_what_takes_too_long_to_end_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    monkeypatch.setattr(processes, "_PATIENCE", 0.0)
+    monkeypatch.setattr(processes, "_TIMEOUT", 0.0)
     process = subprocess.Popen(["/bin/sh", "-c", "read line", tmp_path], stdin=subprocess.PIPE)
     started.append(process)
-    asyncio.run(processes.let_end(str(tmp_path), SystemClock()))
+    asyncio.run(processes.wait_for_exit(str(tmp_path), SystemClock()))
     assert process.wait() == -9
     assert process.stdin
     process.stdin.close()
@@ -161,9 +161,9 @@ def test_without_proc_they_are_found_through_ps(
 def test_what_has_ended_is_gone_though_nobody_asked_how(started: list[subprocess.Popen[bytes]]) -> None:
     process = subprocess.Popen(["sleep", "60"])
     started.append(process)
-    assert not processes.gone(process.pid)
+    assert not processes.has_exited(process.pid)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert processes.gone(process.pid)
+    assert processes.has_exited(process.pid)
     process.wait()
-    assert processes.gone(process.pid)
+    assert processes.has_exited(process.pid)

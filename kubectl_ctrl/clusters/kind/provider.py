@@ -177,7 +177,7 @@ class Kind:
     async def delete(self, entry: Entry, note: Note) -> None:
         # A kind that outlived us would go on making what is taken away here.
         disturbed = bool(await processes.running(entry.folder))
-        await processes.ended(entry.folder, self._machine.clock)
+        await processes.kill_all(entry.folder, self._machine.clock)
         page = cluster_files.page_of(entry)
         if page is not None:
             await self._taken_away(entry, page, await self._runtime_of(page), note, settle=disturbed)
@@ -292,7 +292,7 @@ class Kind:
 
     async def _let_end(self, page: Page) -> None:
         """Wait for what kind began to make before it ended, which would be there only later."""
-        await processes.let_end(container_runtimes.labelled(page.mark), self._machine.clock)
+        await processes.wait_for_exit(container_runtimes.labelled(page.mark), self._machine.clock)
 
     async def _removed(self, runtime: Runtime, nodes: Sequence[Node]) -> None:
         try:

@@ -113,7 +113,7 @@ class Kwokctl:
     async def end(self) -> None:
         """End all processes; whether the way is still there, or leads elsewhere, does not matter to what it started."""
         for place in {self.folder, self.way}:
-            await processes.ended(place, self._machine.clock, links=False)
+            await processes.kill_all(place, self._machine.clock, links=False)
 
     def clear(self) -> None:
         """Remove all that was made here, and nothing that links lead to. OSError where that cannot be."""
@@ -171,7 +171,7 @@ class Kwokctl:
 def _has_ended(file: Path) -> bool:
     """Whether the process is gone whose number that is; a file without one is just being written, or taken away."""
     with suppress(OSError, ValueError):
-        return processes.gone(int(file.read_text()))
+        return processes.has_exited(int(file.read_text()))
     return False
 
 

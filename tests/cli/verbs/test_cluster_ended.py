@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.processes import gone
+from kubectl_ctrl.processes import has_exited
 from tests.clusters.kindprograms import TOOLS, Programs, programs, ready
 
 pytestmark = pytest.mark.programs(*TOOLS)
@@ -40,7 +40,7 @@ def test_kind_ends_with_the_one_who_asked_it(
         kind = at_work(there, asking)
         asking.send_signal(number)
         assert asking.wait(60) == 128 + number
-    assert gone(kind)
+    assert has_exited(kind)
 
 
 def at_work(there: Programs, asking: subprocess.Popen[bytes]) -> int:
