@@ -1,4 +1,4 @@
-"""What `explain` answers on an object, a reconcile or a controller: one verdict, and the facts that it stands on."""
+"""The results of `explain` for an object, a reconcile or a controller: one verdict, and the facts behind it."""
 
 from __future__ import annotations
 
@@ -13,65 +13,65 @@ from kubectl_ctrl.value import Value
 
 
 class Finding(StrEnum):
-    """The verdicts on an object; the first that holds is the one."""
+    """The verdicts on an object, in the order in which they are tried."""
 
     GONE = "GONE"
     BLOCKED_DELETION = "BLOCKED DELETION"
-    NOT_SEEN = "NOT SEEN"  # it exists, and namespace, selector, predicate or CRD keep it out
+    NOT_SEEN = "NOT SEEN"  # it exists; namespace, selector, predicate or CRD exclude it
     NEVER_RAN = "NEVER RAN"  # in scope, and no attempt
-    LOOPING = "LOOPING"  # the controller wakes itself by writes that it makes outside of its writing door
-    FIGHTING = "FIGHTING"  # two managers set one field to two values in turns
+    LOOPING = "LOOPING"  # the controller triggers itself by writes outside ctx.write
+    FIGHTING = "FIGHTING"  # two managers set one field to different values in turn
     NOT_CONVERGED = "NOT CONVERGED"  # the last attempt failed
     WAITING = "WAITING"
     CONVERGED = "CONVERGED"
 
 
 class Risk(StrEnum):
-    """What a command does to the cluster."""
+    """The effect of a command on the cluster."""
 
     READ = "read"
     WRITE = "write"
     DESTROY = "destroy"
 
 
-class Standing(StrEnum):
-    """Why a controller does not work now, where it does not."""
+class Inactivity(StrEnum):
+    """Why a controller is inactive."""
 
-    DEAD = "dead"  # its process is gone and never said goodbye
+    DEAD = "dead"  # its process exited without recording its end
     ENDED = "ended"  # it was stopped
-    PAUSED = "paused"  # its process is there and does not work: stopped, or another one leads
-    UNREADY = "not ready"  # its caches are not complete, or a type that it needs is missing
-    UNHEARD = "not heard of"  # asleep, on another machine, or it cannot record: nothing tells what it does
+    PAUSED = "paused"  # its process exists: it is suspended, or another replica leads
+    UNREADY = "not ready"  # its caches are incomplete, or a type that it needs is missing
+    UNHEARD = "not heard of"  # the machine sleeps, or the process cannot record: its state is unknown
 
 
 class Fact(Value, kw_only=True):
-    """One thing that is known: how, and as of when."""
+    """One known fact, its source and its time."""
 
     text: str
     source: Source = Source.RECORDED
     at: float | None = None
-    cause: Why | None = None  # to be told behind the text, in the words that causes are told in
+    cause: Why | None = None  # printed after the text, as causes are
 
 
 class Qualifier(Value, kw_only=True):
-    """Why a verdict may no longer be true: what it stands on is as old as this."""
+    """Why a verdict may be outdated: the controller has been inactive since then."""
 
-    standing: Standing
+    state: Inactivity
     since: float
     text: str
 
 
 class Step(Value, kw_only=True):
-    """One attempt of a chain of causes, oldest first; `link` says how the step to it from the one before is known."""
+    """One attempt of a chain of causes; `link` is the source of the connection to the step before."""
 
     attempt: Recorded
-    cause: Why | None  # the one that the chain runs through
-    link: Source | None = None  # None: nothing before it is known, or it was caused from outside
-    proof: str = ""  # what shows that the step before caused it
+    cause: Why | None  # the cause that the chain follows
+    link: Source | None = None  # None: the chain begins here
+    proof: str = ""  # the evidence that the step before caused it
 
 
 class Gap(Value, kw_only=True):
-    """One field that is not as the controller wants it; ABSENT on the side that has nothing."""
+    """One field whose live value differs from the desired one; ABSENT on the side without a value."""
 
     resource: Resource
     key: Key
@@ -80,11 +80,11 @@ class Gap(Value, kw_only=True):
     live: Any
     owners: tuple[str, ...] = ()
     source: Source = Source.RECORDED
-    at: float | None = None  # when it was seen so
+    at: float | None = None  # the time of `live`
 
 
 class Turn(Value, kw_only=True):
-    """One step of a fight: who set the field to what."""
+    """One write of a fight."""
 
     at: float
     who: str
@@ -93,8 +93,8 @@ class Turn(Value, kw_only=True):
     attempt: str = ""
 
 
-class Coming(Value, kw_only=True):
-    """One thing that will make it run again."""
+class Trigger(Value, kw_only=True):
+    """What triggers the next reconcile, and when."""
 
     text: str
     at: float | None = None
@@ -108,7 +108,7 @@ class Try(Value, kw_only=True):
 
 
 class Account(Value, kw_only=True):
-    """How one object stands, and why."""
+    """The state of one object, and why."""
 
     finding: Finding
     resource: Resource
@@ -119,37 +119,37 @@ class Account(Value, kw_only=True):
     context: str
     now: float
     since: float | None
-    attempts: int  # that were looked at
-    cut: bool = False  # there are more, before these
-    latest: str = ""  # run of the last of them: what a number alone means
+    attempts: int  # that were examined
+    cut: bool = False  # there are older ones
+    latest: str = ""  # run of the last of them, to which a number without a run refers
     why: tuple[Fact, ...]
     qualifier: Qualifier | None = None
     chain: tuple[Step, ...] = ()
-    edited: Step | None = None  # the last change of what is wanted of it, where that is not in the chain
+    edited: Step | None = None  # the last change of its spec, unless the chain contains it
     turns: tuple[Turn, ...] = ()
-    field: str = ""  # that is fought over
+    field: str = ""  # the field of a fight
     gap: tuple[Gap, ...] = ()
-    where: str = ""  # file:line of the raise, in the controller's own code
-    call: Made | None = None  # that failed
-    next: tuple[Coming, ...]
+    where: str = ""  # file:line of the raise in the controller's code
+    call: Made | None = None  # the failed call
+    next: tuple[Trigger, ...]
     tries: tuple[Try, ...]
     evidence: tuple[Fact, ...] = ()
     notes: tuple[str, ...] = ()  # other UIDs, other controllers
 
     @property
     def good(self) -> bool:
-        """Whether a script may go on: it is as it should be, and somebody keeps it so."""
+        """Converged or gone, with an active controller: `--exit-code` exits with 0."""
         return self.finding is Finding.GONE or (self.finding is Finding.CONVERGED and self.qualifier is None)
 
     @property
     def source(self) -> Source:
-        """The weakest of what the verdict stands on."""
+        """The weakest source among the facts of the verdict."""
         sources = {fact.source for fact in self.why}
         return next((one for one in (Source.INFERRED, Source.LIVE) if one in sources), Source.RECORDED)
 
 
-class Single(Value, kw_only=True):
-    """Why one attempt ran, what it saw and did, and what it caused."""
+class AttemptAccount(Value, kw_only=True):
+    """Why one attempt ran, and what it caused."""
 
     attempt: Recorded
     resource: Resource | None
@@ -160,7 +160,7 @@ class Single(Value, kw_only=True):
 
 
 class Failing(Value, kw_only=True):
-    """Objects whose last attempt failed alike."""
+    """Objects whose last attempt failed with the same error."""
 
     outcome: Outcome
     error: str
@@ -171,34 +171,34 @@ class Failing(Value, kw_only=True):
 
 
 class Unready(Value, kw_only=True):
-    """An object whose last attempt ended well and that says all the same that it is not ready."""
+    """An object that reports Ready=False although its last attempt succeeded."""
 
     key: Key
-    said: str
+    condition: str
 
 
 class Hot(Value, kw_only=True):
-    """An object that is reconciled more than others."""
+    """An object that is reconciled far more often than others."""
 
     key: Key
     attempts: int
     noops: int
-    cause: str  # the commonest
-    because: int  # how often it was that
+    cause: str  # the most frequent one
+    because: int  # the number of its attempts with that cause
 
 
 class Saving(Value, kw_only=True):
-    """What a predicate would hold back: attempts that did nothing, and attempts that did something."""
+    """The attempts that a predicate would have prevented, those without and those with effect."""
 
     resource: Resource
     predicate: str
     noops: int
     useful: int
-    paths: tuple[str, ...]  # what changed in those that did nothing
+    paths: tuple[str, ...]  # the fields whose changes triggered the attempts without effect
 
 
 class Health(Value, kw_only=True):
-    """How a controller does over all of its objects."""
+    """The numbers of one run of a controller, over all objects."""
 
     controller: str
     run: str
@@ -219,7 +219,7 @@ class Health(Value, kw_only=True):
     unready: tuple[Unready, ...]
     hot: tuple[Hot, ...]
     savings: tuple[Saving, ...]
-    held: tuple[tuple[str, int], ...]  # (predicate, changes that it held back)
-    queue: tuple[tuple[str, int], ...]  # (state, how many objects)
+    filtered: tuple[tuple[str, int], ...]  # (predicate, number of changes)
+    queue: tuple[tuple[str, int], ...]  # (state, number of objects)
     gaps: int
     tries: tuple[Try, ...]

@@ -1,12 +1,13 @@
-"""All that a verdict on one object may stand on, put together before anything is judged."""
+"""The recorded and live facts on one object that the verdict is derived from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubectl_ctrl.findings.account import Coming, Fact, Finding, Gap, Risk, Step, Try, Turn
+from kubectl_ctrl.findings.account import Fact, Finding, Gap, Inactivity, Qualifier, Risk, Step, Trigger, Try, Turn
 from kubectl_ctrl.model.attempt import Held, Outcome, Waiting
-from kubectl_ctrl.model.life import Life
+from kubectl_ctrl.model.durations import format_duration
+from kubectl_ctrl.model.life import SILENT_AFTER, Life
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.record import Made, Moment, Played, Recorded, Run, Source
 from kubectl_ctrl.model.resources import Resource
@@ -16,40 +17,39 @@ from kubectl_ctrl.value import Value, field
 Place = tuple[Resource, Key]
 Version = tuple[str, str]  # UID and resourceVersion
 
+# The commands that need no cluster.
+_OFFLINE = ("kubectl ctrl trace ", "kubectl ctrl explain ", "kubectl ctrl replay ")
+
 
 class Body(Value, kw_only=True):
-    """An object as it was last seen."""
+    """The last known state of an object."""
 
-    obj: Obj | None  # None: it was looked for and is not there
+    obj: Obj | None  # None: it was read, and does not exist
     source: Source
     at: float
 
 
-# What answers out of a recording alone.
-_LOOKING_BACK = ("kubectl ctrl trace ", "kubectl ctrl explain ", "kubectl ctrl replay ")
-
-
 class Case(Value, kw_only=True):
-    """One object of one controller, as far as it is known."""
+    """One object of one controller, and everything known about it."""
 
     resource: Resource
     key: Key
     uid: str
-    word: str  # its type as the user says it
-    flags: tuple[str, ...] = ()  # that make a command mean the same namespace; whoever tells it adds the cluster
-    source: tuple[str, ...] = ()  # flags that name the recording
+    word: str  # its type as the user typed it
+    flags: tuple[str, ...] = ()  # the namespace in suggested commands; whoever prints them adds the cluster
+    source: tuple[str, ...] = ()  # flags that select the recording
     now: float
     controller: Played | None = None
     run: Run | None = None
     life: Life = Life.ELSEWHERE  # of the run's process
     moment: Moment | None = None
     attempts: tuple[Recorded, ...] = ()  # oldest first
-    cut: bool = False  # there are more before these
-    others: Mapping[str, Recorded] = field(default_factory=dict)  # attempts of other objects that had to do with it
-    writers: Mapping[Version, tuple[str, str]] = field(default_factory=dict)  # which attempt's which call wrote it
+    cut: bool = False  # there are older ones
+    others: Mapping[str, Recorded] = field(default_factory=dict)  # related attempts of other objects
+    writers: Mapping[Version, tuple[str, str]] = field(default_factory=dict)  # the attempt and call of each version
     bodies: Mapping[Place, Body] = field(default_factory=dict)
-    older: int = 0  # objects of the same name before it
-    deleted: bool = False  # its cluster was taken away
+    older: int = 0  # earlier objects of the same name
+    deleted: bool = False  # its cluster was deleted
 
     @property
     def last(self) -> Recorded | None:
@@ -57,7 +57,7 @@ class Case(Value, kw_only=True):
 
     @property
     def ended(self) -> Recorded | None:
-        """The last attempt that came to an end, or was cut off."""
+        """The last attempt that ended or was interrupted."""
         return next((one for one in reversed(self.attempts) if one.over), None)
 
     @property
@@ -66,41 +66,35 @@ class Case(Value, kw_only=True):
 
     @property
     def entry(self) -> Waiting | None:
-        """Its place in the queue, when the controller was last heard of."""
+        """Its queue entry in the last recorded state of the controller."""
         entries = self.moment.state.entries if self.moment else ()
         return next((entry for entry in entries if entry.request == self.key), None)
 
     @property
-    def held(self) -> Held | None:
-        """Its last change, if that woke nobody."""
+    def filtered(self) -> Held | None:
+        """Its last change, if a predicate filtered it out."""
         held = self.moment.tally.held if self.moment and self.moment.tally else ()
         return next((one for one in held if (one.resource, one.key) == (self.resource, self.key)), None)
 
     @property
-    def target(self) -> str:
-        """How commands name it."""
-        return f"{self.word}/{self.key.name}"
+    def qualifier(self) -> Qualifier | None:
+        worked = self.last.started if self.last is not None else 0.0
+        return qualifier(self.run, self.moment, self.now, life=self.life, worked=worked)
 
     @property
-    def title(self) -> str:
-        return f"{self.resource.kind} {self.key}"
+    def target(self) -> str:
+        """Its name in commands."""
+        return f"{self.word}/{self.key.name}"
 
     def short(self, id_: str) -> str:
-        """An attempt or a call by its number, where that means the newest run that has the object; else whole."""
+        """An attempt or a call by its number alone if it is of the run that a number refers to."""
         same = self.last is not None and id_.startswith(f"{self.last.run}-")
         return short(id_) if same else id_
 
     def attempt(self, id_: str) -> Recorded | None:
         return next((one for one in self.attempts if one.id == id_), None) or self.others.get(id_)
 
-    def wrote(self, uid: str, before: float) -> Recorded | None:
-        """The last attempt that wrote that object before then."""
-        for one in reversed(self.attempts):
-            if one.started <= before and any(made.call.uid == uid and made.call.granted for made in one.writes):
-                return one
-        return None
-
-    # Commands to copy.
+    # Suggested commands.
 
     def ctrl(self, risk: Risk, verb: str, *words: str) -> Try:
         return Try(risk=risk, command=str(ctrl(verb, *words, *self.flags, *self.source)))
@@ -109,31 +103,58 @@ class Case(Value, kw_only=True):
         return Try(risk=risk, command=str(command("kubectl", *words, *self.flags)))
 
     def possible(self, tries: Iterable[Try]) -> tuple[Try, ...]:
-        """Without those that a cluster would have to be there for."""
-        return tuple(one for one in tries if not self.deleted or one.command.startswith(_LOOKING_BACK))
+        """Without those that need a deleted cluster."""
+        return tuple(one for one in tries if not self.deleted or one.command.startswith(_OFFLINE))
 
-    def revived(self) -> Try:
-        """What makes the controller work again: a second one beside it would be refused."""
+    def resume(self) -> Try:
+        """The command that makes the controller active again. `run` beside a live process would be refused."""
         assert self.controller is not None
         if self.life is Life.STOPPED and self.run is not None:
             return Try(risk=Risk.WRITE, command=f"kill -CONT {self.run.pid}")
         return self.ctrl(Risk.READ, "queue", self.controller.name) if self.life.here else self.rerun()
 
     def rerun(self) -> Try:
-        """Start the controller where it ran."""
+        """The command that starts the controller again with the scope of its run."""
         assert self.controller is not None
         scope = [] if self.run is None else ["-A"] if not self.run.namespace else [f"--namespace={self.run.namespace}"]
         labels = [f"--selector={self.run.labels}"] if self.run and self.run.labels else []
         return Try(risk=Risk.WRITE, command=str(ctrl("run", self.controller.word, *scope, *labels)))
 
 
+def qualifier(
+    run: Run | None, moment: Moment | None, now: float, *, life: Life, worked: float = 0.0
+) -> Qualifier | None:
+    """Why the controller is inactive, None if it is active as far as known. `worked`: start of its last attempt."""
+    if run is None:
+        return None
+    heard = max(run.seen, run.began, moment.state.at if moment else 0.0)
+    who = f"process {run.pid} on {run.host}"
+    if run.ended is not None:
+        return Qualifier(state=Inactivity.ENDED, since=run.ended, text=f"{who} was stopped")
+    if life is Life.GONE:
+        return Qualifier(state=Inactivity.DEAD, since=heard, text=f"{who} exited unexpectedly")
+    if life is Life.STOPPED:
+        return Qualifier(state=Inactivity.PAUSED, since=heard, text=f"{who} is suspended by a signal")
+    if now - heard > SILENT_AFTER:
+        # A process that exists may be working and unable to record.
+        there = "is running but " if life.here else ""
+        text = f"{who} {there}has recorded nothing for {format_duration(now - heard)}"
+        return Qualifier(state=Inactivity.UNHEARD, since=heard, text=text)
+    if moment is None or moment.state.at <= worked:  # the state is older than the last attempt, so it has passed
+        return None
+    state = moment.state
+    if not state.leading:
+        return Qualifier(state=Inactivity.PAUSED, since=heard, text=state.message or "another process leads")
+    return Qualifier(state=Inactivity.UNREADY, since=heard, text=state.message) if state.message else None
+
+
 def failed(attempt: Recorded) -> bool:
-    """Whether it went wrong, or never came to its end."""
+    """It failed, was dropped or was interrupted."""
     return attempt.interrupted or attempt.failed or attempt.outcome == Outcome.DROPPED
 
 
 def tail(attempts: tuple[Recorded, ...], *outcomes: Outcome) -> list[Recorded]:
-    """The attempts at the end that all came out so; one that still runs does not count. Oldest first."""
+    """The last attempts with one of these outcomes, oldest first; one that is still running does not count."""
     found: list[Recorded] = []
     for one in reversed(attempts):
         if not one.over:
@@ -150,18 +171,18 @@ def short(id_: str) -> str:
 
 
 class Found(Value, kw_only=True):
-    """A verdict with what it stands on."""
+    """A verdict and its facts."""
 
     finding: Finding
     since: float | None
     why: tuple[Fact, ...]
     tries: tuple[Try, ...]
-    about: Recorded | None = None  # the attempt whose chain of causes is told
+    about: Recorded | None = None  # the attempt whose chain of causes is printed
     evidence: tuple[Fact, ...] = ()
     gap: tuple[Gap, ...] | None = None  # None: the gap of `about`
     turns: tuple[Turn, ...] = ()
     field: str = ""
     where: str = ""
     call: Made | None = None
-    chain: tuple[Step, ...] = ()  # where `about` alone does not give it
-    next: tuple[Coming, ...] = ()  # before what comes anyway
+    chain: tuple[Step, ...] = ()  # empty: the chain of `about`
+    next: tuple[Trigger, ...] = ()  # in addition to the usual triggers

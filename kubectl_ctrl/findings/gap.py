@@ -1,4 +1,4 @@
-"""What the controller wants and does not have, field by field, and who holds the field."""
+"""The differences between the desired and the live state, field by field, and the owners of the fields."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from kubectl_ctrl.findings.case import Body, Case
 from kubectl_ctrl.model.attempt import Wish
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, is_subset
 from kubectl_ctrl.model.managed_fields import entries, fields_set
-from kubectl_ctrl.model.objects import Key, Obj, generation_of
+from kubectl_ctrl.model.objects import Key, generation_of
 from kubectl_ctrl.model.record import Recorded, Source
 from kubectl_ctrl.model.resources import SECRETS, Resource
 
 _MOST = 8
-# Of what is asked for: what only says which object is meant, or is kept by the server.
-_SILENT = frozenset(
+# Fields of a request that identify the object, or that the server sets.
+_IGNORED = frozenset(
     {"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.ownerReferences"}
 )
 _WORKLOADS = ("readyReplicas", "availableReplicas", "updatedReplicas")
 
 
-def gap(case: Case, attempt: Recorded | None) -> tuple[Gap, ...]:
-    """The first few differences between what the attempt asked for and what there is."""
+def find_gap(case: Case, attempt: Recorded | None) -> tuple[Gap, ...]:
+    """The first few differences between the writes that the attempt requested and the state of the objects."""
     wanted = [one for wish in (attempt.wishes if attempt else ()) for one in _of_wish(case, wish)]
     return tuple((wanted or list(_of_calls(case, attempt)) or list(_of_generation(case)))[:_MOST])
 
 
 def rollout(case: Case, resource: Resource, key: Key, body: Body) -> Iterator[Gap]:
-    """Of a workload: how many of its replicas are not there yet."""
+    """The missing replicas of a workload."""
     obj = body.obj or {}
     status = obj.get("status")
     want = (obj.get("spec") or {}).get("replicas")
@@ -40,7 +40,6 @@ def rollout(case: Case, resource: Resource, key: Key, body: Body) -> Iterator[Ga
         if name == "availableReplicas" or name in status:
             live = status.get(name) or 0
             if live != want:
-                owners = owners_of(case, body, (resource, key), f"status.{name}")
                 path = f"status.{name}"
                 yield Gap(
                     resource=resource,
@@ -48,7 +47,7 @@ def rollout(case: Case, resource: Resource, key: Key, body: Body) -> Iterator[Ga
                     path=path,
                     want=want,
                     live=live,
-                    owners=owners,
+                    owners=_owners(case, body, (resource, key), path),
                     source=body.source,
                     at=body.at,
                 )
@@ -71,7 +70,7 @@ def _of_wish(case: Case, wish: Wish) -> Iterator[Gap]:
     place = (wish.resource, wish.key)
     body = case.bodies.get(place)
     if body is None and wish.how:
-        return  # it was taken, and nothing newer is known
+        return  # the write succeeded, and no newer state is known
     if body is None or body.obj is None:
         if wish.verb in ("ensure", "create"):
             yield Gap(
@@ -84,7 +83,7 @@ def _of_wish(case: Case, wish: Wish) -> Iterator[Gap]:
                 at=body.at if body else None,
             )
         return
-    for path, want, live in lacking("", desired, body.obj):
+    for path, want, live in _missing("", desired, body.obj):
         hidden = wish.resource == SECRETS
         yield Gap(
             resource=wish.resource,
@@ -92,14 +91,14 @@ def _of_wish(case: Case, wish: Wish) -> Iterator[Gap]:
             path=path,
             want=HIDDEN if hidden else want,
             live=live if live is ABSENT or not hidden else HIDDEN,
-            owners=owners_of(case, body, place, path),
+            owners=_owners(case, body, place, path),
             source=body.source,
             at=body.at,
         )
 
 
 def _of_calls(case: Case, attempt: Recorded | None) -> Iterator[Gap]:
-    """Without what was asked for: a create that failed says at least which object is not there."""
+    """For recordings without requested writes: a failed create still names the missing object."""
     for made in attempt.calls if attempt else ():
         call = made.call
         if call.verb == "create" and call.error and call.resource is not None and call.name:
@@ -110,7 +109,7 @@ def _of_calls(case: Case, attempt: Recorded | None) -> Iterator[Gap]:
 
 
 def _of_generation(case: Case) -> Iterator[Gap]:
-    """What the object itself says: that its status speaks of an older generation."""
+    """The status of the object itself describes an older generation."""
     body = case.body
     if body is None or body.obj is None:
         return
@@ -122,25 +121,25 @@ def _of_generation(case: Case) -> Iterator[Gap]:
         yield Gap(resource=case.resource, key=case.key, path=path, want=now, live=seen, source=body.source, at=body.at)
 
 
-def lacking(path: str, desired: Any, live: Any) -> Iterator[tuple[str, Any, Any]]:
-    """(path, wanted, live) of everything that `desired` says and `live` has not."""
-    if path in _SILENT or path.startswith("metadata.managedFields"):
+def _missing(path: str, desired: Any, live: Any) -> Iterator[tuple[str, Any, Any]]:
+    """(path, desired, live) of every field of `desired` with another value in `live`."""
+    if path in _IGNORED or path.startswith("metadata.managedFields"):
         return
     field = path.rpartition(".")[2]
     if field == "lastTransitionTime" or is_subset(desired, live if live is not ABSENT else None, field):
         return
     if isinstance(desired, dict) and isinstance(live, dict):
         for key, value in desired.items():
-            yield from lacking(f"{path}.{key}" if path else key, value, live.get(key, ABSENT))
+            yield from _missing(f"{path}.{key}" if path else key, value, live.get(key, ABSENT))
     elif isinstance(desired, list) and isinstance(live, list) and (pairs := _paired(desired, live)):
         for name, want, has in pairs:
-            yield from lacking(f"{path}[{name}]", want, has)
+            yield from _missing(f"{path}[{name}]", want, has)
     else:
         yield path, desired, live
 
 
 def _paired(desired: list[Any], live: list[Any]) -> list[tuple[str, Any, Any]]:
-    """The items of two lists that belong together by their name or type; empty where they have none."""
+    """The items of two lists paired by name or type; empty if they have neither."""
     for key in ("name", "type"):
         if all(isinstance(item, dict) and isinstance(item.get(key), str) for item in (*desired, *live)):
             known = {item[key]: item for item in live}
@@ -148,20 +147,16 @@ def _paired(desired: list[Any], live: list[Any]) -> list[tuple[str, Any, Any]]:
     return []
 
 
-def owners_of(case: Case, body: Body, place: tuple[Resource, Key], path: str) -> tuple[str, ...]:
-    """Who owns the field by the object's managedFields; without those, who was last seen to change it."""
+def _owners(case: Case, body: Body, place: tuple[Resource, Key], path: str) -> tuple[str, ...]:
+    """The owners of the field by managedFields; without those, the writers of its last recorded change."""
     if body.obj is not None and entries(body.obj):
-        return _managers(body.obj, path)
+        if "[" in path:
+            return ()
+        wanted = tuple(f"f:{part}" for part in path.split("."))
+        owners = (entry for entry in entries(body.obj) if wanted in fields_set(entry.get("fieldsV1") or {}))
+        return tuple(dict.fromkeys(str(entry.get("manager") or "?") for entry in owners))
     for attempt in reversed(case.attempts):
         for cause in reversed(attempt.causes):
             if (cause.resource, cause.key) == place and any(one.path == path for one in cause.changes.shown):
                 return cause.writers
     return ()
-
-
-def _managers(obj: Obj, path: str) -> tuple[str, ...]:
-    if "[" in path:
-        return ()
-    wanted = tuple(f"f:{part}" for part in path.split("."))
-    owners = (entry for entry in entries(obj) if wanted in fields_set(entry.get("fieldsV1") or {}))
-    return tuple(dict.fromkeys(str(entry.get("manager") or "?") for entry in owners))

@@ -1,7 +1,7 @@
-"""What an object itself tells of those who work on it, where nobody recorded them: events, managedFields, conditions.
+"""The activity on an object without recorded reconciles, inferred from its managedFields, conditions and events.
 
-All of it is what stands there, and none of it a reconcile: a manager's entry has the time of its last write alone,
-a condition that of its last turn, and events are kept for an hour or so and are counted together.
+None of these is a reconcile: the entry of a manager has only the time of its last write, a condition that of its last
+transition, and the server deletes events after an hour and counts repeated ones together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from kubectl_ctrl.clock import parse_rfc3339
-from kubectl_ctrl.findings.account import Account, Coming, Fact, Finding, Risk, Try
+from kubectl_ctrl.findings.account import Account, Fact, Finding, Risk, Trigger, Try
 from kubectl_ctrl.model.managed_fields import entries, fields_set
 from kubectl_ctrl.model.masking import masked_text
 from kubectl_ctrl.model.objects import Key, Obj, generation_of, is_deleting, uid_of
@@ -24,7 +24,7 @@ _SHOWN_FIELDS = 3
 
 
 class Evidence(StrEnum):
-    """Where a sign was read."""
+    """The source of a sign."""
 
     FIELDS = "managedFields"
     EVENT = "event"
@@ -32,41 +32,40 @@ class Evidence(StrEnum):
 
 
 class Sign(Value, kw_only=True):
-    """One thing that was written or said about an object, and when."""
+    """One write, condition or event of an object."""
 
-    at: float  # wall time; of several the last
+    at: float  # wall time, of the last if there are several
     evidence: Evidence
-    by: tuple[str, ...] = ()  # one is proven, several are candidates, none is unknown
-    wrote: str = ""  # FIELDS: the fields that this manager owns since then
+    by: tuple[str, ...] = ()  # one manager, several candidates, or none if unknown
+    wrote: str = ""  # FIELDS: the fields owned by this manager
     verb: str = ""  # FIELDS: update or apply
     subresource: str = ""
-    came: str = ""  # EVENT, CONDITION: what was said
+    came: str = ""  # EVENT: its reason; CONDITION: `Type=status`
     message: str = ""
     count: int = 1
-    first: float | None = None  # of several
+    first: float | None = None  # time of the first if there are several
     warning: bool = False
 
 
 class Inferred(Value, kw_only=True):
-    """An object that nothing is recorded of, as it is now, with all the signs on it."""
+    """The current state of an object without a recording, and its signs."""
 
     resource: Resource
     key: Key
     uid: str
     context: str
-    at: float  # wall time of the look
+    at: float  # wall time of the read
     generation: int = 0
     observed: int | None = None
     standing: tuple[tuple[str, str, float | None], ...] = ()  # (type, status, since) of its conditions
     deleting: bool = False
     signs: tuple[Sign, ...] = ()  # oldest first
-    lacking: tuple[str, ...] = ()  # what could not be looked at, as sentences
+    lacking: tuple[str, ...] = ()  # failed reads, as sentences
 
 
 def infer(
     resource: Resource, key: Key, obj: Obj, events: Iterable[Obj], *, context: str, at: float, lacking: Sequence[str]
 ) -> Inferred:
-    """Everything that the object and the events about it tell."""
     status = obj.get("status") or {}
     conditions = [one for one in status.get("conditions") or () if one.get("type")]
     found = [*_written(obj), *_turned(obj, conditions), *_said(events)]
@@ -88,7 +87,7 @@ def infer(
     )
 
 
-# Times are whole seconds. Within one, who wrote comes before what is said of it, and a spec before its status.
+# Times are whole seconds. Within one, a write comes before conditions and events, and the spec before the status.
 _ORDER = {Evidence.FIELDS: 0, Evidence.CONDITION: 1, Evidence.EVENT: 2}
 
 
@@ -107,7 +106,7 @@ def _written(obj: Obj) -> Iterator[Sign]:
 
 
 def _fields_text(fields: Obj) -> str:
-    """`spec.replicas, spec.template`: the first places, no deeper than two, and how many fields lie in the rest."""
+    """`spec.replicas, spec.template, 3 more`: the first paths, two levels deep, and the number of other fields."""
     places = Counter(".".join(part[2:] for part in path[:2] if part.startswith("f:")) for path in fields_set(fields))
     places.pop("", None)
     shown = sorted(places, key=lambda place: (not place.startswith("spec"), -places[place], place))[:_SHOWN_FIELDS]
@@ -122,35 +121,29 @@ def _turned(obj: Obj, conditions: Iterable[Obj]) -> Iterator[Sign]:
             yield Sign(
                 at=at,
                 evidence=Evidence.CONDITION,
-                by=_owners(obj, str(one["type"])),
+                by=_managers(obj, str(one["type"])),
                 came=f"{one['type']}={one.get('status')}",
                 message=masked_text(" ".join(filter(None, (str(one.get(key) or "") for key in ("reason", "message"))))),
             )
 
 
-def _owners(obj: Obj, condition: str) -> tuple[str, ...]:
-    """The managers that own the condition."""
+def _managers(obj: Obj, condition: str) -> tuple[str, ...]:
     wanted = f'"type":"{condition}"'
-    return tuple(
-        sorted(
-            {
-                str(entry.get("manager") or "")
-                for entry in entries(obj)
-                for path in fields_set(entry.get("fieldsV1") or {})
-                if len(path) > 2 and path[:2] == ("f:status", "f:conditions") and wanted in path[2]
-            }
-            - {""}
-        )
-    )
+    found = {
+        str(entry.get("manager") or "")
+        for entry in entries(obj)
+        for path in fields_set(entry.get("fieldsV1") or {})
+        if len(path) > 2 and path[:2] == ("f:status", "f:conditions") and wanted in path[2]
+    }
+    return tuple(sorted(found - {""}))
 
 
 def _said(events: Iterable[Obj]) -> Iterator[Sign]:
     for event in events:
         series = event.get("series") or {}
-        last = (
-            _time(series.get("lastObservedTime")) or _time(event.get("lastTimestamp")) or _time(event.get("eventTime"))
-        )
-        at = last or _time(event["metadata"].get("creationTimestamp"))
+        # events.k8s.io writes a series and eventTime, the core API lastTimestamp; either may be empty.
+        times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+        at = next(filter(None, map(_time, (*times, event["metadata"].get("creationTimestamp")))), None)
         if at is None:
             continue
         source = event.get("reportingComponent") or (event.get("source") or {}).get("component")
@@ -175,7 +168,7 @@ def _time(text: object) -> float | None:
 
 
 def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
-    """NEVER RAN, as far as anybody here knows; and who wrote it last, and what was said about it."""
+    """NEVER RAN, with the last writers, conditions and events of the object."""
     target = f"{word}/{found.key.name}"
     return Account(
         finding=Finding.NEVER_RAN,
@@ -188,8 +181,8 @@ def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
         now=found.at,
         since=None,
         attempts=0,
-        why=tuple(_why(found)),
-        next=(Coming(text="unknown: no controller for it is recorded"),),
+        why=tuple(_facts(found)),
+        next=(Trigger(text="unknown: no controller for it is recorded"),),
         tries=(
             Try(risk=Risk.READ, command=str(ctrl("trace", target, *flags))),
             Try(risk=Risk.READ, command=str(command("kubectl", "describe", target, *flags))),
@@ -200,14 +193,13 @@ def unrecorded(found: Inferred, word: str, flags: tuple[str, ...]) -> Account:
     )
 
 
-def _why(found: Inferred) -> Iterator[Fact]:
+def _facts(found: Inferred) -> Iterator[Fact]:
     yield Fact(text=f"no run of a controller for {found.resource} is recorded", source=Source.INFERRED, at=found.at)
-    keeper = next((sign for sign in found.signs[::-1] if _keeps(sign)), None)
-    if keeper is not None:
-        by = " or ".join(keeper.by)
-        yield Fact(
-            text=f"{by} probably manages it: it was the last to write the status", source=Source.INFERRED, at=keeper.at
-        )
+    for sign in found.signs[::-1]:
+        if sign.by and sign.evidence is Evidence.FIELDS and "status" in (sign.subresource, sign.wrote[:6]):
+            text = f"{' or '.join(sign.by)} probably manages it: it was the last to write the status"
+            yield Fact(text=text, source=Source.INFERRED, at=sign.at)
+            break
     if found.deleting:
         yield Fact(text="its deletion was requested, and it still exists", source=Source.LIVE, at=found.at)
     if found.observed is not None and found.observed != found.generation:
@@ -215,10 +207,6 @@ def _why(found: Inferred) -> Iterator[Fact]:
         yield Fact(text=text, source=Source.INFERRED, at=found.at)
     for name, status, since in found.standing:
         yield Fact(text=f"it reports {name}={status}", source=Source.LIVE, at=since)
-
-
-def _keeps(sign: Sign) -> bool:
-    return bool(sign.by) and sign.evidence is Evidence.FIELDS and "status" in (sign.subresource, sign.wrote[:6])
 
 
 def _evidence(sign: Sign) -> Fact:

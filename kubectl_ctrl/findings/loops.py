@@ -1,15 +1,15 @@
-"""LOOPING: the controller wakes itself, by writes that it does not make through its writing door.
+"""LOOPING: the controller triggers itself, by writes outside ctx.write.
 
-Echoes of what goes through the door are dropped; those of other writes cannot be told from news. Such a write is known
-by the controller's field manager and by no recorded call having made that version. One under another name is inferred:
-it appears while an attempt runs that writes nothing, again and again.
+Echoes of writes through ctx.write are dropped; echoes of other writes look like foreign changes. Such a write is
+recognized by the controller's field manager and a version that no recorded call wrote. A write under another manager is
+inferred: it repeatedly appears while an attempt without writes of its own runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubectl_ctrl.findings.account import Fact, Finding, Qualifier, Risk, Step
+from kubectl_ctrl.findings.account import Fact, Finding, Risk, Step
 from kubectl_ctrl.findings.case import Case, Found
 from kubectl_ctrl.findings.chain import chain, leading, named
 from kubectl_ctrl.model.cause import CauseKind
@@ -18,63 +18,57 @@ from kubectl_ctrl.model.record import Recorded, Source, Why
 
 _Turn = tuple[Recorded, Why]
 
-# A settled controller may wake itself once; from so many in a row on it goes round.
+# A controller may trigger itself once until it settles; this many turns in a row are a loop.
 _PROVEN = 2
 _INFERRED = 3
 _UNNOTED = 5
-# Under whose names nobody's controller writes.
+# Managers that no controller of ours writes as.
 _KUBERNETES = ("kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet")
-# An event may arrive a little after the write's answer, and so after the attempt.
+# An event may arrive a little later than the response to the write, and so after the end of the attempt.
 _LATE = 0.25
 
 
-def looping(case: Case, qualifier: Qualifier | None) -> Found | None:
+def looping(case: Case) -> Found | None:
     if case.controller is None:
         return None
     manager = case.controller.manager
-    turns = _turns(case, lambda before, cause: cause.writer == manager)
-    if _known(turns) >= _PROVEN:
+    turns = _turns(case, lambda before, cause: cause.writer in ("", manager))
+    if _known(turns := _same_fields(turns)) >= _PROVEN:
         return _found(case, turns, Source.RECORDED)
-    turns = _turns(case, lambda before, cause: _appears_in(case, before, cause))
-    if _known(turns) >= _INFERRED:
+    turns = _turns(case, lambda before, cause: not cause.writer or _appears_in(case, before, cause))
+    if _known(turns := _same_fields(turns)) >= _INFERRED:
         return _found(case, turns, Source.INFERRED)
-    turns = _unnoted(case)
+    # Objects without managedFields.
+    turns = _turns(case, lambda before, cause: not cause.writers and _appears_in(case, before, cause))
     return _found(case, turns, Source.INFERRED) if len(turns) >= _UNNOTED else None
 
 
 def _turns(case: Case, is_own: Callable[[Recorded | None, Why], bool]) -> list[_Turn]:
-    """The attempts at the end that were each caused by such a write; oldest first.
-
-    A write within the same second as the one before it is noted for nobody: it counts with those around it that change
-    the same fields.
-    """
+    """The last attempts that were each triggered by such a write, oldest first."""
     found: list[_Turn] = []
     for before, one in zip((None, *case.attempts)[-2::-1], case.attempts[::-1], strict=False):
         cause = leading(one)
-        if cause is None or not _is_step(case, cause):
+        if cause is None or cause.kind not in (CauseKind.ADDED, CauseKind.MODIFIED) or cause.relisted:
             break
-        if cause.writer and not is_own(before, cause):
-            break
-        found.append((one, cause))
-    while found and not found[-1][1].writer:
-        found.pop()
-    fields = {path for _, cause in found if cause.writer for path in _fields(cause)}
-    return found[::-1] if all(_fields(cause) <= fields for _, cause in found) else []
-
-
-def _unnoted(case: Case) -> list[_Turn]:
-    """The same of an object on which the server notes nobody's writes."""
-    found: list[_Turn] = []
-    for before, one in zip((None, *case.attempts)[-2::-1], case.attempts[::-1], strict=False):
-        cause = leading(one)
-        if cause is None or cause.writers or not _is_step(case, cause) or not _appears_in(case, before, cause):
+        if (cause.uid, cause.new_version) in case.writers or not is_own(before, cause):
             break
         found.append((one, cause))
     return found[::-1]
 
 
+def _same_fields(turns: list[_Turn]) -> list[_Turn]:
+    """Without unknown writers at the beginning; none at all if an unknown writer changed other fields.
+
+    managedFields have whole seconds, so a write in the same second as the one before it has no known manager. It counts
+    together with the writes around it that change the same fields.
+    """
+    first = next((place for place, (_, cause) in enumerate(turns) if cause.writer), len(turns))
+    fields = {path for _, cause in turns if cause.writer for path in _fields(cause)}
+    return turns[first:] if all(_fields(cause) <= fields for _, cause in turns[first:]) else []
+
+
 def _known(turns: list[_Turn]) -> int:
-    """How many of them are known to be by one and the same manager."""
+    """The number of turns with a known manager, 0 if there are several managers."""
     names = [cause.writer for _, cause in turns if cause.writer]
     return len(names) if len(set(names)) == 1 else 0
 
@@ -83,23 +77,17 @@ def _fields(cause: Why) -> set[str]:
     return {one.path for one in cause.changes.shown}
 
 
-def _is_step(case: Case, cause: Why) -> bool:
-    stepped = cause.kind in (CauseKind.ADDED, CauseKind.MODIFIED) and not cause.relisted
-    return stepped and (cause.uid, cause.new_version) not in case.writers
-
-
 def _appears_in(case: Case, before: Recorded | None, cause: Why) -> bool:
-    """Whether the write appears while the attempt before ran, which made none itself: nobody else has a reason to."""
-    if before is None or before.writes or _is_looked_after(case, cause):
-        return False
-    return before.started <= cause.at <= before.end + _LATE
+    """The write appears during the previous attempt, which wrote nothing, and no other controller has a reason for it.
 
-
-def _is_looked_after(case: Case, cause: Why) -> bool:
-    """Whether those have a reason to who look after that object, as while a Deployment rolls out step by step."""
+    The controllers of Kubernetes have one, and so do those that write the status of a child, as while a Deployment
+    rolls out.
+    """
     own = (cause.resource, cause.key) == (case.resource, case.key)
     parts = {path.partition(".")[0] for path in _fields(cause)}
-    return cause.writer in _KUBERNETES or (not own and parts == {"status"})
+    if before is None or before.writes or cause.writer in _KUBERNETES or (not own and parts == {"status"}):
+        return False
+    return before.started <= cause.at <= before.end + _LATE
 
 
 def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
@@ -111,19 +99,7 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
     cycle = " → ".join(case.short(one.id) for one, _ in turns[-3:])
     rate = (len(turns) - 1) / (last.started - first.started) if last.started > first.started else 0.0
     pace = f", {rate:.1f} per second" if rate >= 0.1 else ""
-    why = (
-        Fact(
-            text=f"{case.controller.name} triggers itself: it writes {name} {fields} outside ctx.write, as {by}",
-            source=source,
-            at=cause.at,
-        ),
-        Fact(
-            text=f"{len(turns)} reconciles in a row within {format_duration(last.started - turns[0][1].at)}{pace}:"
-            f" {cycle}",
-            source=source,
-        ),
-        Fact(text="writes through ctx.write do not trigger it: their echoes are dropped"),
-    )
+    took = format_duration(last.started - turns[0][1].at)
     evidence = tuple(
         Fact(
             text=f"{case.short(one.id)} was triggered by {name} version {step.new_version} (uid {step.uid}),"
@@ -134,24 +110,26 @@ def _found(case: Case, turns: list[_Turn], source: Source) -> Found:
         )
         for one, step in turns[-3:]
     )
-    tries = (
-        case.ctrl(Risk.READ, "trace", case.target, "--calls", "--last=10"),
-        case.kubectl(Risk.READ, "get", case.target, "--output=yaml", "--show-managed-fields"),
-    )
+    at = case.attempts.index(first)
+    before = chain(case, case.attempts[at - 1]) if at else ()
     return Found(
         finding=Finding.LOOPING,
         since=turns[0][1].at,
-        why=why,
-        tries=tries,
+        why=(
+            Fact(
+                text=f"{case.controller.name} triggers itself: it writes {name} {fields} outside ctx.write, as {by}",
+                source=source,
+                at=cause.at,
+            ),
+            Fact(text=f"{len(turns)} reconciles in a row within {took}{pace}: {cycle}", source=source),
+            Fact(text="writes through ctx.write do not trigger it: their echoes are dropped"),
+        ),
+        tries=(
+            case.ctrl(Risk.READ, "trace", case.target, "--calls", "--last=10"),
+            case.kubectl(Risk.READ, "get", case.target, "--output=yaml", "--show-managed-fields"),
+        ),
         about=last,
         evidence=evidence,
         gap=(),
-        chain=_chain(case, turns, source),
+        chain=(*before, *(Step(attempt=one, cause=cause, link=source) for one, cause in turns)),
     )
-
-
-def _chain(case: Case, turns: list[_Turn], source: Source) -> tuple[Step, ...]:
-    """What led to the first turn, and the turns, each of which led to the next."""
-    at = case.attempts.index(turns[0][0])
-    before = chain(case, case.attempts[at - 1]) if at else ()
-    return (*before, *(Step(attempt=one, cause=cause, link=source) for one, cause in turns))

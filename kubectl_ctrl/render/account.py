@@ -6,7 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
-from kubectl_ctrl.findings.account import Account, Coming, Fact, Finding, Gap, Risk, Single, Standing, Step, Try, Turn
+from kubectl_ctrl.findings.account import (
+    Account,
+    AttemptAccount,
+    Fact,
+    Finding,
+    Gap,
+    Inactivity,
+    Risk,
+    Step,
+    Trigger,
+    Try,
+    Turn,
+)
 from kubectl_ctrl.model.attempt import Call, Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
@@ -80,7 +92,7 @@ def _verdict(account: Account, style: Style) -> str:
     lasted = (
         "" if since is None or since > qualifier.since else f" (for {format_duration(qualifier.since - since)} then)"
     )
-    return f"{name} as of {timestamp(qualifier.since, style)}{lasted}; controller {qualifier.standing}"
+    return f"{name} as of {timestamp(qualifier.since, style)}{lasted}; controller {qualifier.state}"
 
 
 def _beside(verdict: str, title: str, right: str, color: str, style: Style) -> list[str]:
@@ -111,8 +123,8 @@ def _as_of(account: Account, style: Style) -> Iterator[str]:
     """Since when nobody keeps it so."""
     if account.qualifier is not None:
         one = account.qualifier
-        verb = "has" if one.standing is Standing.ENDED else "is"
-        yield f"{timestamp(one.since, style)}: {account.controller} {verb} {one.standing.value}: {one.text}"
+        verb = "has" if one.state is Inactivity.ENDED else "is"
+        yield f"{timestamp(one.since, style)}: {account.controller} {verb} {one.state.value}: {one.text}"
 
 
 def fact_text(fact: Fact, style: Style) -> str:
@@ -236,7 +248,7 @@ def _where(where: str, call: Made | None) -> Iterator[str]:
         yield ", ".join(parts)
 
 
-def _next(coming: Sequence[Coming], now: float) -> Iterator[str]:
+def _next(coming: Sequence[Trigger], now: float) -> Iterator[str]:
     texts = []
     for one in coming:
         if one.at is None:
@@ -295,7 +307,7 @@ def commands(tries: Sequence[Try], style: Style) -> list[str]:
     return lines
 
 
-def single_lines(single: Single, style: Style, *, all_evidence: bool = False) -> list[str]:
+def single_lines(single: AttemptAccount, style: Style, *, all_evidence: bool = False) -> list[str]:
     """One reconcile: why it ran, what it saw and did, how it ended, and what it caused."""
     attempt = single.attempt
     verdict = attempt.verdict

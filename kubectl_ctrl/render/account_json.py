@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import Any
 
-from kubectl_ctrl.findings.account import Account, Fact, Gap, Qualifier, Single, Step, Try
+from kubectl_ctrl.findings.account import Account, AttemptAccount, Fact, Gap, Qualifier, Step, Try
 from kubectl_ctrl.render.attempt_json import attempt_json, call_json, cause_json, said, sides_json, stamp, time_json
 
 SCHEMA = "kubectl-ctrl.explanation/v1"
@@ -55,7 +55,7 @@ def account_json(account: Account) -> Fields:
     }
 
 
-def single_json(single: Single) -> Fields:
+def single_json(single: AttemptAccount) -> Fields:
     """One reconcile."""
     return {
         "schema": SCHEMA,
@@ -70,7 +70,7 @@ def single_json(single: Single) -> Fields:
 
 
 def qualifier_json(one: Qualifier | None) -> Fields | None:
-    return None if one is None else {"controller": one.standing.value, "since": stamp(one.since), "text": one.text}
+    return None if one is None else {"controller": one.state.value, "since": stamp(one.since), "text": one.text}
 
 
 def _fact(fact: Fact) -> Fields:

@@ -31,7 +31,7 @@ def health_lines(health: Health, style: Style) -> list[str]:
         ("SAVE", _savings(health)),
         (
             "FILTERED",
-            (f"{counted(count, 'change')} filtered out by {escaped(repr(name))}" for name, count in health.held),
+            (f"{counted(count, 'change')} filtered out by {escaped(repr(name))}" for name, count in health.filtered),
         ),
         ("QUEUE", (", ".join(f"{count} {name}" for name, count in health.queue) or "empty",)),
         ("GAPS", (f"{health.gaps} rows could not be recorded",) if health.gaps else ()),
@@ -50,7 +50,7 @@ def _headline(health: Health, style: Style) -> str:
     elif unready:
         verdict, color = f"{unready} of {health.objects} objects NOT READY", "31"
     elif health.qualifier is not None:
-        verdict, color = f"NOT WORKING ({health.qualifier.standing})", "33"
+        verdict, color = f"NOT WORKING ({health.qualifier.state})", "33"
     else:
         verdict, color = "HEALTHY", "32"
     title = f" {style.dash} controller {health.controller}"
@@ -67,7 +67,7 @@ def _by(health: Health, style: Style) -> str:
 def _as_of(health: Health, style: Style) -> Iterator[str]:
     if health.qualifier is not None:
         one = health.qualifier
-        yield f"{timestamp(one.since, style)}: {one.standing}: {one.text}"
+        yield f"{timestamp(one.since, style)}: {one.state}: {one.text}"
 
 
 def _pace(health: Health) -> str:
@@ -104,7 +104,7 @@ def _failing(one: Failing, now: float) -> Iterator[str]:
 def _unready(objects: Sequence[Unready]) -> Iterator[str]:
     """What ended well and waits for nothing, and is not as it should be."""
     for one in objects[:_OBJECTS]:
-        yield escaped(f"{one.key}: {one.said}")
+        yield escaped(f"{one.key}: {one.condition}")
     if (more := len(objects) - _OBJECTS) > 0:
         yield f"and {more:,} more"
 
@@ -174,7 +174,7 @@ def health_json(health: Health) -> dict[str, Any]:
         "slowest": health.slowest.id if health.slowest else None,
         "waitedSeconds": dict(zip(names, health.waited, strict=True)),
         "failing": list(map(_failing_json, health.failing)),
-        "notReady": [{"object": str(one.key), "said": one.said} for one in health.unready],
+        "notReady": [{"object": str(one.key), "said": one.condition} for one in health.unready],
         "hot": list(map(_hot_json, health.hot)),
         "savings": [
             {
@@ -186,7 +186,7 @@ def health_json(health: Health) -> dict[str, Any]:
             }
             for one in health.savings
         ],
-        "heldBack": dict(health.held),
+        "heldBack": dict(health.filtered),
         "queue": dict(health.queue),
         "gaps": health.gaps,
         "try": list(map(try_json, health.tries)),

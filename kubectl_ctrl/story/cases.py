@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kubectl_ctrl.findings.case import Body, Case, Place, Version
-from kubectl_ctrl.findings.controller_state import standing
+from kubectl_ctrl.findings.case import Body, Case, Place, Version, qualifier
 from kubectl_ctrl.findings.health import Work
 from kubectl_ctrl.loader.code_errors import shown
 from kubectl_ctrl.model.objects import Key, key_of
@@ -128,7 +127,6 @@ class Cases:
             deleted=self._meant.cluster.ended is not None,
         )
         worked = max((attempt.started for attempt in attempts), default=0.0)
-        qualifier = standing(run, moment, self._now, life=life, worked=worked)
         unique = list({one.id: one for one in attempts}.values())
         known = counted(self._recording, self._cluster, unique)
         return Work(
@@ -136,7 +134,7 @@ class Cases:
             run=run,
             case=case,
             attempts=unique,
-            qualifier=qualifier,
+            qualifier=qualifier(run, moment, self._now, life=life, worked=worked),
             counted=known,
             bodies=self._read(unique),
         )

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from kubectl_ctrl.errors import NotRecorded
-from kubectl_ctrl.findings.case import Case
-from kubectl_ctrl.findings.controller_state import standing
+from kubectl_ctrl.findings.case import Case, qualifier
 from kubectl_ctrl.findings.health import savings
-from kubectl_ctrl.findings.next_attempt import coming
+from kubectl_ctrl.findings.triggers import next_triggers
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life
@@ -280,7 +279,7 @@ class Chronicle:
             moment=moment,
             attempts=tuple(attempts),
         )
-        found = coming(case, standing(run, moment, self._now, life=life))
+        found = next_triggers(case, qualifier(run, moment, self._now, life=life))
         return tuple(one.text + _in(one.at, self._now) for one in found)
 
     # Objects of a type.

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kubectl_ctrl.findings.judge import judge
+from kubectl_ctrl.findings.explanation import explain
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Key
@@ -23,7 +23,7 @@ def test_a_chain_goes_back_through_the_write_that_made_a_version() -> None:
     woken = attempt(
         2, why(at=1.5, by=OURS, resource=DEPLOYMENTS, uid="uid-deployment", new_version="77"), outcome=Outcome.WAITING
     )
-    account = judge(case(edit, woken, writers={("uid-deployment", "77"): ("r7f3-1", "r7f3-1.1")}))
+    account = explain(case(edit, woken, writers={("uid-deployment", "77"): ("r7f3-1", "r7f3-1.1")}))
     assert [(one.attempt.number, one.link) for one in account.chain] == [(1, None), (2, Source.RECORDED)]
     assert account.evidence[0].text == (
         "#2 was triggered by Deployment/web version 77 (uid uid-deployment), which call #1.1 wrote"
@@ -40,13 +40,13 @@ def test_a_status_that_follows_a_write_is_linked_by_inference() -> None:
         changes=step("status.availableReplicas", 3, 4),
     )
     status = wrote("4.1", at=4.01, resource=FOOS, uid="uid-web", subresource="status")
-    account = judge(case(edit, attempt(4, rollout, calls=(status,))))
+    account = explain(case(edit, attempt(4, rollout, calls=(status,))))
     assert [one.link for one in account.chain] == [None, Source.INFERRED]
 
 
 def test_converged_is_told_by_how_it_came_to_be_so_and_not_by_who_looked_since() -> None:
     edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),))
-    account = judge(case(edit, attempt(2, why(at=2, by="labeler", changes=step("metadata.labels.a", 1, 2)))))
+    account = explain(case(edit, attempt(2, why(at=2, by="labeler", changes=step("metadata.labels.a", 1, 2)))))
     assert [one.attempt.number for one in account.chain] == [1]
     assert any("reconcile #2 found nothing to change" in fact.text for fact in account.why)
 
@@ -54,16 +54,16 @@ def test_converged_is_told_by_how_it_came_to_be_so_and_not_by_who_looked_since()
 def test_where_the_chain_ends_at_others_the_last_edit_is_told_beside_it() -> None:
     edit = attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),))
     pod = why(CauseKind.DELETED, at=3, resource=DEPLOYMENTS, key=Key("default", "pod"), uid="uid-pod")
-    account = judge(case(edit, attempt(4, pod, calls=(wrote("4.1", at=4.01),))))
+    account = explain(case(edit, attempt(4, pod, calls=(wrote("4.1", at=4.01),))))
     assert [one.attempt.number for one in account.chain] == [4]
     assert account.edited is not None
     assert account.edited.attempt.number == 1
     assert account.edited.cause is not None
     assert account.edited.cause.writers == ("kubectl-edit",)
-    assert judge(case(edit)).edited is None  # the chain has it
+    assert explain(case(edit)).edited is None  # the chain has it
 
 
 def test_an_edit_before_the_run_is_not_told_as_the_last() -> None:
     before = replace(attempt(1, why(at=0.5), calls=(wrote("1.1", at=1.01),)), id="r111-1")
     listed = attempt(4, why(CauseKind.INITIAL, at=4), calls=(wrote("4.1", at=4.01),))
-    assert judge(case(before, listed)).edited is None  # nobody saw what was edited in between
+    assert explain(case(before, listed)).edited is None  # nobody saw what was edited in between

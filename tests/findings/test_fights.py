@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubectl_ctrl.findings.account import Finding
-from kubectl_ctrl.findings.judge import judge
+from kubectl_ctrl.findings.explanation import explain
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import DEPLOYMENTS
 from tests.findings.made import attempt, case, step, why, wrote
@@ -25,7 +25,7 @@ def fought(number: int) -> Recorded:
 
 
 def test_of_our_writes_it_is_the_one_that_set_the_field_back() -> None:
-    account = judge(case(fought(10), fought(20), fought(30)))
+    account = explain(case(fought(10), fought(20), fought(30)))
     assert account.finding is Finding.FIGHTING
     assert [turn.attempt for turn in account.turns if turn.ours] == ["r7f3-10.2", "r7f3-20.2", "r7f3-30.2"]
     assert "call #10.2 answered with version 102" in account.evidence[0].text

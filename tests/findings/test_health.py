@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_ctrl.findings.account import Health, Qualifier, Standing
+from kubectl_ctrl.findings.account import Health, Inactivity, Qualifier
 from kubectl_ctrl.findings.health import Work, health
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
@@ -69,7 +69,7 @@ def unready(number: int, name: str, **said: Any) -> Recorded:
 def test_an_object_that_says_not_ready_is_told_although_its_attempt_ended_well() -> None:
     told = of(unready(1, "web"), attempt(2, request=Key("default", "other")))
     [one] = told.unready
-    assert (one.key, one.said) == (Key("default", "web"), "Ready=False ErrResourceExists: Taken.")
+    assert (one.key, one.condition) == (Key("default", "web"), "Ready=False ErrResourceExists: Taken.")
     assert told.failing == ()
     assert told.tries[0].command.startswith("kubectl ctrl explain foo/web")
 
@@ -78,7 +78,7 @@ def test_what_an_object_was_last_read_to_say_counts_where_nobody_wrote_its_statu
     seen = body({"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     shown = case(moment=moment(60), bodies={})
     work = Work(controller=FOO, run=RUN, case=shown, attempts=[attempt(1)], qualifier=None, bodies={(FOOS, WEB): seen})
-    assert [one.said for one in health(work).unready] == ["Ready=False"]
+    assert [one.condition for one in health(work).unready] == ["Ready=False"]
 
 
 def test_what_fails_waits_runs_or_is_gone_is_not_told_as_not_ready() -> None:
@@ -136,7 +136,7 @@ def test_what_was_not_kept_of_the_causes_is_never_counted_as_saved() -> None:
 
 
 def test_of_a_dead_controller_the_pace_ends_with_it() -> None:
-    gone = Qualifier(standing=Standing.DEAD, since=NOON + 20, text="It is gone.")
+    gone = Qualifier(state=Inactivity.DEAD, since=NOON + 20, text="It is gone.")
     told = of(attempt(1), qualifier=gone)
     assert told.until == NOON + 20
     assert any(one.command.startswith("kubectl ctrl run foo") for one in told.tries)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubectl_ctrl.findings.account import Finding
 from kubectl_ctrl.findings.case import Case, failed
-from kubectl_ctrl.findings.judge import judge
+from kubectl_ctrl.findings.explanation import explain
 from kubectl_ctrl.model.attempt import Outcome, Waiting
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT
@@ -115,7 +115,7 @@ def cases(draw: st.DrawFn) -> Case:
 @settings(max_examples=150, deadline=None)
 @given(cases())
 def test_there_is_one_verdict_and_never_a_wrong_comfort(known: Case) -> None:
-    account = judge(known)
+    account = explain(known)
     assert account.finding in Finding
     if known.ended is not None and failed(known.ended):
         assert account.finding is not Finding.CONVERGED
@@ -131,7 +131,7 @@ def test_there_is_one_verdict_and_never_a_wrong_comfort(known: Case) -> None:
 @given(cases(), st.sampled_from([None, 40, 80, 120]), st.booleans())
 def test_it_can_always_be_told(known: Case, width: int | None, unicode: bool) -> None:
     style = Style(width=width, unicode=unicode)
-    lines = account_lines(judge(known), style)
+    lines = account_lines(explain(known), style)
     assert lines[0]
     assert not any("\n" in line for line in lines)
     assert unicode or "\n".join(lines).isascii()

@@ -9,8 +9,8 @@ from typing import Any
 
 from kubectl_ctrl.findings.account import Unready
 from kubectl_ctrl.findings.case import Case
+from kubectl_ctrl.findings.explanation import explain, explain_attempt
 from kubectl_ctrl.findings.health import Work, health
-from kubectl_ctrl.findings.judge import judge, single
 from kubectl_ctrl.model.attempt import Intent, Outcome, Raised, Waiting
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.life import Life
@@ -182,7 +182,7 @@ def test_a_number_alone_means_the_newest_run() -> None:
     edit = replace(attempt(7, why(at=7), calls=(wrote("7.1", at=7.01, new_version="70"),)), id="r111-7")
     woken = why(at=9, resource=DEPLOYMENTS, uid="uid-deployment", new_version="70")
     known = case(edit, attempt(2, woken, at=9), writers={("uid-deployment", "70"): ("r111-7", "r111-7.1")}, now=21)
-    lines = account_lines(judge(replace(known, attempts=(known.attempts[0], retried(known)))), STYLES["120"])
+    lines = account_lines(explain(replace(known, attempts=(known.attempts[0], retried(known)))), STYLES["120"])
     [chain] = [line for line in lines if line.startswith("CHAIN")]
     assert "→ r111-7 done → Deployment/web modified → #2 failed" in chain
     assert any("which call r111-7.1 wrote" in line for line in lines)
@@ -195,12 +195,12 @@ def retried(known: Case) -> Any:
 
 
 def test_each_verdict(golden: Golden) -> None:
-    parts = {name: account_lines(judge(made()), STYLES["80"]) for name, made in ACCOUNTS.items()}
+    parts = {name: account_lines(explain(made()), STYLES["80"]) for name, made in ACCOUNTS.items()}
     golden("explain-verdicts", sections(parts))
 
 
 def test_one_verdict_in_each_style(golden: Golden) -> None:
-    golden("explain", in_every_style(partial(account_lines, judge(denied()))))
+    golden("explain", in_every_style(partial(account_lines, explain(denied()))))
 
 
 def test_one_reconcile(golden: Golden) -> None:
@@ -221,7 +221,9 @@ def test_one_reconcile(golden: Golden) -> None:
         skipped=("apply foos default/web: nothing would change",),
     )
     later = attempt(13, retry(12, at=14))
-    told = single(case(attempt(11, outcome=Outcome.RETRY), shown, later), shown, {"r7f3-12.1": ("r7f3-12", "r7f3-14")})
+    told = explain_attempt(
+        case(attempt(11, outcome=Outcome.RETRY), shown, later), shown, {"r7f3-12.1": ("r7f3-12", "r7f3-14")}
+    )
     golden("explain-attempt", in_every_style(partial(single_lines, told)))
 
 
@@ -248,13 +250,13 @@ def test_a_controller(golden: Golden) -> None:
 
 
 def test_a_controller_is_not_healthy_while_objects_say_that_they_are_not_ready() -> None:
-    few = tuple(Unready(key=Key("default", f"web-{at}"), said="Ready=False Taken: It exists.") for at in range(6))
+    few = tuple(Unready(key=Key("default", f"web-{at}"), condition="Ready=False Taken: It exists.") for at in range(6))
     well = replace(health(work()), failing=(), unready=few, objects=9)
     lines = health_lines(well, STYLES["80"])
     assert lines[0] == "6 of 9 objects NOT READY — controller foo"
     assert "NOT READY default/web-0: Ready=False Taken: It exists." in lines
     assert "          and 2 more" in lines
-    assert health_json(well)["notReady"][5] == {"object": "default/web-5", "said": few[5].said}
+    assert health_json(well)["notReady"][5] == {"object": "default/web-5", "said": few[5].condition}
     assert health_lines(replace(well, unready=()), STYLES["80"])[0] == "HEALTHY — controller foo"
     both = health_lines(replace(health(work()), unready=few[:1]), STYLES["80"])
     assert both[0] == "2 of 4 objects FAILING, 1 NOT READY — controller foo"
@@ -270,28 +272,28 @@ def test_an_error_without_end_takes_four_lines_and_is_whole_for_machines() -> No
     endless = "RuntimeError: " + "x" * 10_000
     broken = attempt(1, outcome=Outcome.RETRY, message=endless)
     for style in (STYLES["80"], STYLES["ascii"], STYLES["120"]):
-        told = under("WHY", account_lines(judge(case(broken)), style))
+        told = under("WHY", account_lines(explain(case(broken)), style))
         assert len(told) == 4
         assert told[-1].endswith("(full text with -o json)")
         assert style.width is not None
         assert all(len(line) <= style.width for line in told)
         failing = health(replace(work(), attempts=[broken]))
         assert len(under("FAILING", health_lines(failing, style))) == 4
-        outcome = under("OUTCOME", single_lines(single(case(broken), broken, {}), style))
+        outcome = under("OUTCOME", single_lines(explain_attempt(case(broken), broken, {}), style))
         assert len(outcome) == 4
-        assert endless in json.dumps([account_json(judge(case(broken))), health_json(failing)])
+        assert endless in json.dumps([account_json(explain(case(broken))), health_json(failing)])
 
 
 def test_what_a_reconcile_was_refused_to_see_is_not_told_as_nothing() -> None:
     denied_read = replace(looked(), raised=Raised(error="Forbidden", message="The server forbids get foos.", code=403))
     shown = attempt(1, outcome=Outcome.RETRY, message="no", reads=(denied_read,))
-    [saw] = under("SAW", single_lines(single(case(shown), shown, {}), STYLES["80"]))
+    [saw] = under("SAW", single_lines(explain_attempt(case(shown), shown, {}), STYLES["80"]))
     assert saw == "SAW       read Foo default/web (get): The server forbids get foos."
 
 
 def test_json_says_of_every_fact_how_it_is_known_and_as_of_when() -> None:
     for name, made in ACCOUNTS.items():
-        told = json.loads(json.dumps(account_json(judge(made()))))
+        told = json.loads(json.dumps(account_json(explain(made()))))
         assert (told["schema"], told["about"]) == ("kubectl-ctrl.explanation/v1", "object"), name
         facts = [*told["why"], *told["evidence"], *told["gap"]]
         assert facts, name
@@ -302,12 +304,12 @@ def test_json_says_of_every_fact_how_it_is_known_and_as_of_when() -> None:
 
 def test_one_reconcile_and_a_controller_have_the_same_schema() -> None:
     shown = attempt(1)
-    for told in (single_json(single(case(shown), shown, {})), health_json(health(work()))):
+    for told in (single_json(explain_attempt(case(shown), shown, {})), health_json(health(work()))):
         assert json.loads(json.dumps(told))["schema"] == "kubectl-ctrl.explanation/v1"
 
 
 def test_text_of_a_cluster_cannot_drive_a_terminal() -> None:
     evil = "\x1b[31mred\n\u202e"
     known = case(attempt(1, why(by=evil), outcome=Outcome.RETRY, message=evil, where=evil))
-    lines = account_lines(judge(replace(known, key=Key("default", evil))), STYLES["80"])
+    lines = account_lines(explain(replace(known, key=Key("default", evil))), STYLES["80"])
     assert all(line.isprintable() for line in lines)

@@ -9,8 +9,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
+from kubectl_ctrl.findings.explanation import explain, explain_attempt
 from kubectl_ctrl.findings.health import health
-from kubectl_ctrl.findings.judge import judge, single
 from kubectl_ctrl.render.account_json import account_json, single_json
 from kubectl_ctrl.render.health import health_json
 from tests.findings.made import attempt, case
@@ -29,9 +29,9 @@ def errors(document: Any) -> list[str]:
 
 def documents() -> Iterator[dict[str, Any]]:
     for made in ACCOUNTS.values():
-        yield account_json(judge(made()))
+        yield account_json(explain(made()))
     shown = attempt(1)
-    yield single_json(single(case(shown), shown, {}))
+    yield single_json(explain_attempt(case(shown), shown, {}))
     yield health_json(health(work()))
 
 

@@ -13,8 +13,8 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
 from kubectl_ctrl.findings.account import Account, Finding
 from kubectl_ctrl.findings.case import Body, Case, Place
+from kubectl_ctrl.findings.explanation import explain, explain_attempt, foremost
 from kubectl_ctrl.findings.health import health
-from kubectl_ctrl.findings.judge import foremost, judge, single
 from kubectl_ctrl.model.record import Recorded
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import ctrl
@@ -140,7 +140,7 @@ class _Explaining:
         if live and cases[0].attempts:
             cases = [self._with_children(case, live) for case in cases]
         met = [case for case in cases if case.attempts]
-        return [judge(case) for case in met or cases[:1]]
+        return [explain(case) for case in met or cases[:1]]
 
     def _with_children(self, case: Case, live: dict[Place, Body]) -> Case:
         """The same with what the cluster says now of the objects that its attempts looked at."""
@@ -192,7 +192,7 @@ class _Explaining:
             for made in attempt.writes
             if made.call.uid and made.call.new_version
         }
-        told = single(case, attempt, woken)
+        told = explain_attempt(case, attempt, woken)
         told = replace(told, tries=self._cases.places.pinned(told.tries))
         if self._form == "text":
             self._tell(single_lines(told, self._style, all_evidence=self._given["all_evidence"]))

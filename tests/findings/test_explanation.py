@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_ctrl.findings.account import Account, Finding, Risk, Standing
-from kubectl_ctrl.findings.judge import judge
+from kubectl_ctrl.findings.account import Account, Finding, Inactivity, Risk
+from kubectl_ctrl.findings.explanation import explain
 from kubectl_ctrl.model.attempt import Outcome, Waiting
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT
@@ -50,14 +50,14 @@ def commands(account: Account) -> list[str]:
 
 
 def test_gone_when_the_last_attempt_heard_of_its_deletion() -> None:
-    account = judge(case(attempt(1), attempt(2, why(CauseKind.DELETED, at=2, old_version="7"))))
+    account = explain(case(attempt(1), attempt(2, why(CauseKind.DELETED, at=2, old_version="7"))))
     assert (account.finding, account.since, account.good) == (Finding.GONE, NOON + 2, True)
     assert "version" in account.evidence[0].text
     assert account.next[0].text == "nothing; a new Foo with this name would be reconciled"
 
 
 def test_gone_when_the_last_attempt_did_not_find_it() -> None:
-    account = judge(case(attempt(1), attempt(2, reads=(looked(),), uid="")))
+    account = explain(case(attempt(1), attempt(2, reads=(looked(),), uid="")))
     assert account.finding is Finding.GONE
     assert "#2 did not find it" in said(account)
 
@@ -67,22 +67,22 @@ def test_gone_is_told_as_heard_also_after_what_went_with_it_woke_the_controller_
     along = why(CauseKind.DELETED, at=3, resource=DEPLOYMENTS, uid="uid-deployment")
     runs = attempt(3, along, uid="", outcome=None)
     for last in (runs, attempt(3, along, reads=(looked(),), uid="")):
-        account = judge(case(attempt(1), attempt(2, deleted), last))
+        account = explain(case(attempt(1), attempt(2, deleted), last))
         assert (account.finding, account.since) == (Finding.GONE, NOON + 2)
         assert "it was deleted" in said(account)
         assert "uid uid-web" in account.evidence[0].text
     found = attempt(3, along, reads=(looked(("uid-web", "9")),))
-    assert judge(case(attempt(1), attempt(2, deleted), found)).finding is Finding.CONVERGED
+    assert explain(case(attempt(1), attempt(2, deleted), found)).finding is Finding.CONVERGED
 
 
 def test_gone_when_the_cluster_says_so() -> None:
-    account = judge(case(attempt(1), bodies={(FOOS, WEB): body(source=Source.LIVE, at=50)}))
+    account = explain(case(attempt(1), bodies={(FOOS, WEB): body(source=Source.LIVE, at=50)}))
     assert (account.finding, account.source) == (Finding.GONE, Source.LIVE)
 
 
 def test_not_gone_when_it_was_made_again() -> None:
     deleted, made = why(CauseKind.DELETED, at=2), why(CauseKind.ADDED, at=2.1)
-    assert judge(case(attempt(1), attempt(3, deleted, made))).finding is Finding.CONVERGED
+    assert explain(case(attempt(1), attempt(3, deleted, made))).finding is Finding.CONVERGED
 
 
 # --- BLOCKED DELETION ---
@@ -107,7 +107,7 @@ def test_a_foreign_finalizer_blocks_deletion_and_its_holder_is_named() -> None:
             }
         ],
     )
-    account = judge(case(attempt(1), bodies={(FOOS, WEB): obj}))
+    account = explain(case(attempt(1), bodies={(FOOS, WEB): obj}))
     assert (account.finding, account.since) == (Finding.BLOCKED_DELETION, NOON + 30)
     assert "finalizer example.com/hold: belongs to backup-operator, not to this controller" in said(account)
     assert account.tries[-1].risk is Risk.DESTROY
@@ -118,7 +118,7 @@ def test_an_own_finalizer_of_a_dead_controller_blocks_deletion() -> None:
     added = attempt(1, wishes=(wish("add_finalizer", {"finalizer": "example.com/hold"}, resource=FOOS),))
     run = replace(RUN, seen=NOON + 20)
     gone = case(added, bodies={(FOOS, WEB): body(at=31, **DELETING)}, run=run, life=Life.GONE, moment=moment(20))
-    account = judge(gone)
+    account = explain(gone)
     assert account.finding is Finding.BLOCKED_DELETION
     assert "belongs to foo, this controller; it is dead" in said(account)
     assert "kubectl ctrl run foo --namespace=default" in commands(account)
@@ -126,14 +126,14 @@ def test_an_own_finalizer_of_a_dead_controller_blocks_deletion() -> None:
 
 def test_the_garbage_collector_is_known_by_its_finalizer() -> None:
     obj = body(at=31, **{**DELETING, "finalizers": ["foregroundDeletion"]})
-    assert "garbage collector" in said(judge(case(attempt(1), bodies={(FOOS, WEB): obj})))
+    assert "garbage collector" in said(explain(case(attempt(1), bodies={(FOOS, WEB): obj})))
 
 
 # --- NOT SEEN, NEVER RAN ---
 
 
 def test_not_seen_outside_of_the_namespace_of_the_run() -> None:
-    account = judge(replace(case(), key=Key("other", "web"), flags=("--namespace=other",)))
+    account = explain(replace(case(), key=Key("other", "web"), flags=("--namespace=other",)))
     assert account.finding is Finding.NOT_SEEN
     assert "run r7f3 watches only namespace default; this object is in other" in said(account)
     assert "kubectl ctrl run foo --namespace=other" in commands(account)
@@ -141,50 +141,50 @@ def test_not_seen_outside_of_the_namespace_of_the_run() -> None:
 
 def test_not_seen_without_the_labels_of_the_run() -> None:
     obj = body({"spec": {}}, labels={"app": "db"})
-    account = judge(case(bodies={(FOOS, WEB): obj}, run=replace(RUN, labels="app=web", seen=NOON + 60)))
+    account = explain(case(bodies={(FOOS, WEB): obj}, run=replace(RUN, labels="app=web", seen=NOON + 60)))
     assert account.finding is Finding.NOT_SEEN
     assert "watches only objects with labels app=web; this object has app=db" in said(account)
     assert any(command.startswith("kubectl label foo/web app=web") for command in commands(account))
 
 
 def test_not_seen_when_a_predicate_held_back_a_change_of_its_spec() -> None:
-    account = judge(case(attempt(1), moment=moment(60, held("labels changed", at=30))))
+    account = explain(case(attempt(1), moment=moment(60, held("labels changed", at=30))))
     assert (account.finding, account.since) == (Finding.NOT_SEEN, NOON + 30)
     assert "filtered out by 'labels changed'" in said(account)
     assert "its last change (spec.replicas by <unknown>)" in said(account)
 
 
 def test_what_a_predicate_rightly_held_back_is_told_beside_the_verdict() -> None:
-    account = judge(case(attempt(1), moment=moment(60, held("generation changed", at=30, changed=("status.ready",)))))
+    account = explain(case(attempt(1), moment=moment(60, held("generation changed", at=30, changed=("status.ready",)))))
     assert account.finding is Finding.CONVERGED
     assert "a later change (status.ready) was filtered out by 'generation changed'" in said(account)
-    before = judge(case(attempt(40), moment=moment(60, held("generation changed", at=30))))
+    before = explain(case(attempt(40), moment=moment(60, held("generation changed", at=30))))
     assert "filtered out" not in said(before)
 
 
 def test_not_seen_when_it_was_held_back_from_the_start() -> None:
-    account = judge(case(moment=moment(60, held("is big", at=5, changed=()))))
+    account = explain(case(moment=moment(60, held("is big", at=5, changed=()))))
     assert account.finding is Finding.NOT_SEEN
 
 
 def test_not_seen_without_its_crd() -> None:
     message = "foos.samplecontroller.k8s.io is not installed"
-    account = judge(case(moment=moment(60, synced=False, message=message)))
+    account = explain(case(moment=moment(60, synced=False, message=message)))
     assert account.finding is Finding.NOT_SEEN
     assert account.qualifier is not None
-    assert account.qualifier.standing is Standing.UNREADY
+    assert account.qualifier.state is Inactivity.UNREADY
     assert any("ctrl install foo" in command for command in commands(account))
 
 
 def test_never_ran_while_it_waits_in_the_queue() -> None:
     entry = Waiting(request=WEB, state="ready", since=NOON + 50, causes=2)
-    account = judge(case(moment=moment(60, entries=(entry,))))
+    account = explain(case(moment=moment(60, entries=(entry,))))
     assert (account.finding, account.since) == (Finding.NEVER_RAN, NOON + 50)
     assert "it is in the queue (ready) with 2 causes" in said(account)
 
 
 def test_never_ran_without_any_controller() -> None:
-    account = judge(case(controller=None, run=None, moment=None))
+    account = explain(case(controller=None, run=None, moment=None))
     assert account.finding is Finding.NEVER_RAN
     assert "no controller for foos.samplecontroller.k8s.io is recorded" in said(account)
 
@@ -199,7 +199,7 @@ def by_itself(number: int, *, by: str = OURS) -> Recorded:
 
 
 def test_looping_when_its_own_writes_outside_of_the_door_wake_it() -> None:
-    account = judge(case(attempt(1), by_itself(2), by_itself(3)))
+    account = explain(case(attempt(1), by_itself(2), by_itself(3)))
     assert (account.finding, account.source) == (Finding.LOOPING, Source.RECORDED)
     assert "foo triggers itself: it writes Foo/web spec.n outside ctx.write, as kubectl-ctrl-foo" in said(account)
     assert "#2 → #3" in said(account)
@@ -207,21 +207,21 @@ def test_looping_when_its_own_writes_outside_of_the_door_wake_it() -> None:
 
 
 def test_one_wake_by_itself_is_no_loop() -> None:
-    assert judge(case(attempt(1), by_itself(2))).finding is Finding.CONVERGED
+    assert explain(case(attempt(1), by_itself(2))).finding is Finding.CONVERGED
 
 
 def test_a_write_through_the_door_is_no_loop() -> None:
     writers = {("uid-web", "2"): ("r7f3-1", "r7f3-1.1"), ("uid-web", "3"): ("r7f3-2", "r7f3-2.1")}
-    account = judge(case(attempt(1), by_itself(2), by_itself(3), writers=writers))
+    account = explain(case(attempt(1), by_itself(2), by_itself(3), writers=writers))
     assert account.finding is Finding.CONVERGED
 
 
 def test_looping_under_another_name_is_inferred() -> None:
     turns = [attempt(n, why(at=n - 0.99, by="OpenAPI-Generator", new_version=str(n))) for n in range(2, 6)]
-    account = judge(case(attempt(1), *turns))
+    account = explain(case(attempt(1), *turns))
     assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
     strangers = [attempt(n, why(at=n - 0.5, by="somebody", new_version=str(n))) for n in range(2, 6)]
-    assert judge(case(attempt(1), *strangers)).finding is Finding.CONVERGED
+    assert explain(case(attempt(1), *strangers)).finding is Finding.CONVERGED
 
 
 @pytest.mark.parametrize(
@@ -241,26 +241,26 @@ def test_what_looks_after_another_object_is_no_loop(by: str, resource: Resource,
         return attempt(number, why(at=at, by=by, resource=resource, new_version=str(number), changes=changes), at=at)
 
     steps = map(woken, range(2, 9))
-    assert judge(case(attempt(1), *steps)).finding is Finding.CONVERGED
+    assert explain(case(attempt(1), *steps)).finding is Finding.CONVERGED
 
 
 def test_writes_within_one_second_which_are_noted_for_nobody_count_with_those_around_them() -> None:
     turns = [by_itself(2), by_itself(3, by=""), by_itself(4, by=""), by_itself(5), by_itself(6, by="")]
-    account = judge(case(attempt(1), *turns))
+    account = explain(case(attempt(1), *turns))
     assert account.finding is Finding.LOOPING
     assert "5 reconciles in a row" in said(account)
 
 
 def test_a_write_that_one_of_several_made_counts_with_those_around_it() -> None:
     turns = [by_itself(2), by_itself(3, by=f"ed or {OURS}"), by_itself(4)]
-    assert "3 reconciles in a row" in said(judge(case(attempt(1), *turns)))
+    assert "3 reconciles in a row" in said(explain(case(attempt(1), *turns)))
 
 
 def test_writes_that_are_noted_for_nobody_at_all_are_a_loop_by_inference() -> None:
-    account = judge(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9))))
+    account = explain(case(attempt(1), *(by_itself(number, by="") for number in range(2, 9))))
     assert (account.finding, account.source) == (Finding.LOOPING, Source.INFERRED)
     strangers = [attempt(n, why(at=n - 0.5, by="", new_version=str(n))) for n in range(2, 9)]
-    assert judge(case(attempt(1), *strangers)).finding is Finding.CONVERGED
+    assert explain(case(attempt(1), *strangers)).finding is Finding.CONVERGED
 
 
 # --- FIGHTING ---
@@ -280,7 +280,7 @@ def theirs(number: int, *, old: int = 3, new: int = 5, by: str = "hpa-bot") -> R
 
 
 def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
-    account = judge(case(theirs(10), theirs(20), theirs(30)))
+    account = explain(case(theirs(10), theirs(20), theirs(30)))
     assert (account.finding, account.since) == (Finding.FIGHTING, NOON + 10)
     assert "hpa-bot and kubectl-ctrl-foo set Deployment/web spec.replicas alternately, 3 times each within 20s" in said(
         account
@@ -291,44 +291,44 @@ def test_fighting_over_a_field_that_two_managers_set_in_turns() -> None:
     ]
     assert account.gap == ()  # it is our turn that stands
     assert account.next[0].text == "the next write by hpa-bot, every 10s so far"
-    [gap] = judge(case(theirs(10), theirs(20), replace(theirs(30), calls=()))).gap
+    [gap] = explain(case(theirs(10), theirs(20), replace(theirs(30), calls=()))).gap
     assert (gap.want, gap.live, gap.owners) == (3, 5, ("hpa-bot",))
 
 
 def test_twice_is_no_fight_and_neither_is_a_field_that_grows() -> None:
-    assert judge(case(theirs(10), theirs(20))).finding is Finding.CONVERGED
+    assert explain(case(theirs(10), theirs(20))).finding is Finding.CONVERGED
     growing = [theirs(number, old=number, new=number + 1) for number in (10, 20, 30, 40)]
-    assert judge(case(*growing)).finding is Finding.CONVERGED
+    assert explain(case(*growing)).finding is Finding.CONVERGED
 
 
 def test_several_strangers_are_no_fight() -> None:
     by_many = [theirs(number, by=f"manager-{number}") for number in (10, 20, 30)]
-    assert judge(case(*by_many)).finding is Finding.CONVERGED
-    assert judge(case(*by_many, theirs(40, by=""))).finding is Finding.CONVERGED
+    assert explain(case(*by_many)).finding is Finding.CONVERGED
+    assert explain(case(*by_many, theirs(40, by=""))).finding is Finding.CONVERGED
 
 
 def test_a_step_that_is_noted_for_nobody_is_shown_so_and_not_counted() -> None:
-    account = judge(case(theirs(10), theirs(11, by=""), theirs(20), theirs(30)))
+    account = explain(case(theirs(10), theirs(11, by=""), theirs(20), theirs(30)))
     assert account.finding is Finding.FIGHTING
     assert "?" in [turn.who for turn in account.turns]
-    assert judge(case(theirs(10), theirs(11, by=""), theirs(12, by=""), theirs(20))).finding is Finding.CONVERGED
+    assert explain(case(theirs(10), theirs(11, by=""), theirs(12, by=""), theirs(20))).finding is Finding.CONVERGED
 
 
 def test_a_step_that_one_of_several_made_is_shown_so_and_not_counted() -> None:
     either = f"hpa-bot or {OURS}"
-    account = judge(case(theirs(10), theirs(11, by=either), theirs(20), theirs(30)))
+    account = explain(case(theirs(10), theirs(11, by=either), theirs(20), theirs(30)))
     assert account.finding is Finding.FIGHTING
     assert either in [turn.who for turn in account.turns]
-    assert judge(case(theirs(10), theirs(11, by=either), theirs(20))).finding is Finding.CONVERGED
+    assert explain(case(theirs(10), theirs(11, by=either), theirs(20))).finding is Finding.CONVERGED
 
 
 def test_a_fight_that_ended_is_over() -> None:
-    assert judge(case(theirs(10), theirs(20), theirs(30), now=400)).finding is Finding.CONVERGED
+    assert explain(case(theirs(10), theirs(20), theirs(30), now=400)).finding is Finding.CONVERGED
 
 
 def test_without_an_answer_of_ours_it_is_no_fight() -> None:
     silent = [replace(theirs(number), calls=()) for number in (10, 20, 30)]
-    assert judge(case(*silent)).finding is Finding.CONVERGED
+    assert explain(case(*silent)).finding is Finding.CONVERGED
 
 
 # --- NOT CONVERGED ---
@@ -343,7 +343,7 @@ def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
         "where": "foo/reconciler.py:88",
     }
     call = wrote("3.1", at=50.01, code=403, error="It is forbidden.", reason="Forbidden", uid="")
-    account = judge(
+    account = explain(
         case(
             attempt(1, why(at=30), at=30, **failing),
             attempt(2, retry(1, at=31), at=40, try_no=2, **failing),
@@ -364,19 +364,19 @@ def test_a_failing_reconcile_with_its_chain_its_call_and_its_retry() -> None:
 def test_a_terminal_error_says_that_it_is_not_retried() -> None:
     schedule = ("its next scheduled run or a change", "it runs again on its schedule")
     for delay, (until, coming) in enumerate([("a change", "only a change triggers it again"), schedule]):
-        account = judge(case(attempt(1, outcome=Outcome.TERMINAL, message="spec.size is -1.", delay=delay)))
+        account = explain(case(attempt(1, outcome=Outcome.TERMINAL, message="spec.size is -1.", delay=delay)))
         assert f"terminal: no retry until {until}" in said(account)
         assert (account.finding, account.next[0].text) == (Finding.NOT_CONVERGED, f"no retry: {coming}")
 
 
 def test_an_attempt_that_was_cut_off_did_not_converge() -> None:
-    assert judge(case(attempt(1), attempt(2, outcome=None, interrupted=True))).finding is Finding.NOT_CONVERGED
-    assert judge(case(attempt(1, outcome=Outcome.DROPPED))).finding is Finding.NOT_CONVERGED
+    assert explain(case(attempt(1), attempt(2, outcome=None, interrupted=True))).finding is Finding.NOT_CONVERGED
+    assert explain(case(attempt(1, outcome=Outcome.DROPPED))).finding is Finding.NOT_CONVERGED
 
 
 def test_an_object_that_says_not_ready_is_not_converged_by_a_reconcile_that_ended_well() -> None:
     status = {"conditions": [{"type": "Ready", "status": "False", "reason": "NameMissing", "message": "Set it."}]}
-    account = judge(case(attempt(1, wishes=(wish("status", status, resource=FOOS),))))
+    account = explain(case(attempt(1, wishes=(wish("status", status, resource=FOOS),))))
     assert account.finding is Finding.NOT_CONVERGED
     assert "it reports Ready=False NameMissing: Set it." in said(account)
 
@@ -385,9 +385,9 @@ def test_the_gap_is_what_was_wished_and_is_not_there() -> None:
     wanted = {"metadata": {"name": "web"}, "spec": {"replicas": 7, "paused": False}}
     live = body({"spec": {"replicas": 5, "paused": False}}, at=20)
     failed = attempt(30, outcome=Outcome.RETRY, message="no", wishes=(wish("ensure", wanted, how=""),))
-    [gap] = judge(case(failed, bodies={(DEPLOYMENTS, WEB): live})).gap
+    [gap] = explain(case(failed, bodies={(DEPLOYMENTS, WEB): live})).gap
     assert (gap.path, gap.want, gap.live, gap.source) == ("spec.replicas", 7, 5, Source.RECORDED)
-    [gap] = judge(case(failed)).gap
+    [gap] = explain(case(failed)).gap
     assert (gap.path, gap.live) == ("", ABSENT)
 
 
@@ -402,7 +402,7 @@ def test_waiting_says_for_what_since_when_and_how_long_it_usually_takes() -> Non
     now = [attempt(number, outcome=Outcome.WAITING, message=f"rollout {number - 19}/3") for number in (20, 21)]
     stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "It hangs."}
     deployment = body({"spec": {"replicas": 3}, "status": {"availableReplicas": 2, "conditions": [stuck]}})
-    account = judge(case(*before, *now, bodies={(DEPLOYMENTS, WEB): deployment}))
+    account = explain(case(*before, *now, bodies={(DEPLOYMENTS, WEB): deployment}))
     assert (account.finding, account.since) == (Finding.WAITING, NOON + 20)
     assert "#21 waits for rollout 2/3" in said(account)
     assert "Deployment/web reports Progressing=False ProgressDeadlineExceeded: It hangs." in said(account)
@@ -415,20 +415,20 @@ def test_a_wait_is_compared_with_waits_for_the_same_and_says_who_refused() -> No
     before = [attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), attempt(5)]
     denied = wrote("20.1", at=20.01, code=422, error="ValidatingAdmissionPolicy 'nope' denied request: no.")
     last = attempt(20, outcome=Outcome.WAITING, message="an admission rule", calls=(denied,))
-    account = judge(case(*before, last))
+    account = explain(case(*before, last))
     assert not [text for text in said(account) if "usually" in text]
     assert "r7f3-20.1: ValidatingAdmissionPolicy 'nope' denied request: no." in said(account)
 
 
 def test_what_waits_for_a_dead_controller_is_told_how_to_start_it() -> None:
-    account = judge(case(attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), life=Life.GONE))
+    account = explain(case(attempt(1, outcome=Outcome.WAITING, message="rollout 0/3"), life=Life.GONE))
     assert "kubectl ctrl run foo --namespace=default" in commands(account)
 
 
 def test_waiting_while_it_runs_or_a_change_is_queued() -> None:
-    assert judge(case(attempt(1), attempt(2, outcome=None))).finding is Finding.WAITING
+    assert explain(case(attempt(1), attempt(2, outcome=None))).finding is Finding.WAITING
     queued = moment(60, entries=(Waiting(request=WEB, state="ready", since=NOON + 59, causes=1),))
-    assert judge(case(attempt(1), moment=queued)).finding is Finding.WAITING
+    assert explain(case(attempt(1), moment=queued)).finding is Finding.WAITING
 
 
 # --- CONVERGED ---
@@ -437,7 +437,7 @@ def test_waiting_while_it_runs_or_a_change_is_queued() -> None:
 def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it() -> None:
     first = attempt(1, calls=(wrote("1.1", "create", at=1.01, code=201),))
     kept = attempt(9, why(at=8, by=""), wishes=(wish("ensure", {}),))
-    account = judge(case(first, kept))
+    account = explain(case(first, kept))
     assert (account.finding, account.good) == (Finding.CONVERGED, True)
     assert "reconcile #9 found nothing to change; it maintains Deployment/web" in said(account)
     assert "last write: create Deployment/web 201 by #1.1" in said(account)
@@ -447,26 +447,26 @@ def test_converged_says_what_keeps_it_so_the_last_write_and_what_would_wake_it()
 @pytest.mark.parametrize(
     ("life", "seen", "expected"),
     [
-        (Life.GONE, 20.0, Standing.DEAD),
-        (Life.SILENT, 20.0, Standing.UNHEARD),
-        (Life.ELSEWHERE, 20.0, Standing.UNHEARD),
-        (Life.ENDED, 30.0, Standing.ENDED),
+        (Life.GONE, 20.0, Inactivity.DEAD),
+        (Life.SILENT, 20.0, Inactivity.UNHEARD),
+        (Life.ELSEWHERE, 20.0, Inactivity.UNHEARD),
+        (Life.ENDED, 30.0, Inactivity.ENDED),
     ],
 )
-def test_converged_is_not_good_when_nobody_keeps_it_so(life: Life, seen: float, expected: Standing) -> None:
+def test_converged_is_not_good_when_nobody_keeps_it_so(life: Life, seen: float, expected: Inactivity) -> None:
     run = replace(RUN, seen=NOON + seen, ended=NOON + seen if life is Life.ENDED else None)
-    account = judge(case(attempt(1), run=run, life=life, moment=moment(seen)))
+    account = explain(case(attempt(1), run=run, life=life, moment=moment(seen)))
     assert account.qualifier is not None
     assert (account.finding, account.good) == (Finding.CONVERGED, False)
-    assert (account.qualifier.standing, account.qualifier.since) == (expected, NOON + seen)
-    silent = expected is Standing.UNHEARD  # it may work, and only be unable to record it
+    assert (account.qualifier.state, account.qualifier.since) == (expected, NOON + seen)
+    silent = expected is Inactivity.UNHEARD  # it may work, and only be unable to record it
     assert account.next[0].text.startswith(
         "unknown: foo has recorded nothing" if silent else "nothing while foo is inactive"
     )
 
 
 def test_one_that_was_stopped_by_a_signal_is_let_go_on_and_not_started_twice() -> None:
-    account = judge(case(attempt(1), life=Life.STOPPED))
+    account = explain(case(attempt(1), life=Life.STOPPED))
     assert account.next[0].text == "nothing while foo is suspended; once resumed, it continues where it stopped"
     assert f"kill -CONT {RUN.pid}" in commands(account)
     assert not [line for line in commands(account) if "ctrl run" in line]
@@ -475,18 +475,18 @@ def test_one_that_was_stopped_by_a_signal_is_let_go_on_and_not_started_twice() -
 def test_that_an_object_was_made_is_no_edit_where_a_later_one_began_the_chain() -> None:
     made = attempt(1, why(CauseKind.ADDED, at=0.5))
     labelled = attempt(2, why(at=1.5, changes=step("metadata.labels.a", None, "b")), calls=(wrote("2.1", at=2.01),))
-    assert judge(case(made, labelled)).edited is None
+    assert explain(case(made, labelled)).edited is None
 
 
 def test_what_it_said_before_it_worked_is_over() -> None:
     starting = moment(0.5, synced=False, message="the cache of deployments.apps is starting")
-    assert judge(case(attempt(1), moment=starting, now=2)).qualifier is None
+    assert explain(case(attempt(1), moment=starting, now=2)).qualifier is None
 
 
 def test_one_that_does_not_lead_is_paused() -> None:
-    account = judge(case(attempt(1), moment=moment(60, leading=False, message="the lease of foo is not ours")))
+    account = explain(case(attempt(1), moment=moment(60, leading=False, message="the lease of foo is not ours")))
     assert account.qualifier is not None
-    assert account.qualifier.standing is Standing.PAUSED
+    assert account.qualifier.state is Inactivity.PAUSED
 
 
 # --- always ---
@@ -494,7 +494,7 @@ def test_one_that_does_not_lead_is_paused() -> None:
 
 def test_every_account_has_a_command_to_try_and_something_next() -> None:
     for one in (case(), case(attempt(1)), case(attempt(1, outcome=Outcome.RETRY, message="no")), case(controller=None)):
-        account = judge(one)
+        account = explain(one)
         assert account.tries
         assert account.next
         assert account.why
