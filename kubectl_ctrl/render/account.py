@@ -1,4 +1,4 @@
-"""How an object, a reconcile or a controller stands, in labelled lines: verdict, cause, gap, what next, what to try."""
+"""The state of an object or a reconcile in labelled lines: verdict, causes, gap, next step, commands to try."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from kubectl_ctrl.findings.account import (
     Try,
     Turn,
 )
-from kubectl_ctrl.model.attempt import Call, Outcome
+from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind
-from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Made, Recorded, Source, Why
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempts import UNKNOWN, call_text, cause_text, difference_text, outcome_text
+from kubectl_ctrl.render.attempts import UNKNOWN, call_text, cause_text, difference_text, outcome_text, value_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.trace.details import read_text
 from kubectl_ctrl.text import counted, cut, escaped
@@ -38,7 +36,7 @@ _EVIDENCE = 3
 _LONG_CHAIN = 7
 _ENDS = 3
 _VALUE = 32
-# Labels behind which errors stand, however long; and how many lines are shown of each on a terminal.
+# Errors under these labels may be long: a terminal shows so many lines of each.
 _LINES = {**dict.fromkeys(("WHY", "RAN", "SAW", "OUTCOME", "FAILING", "NOT READY"), 4), "EVIDENCE": 8}
 _WHOLE = "(full text with -o json)"
 _COLORS = {
@@ -71,15 +69,12 @@ def account_lines(account: Account, style: Style, *, all_evidence: bool = False)
         ("EVIDENCE", _evidence(account.evidence, short, style)),
         ("NOTE", account.notes),
     ]
-    lines = [*_headline(account, style), *_by(account, style), ""]
+    title = f"state of {escaped(f'{account.resource.kind} {account.key}')}"
+    head = _beside(_verdict(account, style), title, f"({account.source})", _COLORS[account.finding], style)
+    lines = [*head, *_by(account, style), ""]
     for label, texts in parts:
         lines += labelled(label, texts, style)
     return lines + commands(account.tries, style)
-
-
-def _headline(account: Account, style: Style) -> list[str]:
-    title = f"state of {escaped(f'{account.resource.kind} {account.key}')}"
-    return _beside(_verdict(account, style), title, f"({account.source})", _COLORS[account.finding], style)
 
 
 def _verdict(account: Account, style: Style) -> str:
@@ -89,14 +84,14 @@ def _verdict(account: Account, style: Style) -> str:
         return name if since is None else f"{name} since {timestamp(since, style)}"
     if qualifier is None:
         return name if since is None else f"{name} for {format_duration(max(account.now - since, 0.0))}"
-    lasted = (
-        "" if since is None or since > qualifier.since else f" (for {format_duration(qualifier.since - since)} then)"
-    )
+    lasted = ""
+    if since is not None and since <= qualifier.since:
+        lasted = f" (for {format_duration(qualifier.since - since)} then)"
     return f"{name} as of {timestamp(qualifier.since, style)}{lasted}; controller {qualifier.state}"
 
 
 def _beside(verdict: str, title: str, right: str, color: str, style: Style) -> list[str]:
-    """The verdict, what it is about, and at the right how it is known; on two lines where one is too short."""
+    """The verdict and its title, and the source at the right; on several lines if one is too short."""
     text = f"{verdict} {style.dash} {title}"
     if style.width is None:
         return [f"{painted(verdict, color, style)} {style.dash} {title} {right}"]
@@ -120,7 +115,7 @@ def _by(account: Account, style: Style) -> Iterator[str]:
 
 
 def _as_of(account: Account, style: Style) -> Iterator[str]:
-    """Since when nobody keeps it so."""
+    """Since when no controller maintains it."""
     if account.qualifier is not None:
         one = account.qualifier
         verb = "has" if one.state is Inactivity.ENDED else "is"
@@ -128,14 +123,14 @@ def _as_of(account: Account, style: Style) -> Iterator[str]:
 
 
 def fact_text(fact: Fact, style: Style) -> str:
-    """A fact; how it is known is said where it is not simply recorded."""
+    """A fact, with its source unless that is the recording."""
     told = f": {cause_text(fact.cause, style, None)}" if fact.cause is not None else ""
     text = f"{escaped(fact.text)}{told}"
     return text if fact.source is Source.RECORDED else f"{text} ({fact.source})"
 
 
 def _edited(account: Account, style: Style) -> Iterator[str]:
-    """What somebody last wanted of it: a fact of its own, not one of the chain."""
+    """The last edit of the spec, if it is not in the chain."""
     step = account.edited
     if step is not None and step.cause is not None:
         told = cause_text(step.cause, style, None)
@@ -145,7 +140,7 @@ def _edited(account: Account, style: Style) -> Iterator[str]:
 
 
 def _started(account: Account, run: str, style: Style) -> Iterator[str]:
-    """The first change, when and by whom, and the attempt that it became."""
+    """The first change, its time and writer, and the attempt that it triggered."""
     chain = account.chain
     if not chain:
         return
@@ -162,7 +157,7 @@ def _started(account: Account, run: str, style: Style) -> Iterator[str]:
 
 
 def _chain(chain: Sequence[Step], run: str, style: Style) -> Iterator[str]:
-    """`kubectl-edit → #10 403 → retry 1s → #11 403`: what led to each attempt, and how that ended."""
+    """`kubectl-edit → #10 403 → retry 1s → #11 403`."""
     links = [_link(step, chain[at - 1] if at else None, run, style) for at, step in enumerate(chain)]
     if len(links) > _LONG_CHAIN:
         links = [*links[:_ENDS], f"... {len(links) - 2 * _ENDS} more ...", *links[-_ENDS:]]
@@ -180,7 +175,7 @@ def _link(step: Step, before: Step | None, run: str, style: Style) -> str:
 
 
 def _number(attempt: Recorded, run: str) -> str:
-    """Of another run than the newest the number alone would mean another attempt."""
+    """`#12`; the whole id if the attempt is of another run, whose numbers start at 1 again."""
     return f"#{attempt.number}" if attempt.run == run else attempt.id
 
 
@@ -226,18 +221,7 @@ def _gaps(gaps: Sequence[Gap]) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    match value:
-        case _ if value is ABSENT:
-            return "<none>"
-        case _ if value is HIDDEN:
-            return MASK
-        case dict():
-            return f"{{{counted(len(value), 'field')}}}"
-        case list():
-            return f"[{counted(len(value), 'item')}]"
-        case bool() | None:
-            return {True: "true", False: "false", None: "null"}[value]
-    return cut(escaped(str(value)), _VALUE) or '""'
+    return cut(value_text(value, "<none>"), _VALUE)
 
 
 def _where(where: str, call: Made | None) -> Iterator[str]:
@@ -271,25 +255,22 @@ def _evidence(facts: Sequence[Fact], most: int | None, style: Style) -> Iterator
 
 
 def labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
-    """Lines under one label, folded where the terminal is narrower."""
+    """Lines under one label, folded to the terminal's width."""
     lines: list[str] = []
     for text in texts:
-        safe = escaped(text)  # whatever was told, data from a cluster must not drive a terminal
+        safe = escaped(text)  # data from a cluster must not control a terminal
         plain = safe if style.unicode else safe.replace("→", "->").replace("—", "-")
         room = None if style.width is None else max(style.width - _LABEL, _LEAST)
         folded = [plain] if room is None or len(plain) <= room else _folded(plain, room)
         most = _LINES.get(label, len(folded))
-        lines += folded if room is None or len(folded) <= most else _shortened(folded[:most], room, style)
+        if room is not None and len(folded) > most:
+            tail = f"{style.mark} {_WHOLE}"
+            folded = [*folded[: most - 1], folded[most - 1][: room - len(tail)] + tail]
+        lines += folded
     return [
         (painted(label, "1", style) + " " * (_LABEL - len(label)) if at == 0 else " " * _LABEL) + line
         for at, line in enumerate(lines)
     ]
-
-
-def _shortened(lines: list[str], room: int, style: Style) -> list[str]:
-    """The beginning of an error that would fill the screen."""
-    tail = f"{style.mark} {_WHOLE}"
-    return [*lines[:-1], lines[-1][: room - len(tail)] + tail]
 
 
 def _folded(text: str, room: int) -> list[str]:
@@ -297,7 +278,7 @@ def _folded(text: str, room: int) -> list[str]:
 
 
 def commands(tries: Sequence[Try], style: Style) -> list[str]:
-    """To be copied: never folded, never cut."""
+    """Never folded or cut: users copy them."""
     width = max((len(one.risk) for one in tries), default=0) + 2
     lines = []
     for at, one in enumerate(tries):
@@ -308,13 +289,17 @@ def commands(tries: Sequence[Try], style: Style) -> list[str]:
 
 
 def single_lines(single: AttemptAccount, style: Style, *, all_evidence: bool = False) -> list[str]:
-    """One reconcile: why it ran, what it saw and did, how it ended, and what it caused."""
+    """One reconcile: its causes, reads and writes, its outcome, and the reconciles that it caused."""
     attempt = single.attempt
     verdict = attempt.verdict
     failing = verdict is None or verdict.failed or verdict.outcome is Outcome.DROPPED
     kind = f"{single.resource.kind} " if single.resource else ""
     title = f"reconcile {attempt.id} of {escaped(f'{kind}{attempt.request}')}"
-    brief = _ended(attempt)
+    if verdict is None:
+        brief = outcome_text(attempt).upper()
+    else:
+        names = {Outcome.RETRY: "FAILED", Outcome.TERMINAL: "FAILED", Outcome.DROPPED: "CANCELED"}
+        brief = names.get(verdict.outcome, verdict.outcome.value.upper())
     began = f"{timestamp(attempt.started, style)}, waited {format_duration(max(attempt.waited, 0.0))}"
     tries = f", try {attempt.try_no}" if attempt.try_no > 1 else ""
     lines = [
@@ -329,22 +314,12 @@ def single_lines(single: AttemptAccount, style: Style, *, all_evidence: bool = F
         ("DID", _did(attempt, style)),
         ("OUTCOME", (outcome_text(attempt),)),
         ("WHERE", _where(verdict.where if verdict else "", None)),
-        (
-            "CAUSED",
-            (fact_text(fact, style) for fact in single.caused) if single.caused else ("nothing recorded",),
-        ),
+        ("CAUSED", [fact_text(fact, style) for fact in single.caused] or ["nothing recorded"]),
         ("EVIDENCE", _evidence(single.evidence, None if all_evidence else _EVIDENCE, style)),
     ]
     for label, texts in parts:
         lines += labelled(label, texts, style)
     return lines + commands(single.tries, style)
-
-
-def _ended(attempt: Recorded) -> str:
-    if attempt.verdict is None:
-        return outcome_text(attempt).upper()
-    names = {Outcome.RETRY: "FAILED", Outcome.TERMINAL: "FAILED", Outcome.DROPPED: "CANCELED"}
-    return names.get(attempt.verdict.outcome, attempt.verdict.outcome.value.upper())
 
 
 def _causes(attempt: Recorded, resource: Resource | None, style: Style) -> Iterator[str]:
@@ -356,7 +331,11 @@ def _causes(attempt: Recorded, resource: Resource | None, style: Style) -> Itera
 
 def _did(attempt: Recorded, style: Style) -> Iterator[str]:
     for made in attempt.calls:
-        yield _call_line(made.call, made, style)
+        call, changes = made.call, made.changes
+        shown = ", ".join(difference_text(one, style) for one in changes.shown[:4])
+        more = f", {changes.total - 4} more" if changes.total > 4 else ""
+        result = f"  {shown}{more}" if shown else f"  {escaped(call.error)}" if call.error else ""
+        yield f"{call.id}  {call_text(call)}  {format_duration(call.took)}{result}"
     for skipped in attempt.skipped:
         yield f"skipped: {escaped(skipped)}"
     for intent in attempt.intents:
@@ -365,10 +344,3 @@ def _did(attempt: Recorded, style: Style) -> Iterator[str]:
         yield f"{counted(attempt.echoes + len(attempt.heard), 'echo', 'echoes')} of its own writes ignored"
     if not (attempt.calls or attempt.skipped or attempt.intents):
         yield "no API calls"
-
-
-def _call_line(call: Call, made: Made, style: Style) -> str:
-    shown = ", ".join(difference_text(one, style) for one in made.changes.shown[:4])
-    more = f", {made.changes.total - 4} more" if made.changes.total > 4 else ""
-    said = f"  {shown}{more}" if shown else f"  {escaped(call.error)}" if call.error else ""
-    return f"{call.id}  {call_text(call)}  {format_duration(call.took)}{said}"

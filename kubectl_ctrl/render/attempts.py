@@ -1,4 +1,4 @@
-"""An attempt in one line: when, which object, why it ran, what it did, how long it took, what follows."""
+"""An attempt in one line: time, object, cause, writes, duration, outcome; and the texts of its parts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,16 @@ from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.record import Changes, Recorded, Why
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.render.style import Style, painted, timestamp
-from kubectl_ctrl.text import cut, escaped
+from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import replace
 
 _SHOWN_DIFFERENCES = 2
 _VALUE_WIDTH = 24
-_NESTED = (dict, list)
-# What an object's name and a reason may lose on a narrow terminal: no more than down to this.
+# On a narrow terminal, an object's name and an error keep at least so many columns.
 _LEAST = 24
 _INDENT = "    "
 _CONDITION = re.compile(r"status\.conditions\[type=(?P<type>[^\]]+)\](?:\.(?P<field>\w+))?")
-
-
-# As kubectl prints a value that nothing tells.
+# As kubectl prints it.
 UNKNOWN = "<unknown>"
 _RED, _YELLOW = "31", "33"
 _COLORS = {Outcome.RETRY: _RED, Outcome.TERMINAL: _RED, Outcome.DROPPED: _RED, Outcome.WAITING: _YELLOW}
@@ -38,7 +35,7 @@ _COLORS = {Outcome.RETRY: _RED, Outcome.TERMINAL: _RED, Outcome.DROPPED: _RED, O
 def attempt_text(attempt: Recorded, style: Style) -> str:
     """`10:04:01 default/foo r7f3-12  spec.replicas 1→3 by kubectl-edit | apply Deployment/web 200 | 41ms done`.
 
-    One line; on a terminal that is too narrow for it, what was done and what follows stand on lines below.
+    One line; on a narrower terminal, the writes and the outcome are on lines below.
     """
     head = f"{timestamp(attempt.started, style)} {_who(attempt, style)}"
     reason = why(attempt.causes, attempt.causes_total, style, style.primaries.get(attempt.controller))
@@ -50,7 +47,7 @@ def attempt_text(attempt: Recorded, style: Style) -> str:
 
 
 def _below(attempt: Recorded, style: Style, width: int) -> Iterator[str]:
-    """What was done and what follows, and its message whole where that is too long to stand beside."""
+    """The writes and the outcome; a message that does not fit beside them is below, in full."""
     verdict, done = attempt.verdict, what(attempt)
     tail = outcome_text(attempt)
     room = width - len(_INDENT) - len(" | ")
@@ -65,17 +62,16 @@ def _below(attempt: Recorded, style: Style, width: int) -> Iterator[str]:
 
 
 def _who(attempt: Recorded, style: Style) -> str:
-    """The controller where there are several, the object and the attempt; what the whole run shares is left out."""
-    short = style.namespace is not None
+    """The controller if there are several, the object and the attempt, without the parts that the whole run shares."""
     name = attempt.request.name if style.namespace == attempt.request.namespace else str(attempt.request)
     who = escaped(f"{attempt.controller} {name}" if style.controllers else name)
     if style.width is not None:
         who = cut(who, max(style.width // 3, _LEAST), mark=style.mark)
-    return f"{who} {attempt.id.rpartition('-')[2] if short else attempt.id}"
+    return f"{who} {attempt.id if style.namespace is None else attempt.id.rpartition('-')[2]}"
 
 
 def why(causes: Sequence[Why], total: int, style: Style, primary: Resource | None) -> str:
-    """The first cause in full and how many more there were."""
+    """The first cause in full, and the number of further ones."""
     if not causes:
         return UNKNOWN
     more = f" +{total - 1} more" if total > 1 else ""
@@ -83,7 +79,10 @@ def why(causes: Sequence[Why], total: int, style: Style, primary: Resource | Non
 
 
 def cause_text(cause: Why, style: Style, primary: Resource | None) -> str:
-    """One cause in words."""
+    """One cause; its object is named unless it is the one being reconciled."""
+    named = ""
+    if cause.resource is not None and cause.key is not None and cause.resource != primary:
+        named = f"{cause.resource.kind}/{escaped(cause.key.name)} "
     match cause.kind:
         case CauseKind.RETRY:
             return f"retry {cause.count} after {escaped(cause.detail)}"
@@ -91,26 +90,14 @@ def cause_text(cause: Why, style: Style, primary: Resource | None) -> str:
             return f"timer, {escaped(cause.detail)} requested by {cause.attempt}"
         case CauseKind.AGAIN:
             return f"again, requested by {cause.attempt}"
-        case CauseKind.INITIAL | CauseKind.RESYNC | CauseKind.RELOADED:
-            return f"{_named(cause, primary)}{cause.kind.value}"
         case CauseKind.MANUAL:
             return f"requested: {escaped(cause.detail)}" if cause.detail else "requested"
-    return _named(cause, primary) + _change_text(cause, style)
-
-
-def _named(cause: Why, primary: Resource | None) -> str:
-    """The object that a cause is about, unless it is the one being reconciled."""
-    if cause.resource is None or cause.key is None or cause.resource == primary:
-        return ""
-    return f"{cause.resource.kind}/{escaped(cause.key.name)} "
-
-
-def _change_text(cause: Why, style: Style) -> str:
-    if cause.kind is not CauseKind.MODIFIED:
-        return cause.kind.value + (_by(cause) if cause.kind is CauseKind.ADDED else "")
-    if not cause.changes.total:
-        return "metadata" + _by(cause)
-    return changes_text(cause.changes, style, _SHOWN_DIFFERENCES) + _by(cause)
+        case CauseKind.ADDED:
+            return f"{named}{cause.kind.value}{_by(cause)}"
+        case CauseKind.MODIFIED:
+            changed = changes_text(cause.changes, style, _SHOWN_DIFFERENCES) if cause.changes.total else "metadata"
+            return named + changed + _by(cause)
+    return f"{named}{cause.kind.value}"
 
 
 def _by(cause: Why) -> str:
@@ -120,7 +107,7 @@ def _by(cause: Why) -> str:
 
 
 def changes_text(changes: Changes, style: Style, most: int) -> str:
-    """The most telling differences, and how many more there are: first what is wanted, then conditions."""
+    """The first `most` differences and the number of further ones: the spec, then conditions, then other status."""
     found = [difference for difference in changes.shown if not _is_stamp(difference, changes)]
     found.sort(key=_rank)
     rest = changes.total - (len(changes.shown) - len(found)) - most
@@ -129,7 +116,7 @@ def changes_text(changes: Changes, style: Style, most: int) -> str:
 
 
 def _is_stamp(difference: Difference, changes: Changes) -> bool:
-    """The time of a condition, where the same condition has something better to say."""
+    """A condition's time, if another field of the same condition changed too."""
     match = _condition(difference.path)
     if match is None or match["field"] not in ("lastTransitionTime", "lastUpdateTime"):
         return False
@@ -147,7 +134,7 @@ def _rank(difference: Difference) -> int:
 
 
 def _brief(difference: Difference, style: Style) -> str:
-    """`Ready False→True` for a condition's status; all else by its path."""
+    """`Ready False→True` for a condition's status, `spec.replicas 1→3` for any other field."""
     match = _condition(difference.path)
     if match is None:
         return difference_text(difference, style)
@@ -159,38 +146,40 @@ def _brief(difference: Difference, style: Style) -> str:
 
 @lru_cache(1000)
 def _condition(path: str) -> re.Match[str] | None:
-    """The parts of a path that leads into a condition; a story has the same few paths again and again."""
+    """The parts of a path in a condition. Cached: a recording repeats the same few paths."""
     return _CONDITION.fullmatch(path)
 
 
 def difference_text(difference: Difference, style: Style) -> str:
-    """`spec.replicas 1→3`; values that are not short give way to the path alone."""
+    """`spec.replicas 1→3`; the path alone if a value is long."""
     return _sides_text(difference.path, difference.old, difference.new, style)
 
 
 def _sides_text(path: str, before: Any, after: Any, style: Style) -> str:
-    old, new = _value(before), _value(after)
-    if old is None or new is None:
+    old, new = value_text(before), value_text(after)
+    if isinstance(before, dict | list) or isinstance(after, dict | list) or max(len(old), len(new)) > _VALUE_WIDTH:
         return escaped(path)
     return f"{escaped(path)} {old}{style.arrow}{new}"
 
 
-def _value(value: Any) -> str | None:
-    if isinstance(value, str):
-        text = escaped(value)
-    elif value is ABSENT:
-        return "-"
-    elif value is HIDDEN:
+def value_text(value: Any, absent: str = "-") -> str:
+    """A value of a field on one line: `3`, `true`, `{2 fields}`."""
+    if value is ABSENT:
+        return absent
+    if value is HIDDEN:
         return MASK
-    elif isinstance(value, _NESTED):
-        return None
-    else:
-        text = json.dumps(value)
-    return text if len(text) <= _VALUE_WIDTH else None
+    match value:
+        case dict():
+            return f"{{{counted(len(value), 'field')}}}"
+        case list():
+            return f"[{counted(len(value), 'item')}]"
+        case str():
+            return escaped(value) or '""'
+    return json.dumps(value)
 
 
 def what(attempt: Recorded) -> str:
-    """The calls that matter to a reader: every write, and whatever failed."""
+    """The writes, and the calls that failed."""
     harmless = ("get", "list")
     calls = [made.call for made in attempt.calls]
     shown = [call_text(one) for one in calls if one.error or not (one.dry_run or one.verb in harmless)]
@@ -203,30 +192,29 @@ def call_text(call: Call) -> str:
 
 
 def label_text(call: Call) -> str:
-    """The same for a column of its own, beside one for the answer."""
+    """A call without its answer, which has a column of its own."""
     return f"{call.verb} {place_text(call)}{' (dry run)' if call.dry_run else ''}"
 
 
 def place_text(call: Call) -> str:
-    """What a call is about: `Deployment/web`, `Foo/x/status`."""
+    """The object of a call: `Deployment/web`, `Foo/x/status`."""
     kind = call.resource.kind if call.resource else ""
     return escaped("/".join(part for part in (kind, call.name, call.subresource) if part))
 
 
 def answer_text(call: Call) -> str:
-    """The code that came back. Of a write without one nobody knows whether it was done."""
+    """The HTTP status. A write without an answer may or may not have been done."""
     return str(call.code) if call.code is not None else "outcome unknown" if call.write else "no response"
 
 
 def outcome_text(attempt: Recorded) -> str:
-    """How long it took and what follows; of one without a verdict, whether it still runs."""
+    """`41ms done`; `running` or `interrupted` for an attempt without a verdict."""
     if attempt.verdict is None:
         return attempt.outcome
     return f"{format_duration(attempt.took or 0.0)} {verdict_text(attempt.verdict)}"
 
 
 def verdict_text(verdict: Verdict) -> str:
-    """What follows, in words."""
     match verdict.outcome:
         case Outcome.DONE:
             return "done"

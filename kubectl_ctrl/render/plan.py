@@ -1,4 +1,4 @@
-"""A plan: a row for each field of each object that would change, then what the controller waits for.
+"""A plan: a row for each field that would change, then the outcome.
 
 live reads · server-side dry run of writes · 1 round
 ~ Deployment/web   spec.replicas   3 → 5
@@ -11,18 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from kubectl_ctrl.model.attempt import Attempt, Intent, Outcome, Verdict
+from kubectl_ctrl.model.attempt import Attempt, Outcome, Verdict
 from kubectl_ctrl.model.conditions import find
-from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, Difference, Marker, diff
+from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, Difference, diff
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.masking import LAST_APPLIED, MASK, is_secret
+from kubectl_ctrl.model.masking import LAST_APPLIED, is_secret
 from kubectl_ctrl.model.objects import Key, Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.plan.steps import Effect, Fate, Pass, Plan, Step
 from kubectl_ctrl.render.attempt_json import difference_json
+from kubectl_ctrl.render.attempts import value_text
 from kubectl_ctrl.render.plan_diff import secrecy_of, shown_sides
 from kubectl_ctrl.render.style import Style, painted
 from kubectl_ctrl.text import counted, cut, escaped
@@ -32,16 +33,16 @@ _MARKS = {Effect.CREATED: "+", Effect.DELETED: "-", Effect.CHANGED: "~", Effect.
 _COLORS = {"+": "32", "-": "31", "~": "33", "=": "2"}
 _GAP = "   "
 _INDENT = "    "
-_WIDEST = 48  # no name and no path makes all others start further right than this
+_WIDEST = 48  # a longer name or path does not widen its column
 _MOST_OPENED = 24
 _CONDITION = re.compile(r"status\.conditions\[type=([^\]]+)\]")
-# What every object has without anybody's asking.
-_UNASKED = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
+# The API server sets these.
+_SERVER_SET = frozenset({"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"})
 _UNCHECKED = "not validated by the server"
 
 
 class Row(NamedTuple):
-    """One line: `change` alone where nothing is compared."""
+    """One line; `path` is empty if `change` is about the whole object."""
 
     mark: str
     who: str
@@ -50,13 +51,11 @@ class Row(NamedTuple):
 
 
 def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
-    """The whole plan."""
     plan, secrecy = _quiet(plan), secrecy_of(plan)
     dot = " · " if style.unicode else ", "
-    still = f"{dot}assuming that no other controller acts" if plan.to_fixpoint else ""
-    yield from _folded(
-        f"live reads{dot}server-side dry run of writes{dot}{counted(plan.rounds, 'round')}{still}", style
-    )
+    facts = ["live reads", "server-side dry run of writes", counted(plan.rounds, "round")]
+    facts += ["assuming that no other controller acts"] if plan.to_fixpoint else []
+    yield from _folded(dot.join(facts), style)
     if plan.given:
         yield "after the file is applied:"
         yield from _rows(plan, plan.given, style, secrecy)
@@ -68,7 +67,7 @@ def plan_lines(plan: Plan, style: Style) -> Iterator[str]:
 
 
 def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> Iterator[str]:
-    """In columns: as wide as they need to be, and none wider than is good for the others."""
+    """Aligned columns; on a narrow terminal, the values of a row are on the lines below it."""
     rows = [row for fate in fates for row in _rows_of(fate, plan.requests[0].namespace, secrecy, style)]
     who = max((len(row.who) for row in rows if len(row.who) <= _WIDEST), default=0)
     path = max((len(row.path) for row in rows if len(row.path) <= _WIDEST), default=0)
@@ -82,8 +81,7 @@ def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> 
         if fitting := [line for line in lines if len(line) <= width]:
             yield _marked(fitting[0], row.mark, style)
             continue
-        # The values stand below, in all the room that there is.
-        yield _marked(_fit(head.rstrip(), style), row.mark, style)
+        yield _marked(cut(head.rstrip(), style.width, mark=style.mark), row.mark, style)
         if isinstance(row.change, str):
             yield from wrap(row.change, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
         else:
@@ -92,31 +90,25 @@ def _rows(plan: Plan, fates: Iterable[Fate], style: Style, secrecy: Secrecy) -> 
 
 def _rows_of(fate: Fate, namespace: str, secrecy: Secrecy, style: Style) -> Iterator[Row]:
     mark, who = _MARKS[fate.effect], object_name(fate.resource, fate.key, namespace)
-    lines = _told(fate)
+    lines = _notes(fate)
     differences = differences_of(fate, secrecy) if fate.effect is Effect.CHANGED else ()
     if not lines and not differences:
         lines = ["only field ownership changes"]
     for line in lines:
         yield Row(mark, who, "", line)
         mark, who = " ", ""
-    for path, change in _told_apart(fate, differences, secrecy, style):
-        yield Row(mark, who, escaped(path), change)
-        mark, who = " ", ""
-
-
-def _told_apart(
-    fate: Fate, differences: Iterable[Difference], secrecy: Secrecy, style: Style
-) -> Iterator[tuple[str, Difference | str]]:
-    """Each difference; those of one condition as one, by its type."""
-    told: set[str] = set()
+    conditions: set[str] = set()
     for one in differences:
         found = _CONDITION.match(one.path)
-        if found is None:
-            yield one.path, one
-        elif found[1] not in told:
-            told.add(found[1])
+        path, change = one.path, cast("Difference | str", one)
+        if found is not None:  # all differences of one condition are one row
+            if found[1] in conditions:
+                continue
+            conditions.add(found[1])
             before, after = (find(side or {}, found[1]) for side in (fate.before, fate.after))
-            yield found[1], _condition_change(before, after, style, secrecy)
+            path, change = found[1], _condition_change(before, after, style, secrecy)
+        yield Row(mark, who, escaped(path), change)
+        mark, who = " ", ""
 
 
 def _condition_change(before: Obj | None, after: Obj | None, style: Style, secrecy: Secrecy) -> str:
@@ -130,36 +122,32 @@ def _condition_change(before: Obj | None, after: Obj | None, style: Style, secre
     return escaped(secrecy.text(", ".join(filter(None, said)) or "timestamps only"))
 
 
-def _has_type(item: Any) -> bool:
-    return isinstance(item, dict) and "type" in item
-
-
-def _told(fate: Fate) -> list[str]:
-    """What is said of an object beside its differences."""
+def _notes(fate: Fate) -> list[str]:
+    """The lines about an object beside its differences."""
     note = escaped(fate.note)
     aside = [] if fate.checked else [_UNCHECKED]
     match fate.effect:
         case Effect.CREATED:
-            told = f"created ({counted(_count(fate.after or {}), 'field')})"
+            text = f"created ({counted(_count(fate.after or {}), 'field')})"
         case Effect.DELETED:
-            told = "deleted"
+            text = "deleted"
         case Effect.FOREIGN:
-            told = note
+            text = note
         case Effect.UNCHANGED:
-            told = f"unchanged {note}".rstrip() if note.startswith("until ") or not note else f"unchanged: {note}"
+            text = f"unchanged {note}".rstrip() if note.startswith("until ") or not note else f"unchanged: {note}"
         case Effect.CHANGED:
             return [", ".join([*filter(None, [note]), *aside])] if note or aside else []
-    return [", ".join([told, *aside])]
+    return [", ".join([text, *aside])]
 
 
 def differences_of(fate: Fate, secrecy: Secrecy) -> tuple[Difference, ...]:
-    """What differs, without what says nothing, and with what may not be shown hidden."""
+    """The differences without bookkeeping fields, and with secrets masked."""
     found = diff(fate.before, fate.after, ignore=BOOKKEEPING, keys_only=is_secret(fate.resource))
     return tuple(secrecy.difference(part) for one in found if LAST_APPLIED not in one.path for part in _opened(one))
 
 
 def _quiet(plan: Plan) -> Plan:
-    """The plan with its messages as they may be shown."""
+    """The plan with secrets masked in its messages."""
     secrecy = secrecy_of(plan)
 
     def quiet(attempt: Attempt) -> Attempt:
@@ -175,26 +163,25 @@ def _quiet(plan: Plan) -> Plan:
 
 
 def _opened(one: Difference) -> list[Difference]:
-    """An object that came or went, field by field, unless there are very many."""
+    """The fields of an object that was added or removed, unless there are very many."""
     side = one.new if one.old is ABSENT else one.old
     if ABSENT not in (one.old, one.new) or not isinstance(side, dict) or not side:
         return [one]
-    # Next to none at all, items that have a type are told apart too.
-    none: Obj = {name: [] for name, part in side.items() if isinstance(part, list) and all(map(_has_type, part))}
-    parts = diff(none, side) if one.old is ABSENT else diff(side, none)
-    named = [_below(one.path, part) for part in parts]
-    opened = [deeper for part in named for deeper in _opened(part)]
+    # diff() names the items of a list by their type only if both sides have the list: the other side gets empty ones.
+    none: Obj = {
+        name: []
+        for name, part in side.items()
+        if isinstance(part, list) and all(isinstance(item, dict) and "type" in item for item in part)
+    }
+    opened: list[Difference] = []
+    for part in diff(none, side) if one.old is ABSENT else diff(side, none):
+        path = f"{one.path}{'' if part.path[0] == '[' else '.'}{part.path}"
+        opened += _opened(Difference(path=path, old=part.old, new=part.new))
     return opened if len(opened) <= _MOST_OPENED else [one]
 
 
-def _below(path: str, part: Difference) -> Difference:
-    """A difference of what is at a path, with that path."""
-    dot = "" if part.path[0] == "[" else "."
-    return Difference(path=f"{path}{dot}{part.path}", old=part.old, new=part.new)
-
-
 def object_name(resource: Resource, key: Key, namespace: str) -> str:
-    """`Deployment/web`, with its namespace where that is another."""
+    """`Deployment/web`; of another namespace `Deployment/web in kube-system`."""
     name = escaped(f"{resource.kind}/{key.name}")
     return f"{name} in {escaped(key.namespace)}" if key.namespace not in ("", namespace) else name
 
@@ -203,7 +190,7 @@ def _change(change: str | Difference, style: Style, room: int | None) -> str:
     if isinstance(change, str):
         return change
     arrow = f" {style.arrow} "
-    old, new = _value(change.old), _value(change.new)
+    old, new = value_text(change.old), value_text(change.new)
     if room is not None and len(old) + len(arrow) + len(new) > room:
         half = (room - len(arrow)) // 2
         old = cut(old, max(half, room - len(arrow) - len(new)), mark=style.mark)
@@ -211,28 +198,9 @@ def _change(change: str | Difference, style: Style, room: int | None) -> str:
     return f"{old}{arrow}{new}"
 
 
-def _value(value: Any) -> str:
-    match value:
-        case Marker.ABSENT:
-            return "-"
-        case Marker.HIDDEN:
-            return MASK
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case dict():
-            return f"{{{counted(len(value), 'field')}}}"
-        case list():
-            return f"[{counted(len(value), 'item')}]"
-        case "":
-            return '""'
-    return escaped(str(value))
-
-
 def _count(obj: Obj) -> int:
-    """How many values an object was made with."""
-    meta = {key: value for key, value in obj.get("metadata", {}).items() if key not in _UNASKED}
+    """The number of values that a new object sets."""
+    meta = {key: value for key, value in obj.get("metadata", {}).items() if key not in _SERVER_SET}
     rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata", "status")}
     return _leaves({"metadata": meta, **rest})
 
@@ -263,13 +231,10 @@ def step_text(step: Step, namespace: str) -> str:
 def _unsent(plan: Plan) -> Iterator[str]:
     intents = dict.fromkeys(intent for one in plan.passes for intent in one.attempt.intents)
     for intent in intents:
-        yield f"not sent: event {_event(intent)}"
+        about, message = escaped(intent.about.name), escaped(intent.message)
+        yield f"not sent: event {intent.type} {escaped(intent.reason)} about {about}: {message}"
     if plan.lease is not None:
         yield f"not acquired: Lease {plan.lease.key}, which a run would hold"
-
-
-def _event(intent: Intent) -> str:
-    return f"{intent.type} {escaped(intent.reason)} about {escaped(intent.about.name)}: {escaped(intent.message)}"
 
 
 def _ending(plan: Plan, style: Style) -> Iterator[str]:
@@ -288,7 +253,7 @@ def _ending(plan: Plan, style: Style) -> Iterator[str]:
 
 
 def then(verdict: Verdict) -> str:
-    """What follows, in words; a plan comes to none of it."""
+    """The outcome of a reconcile that only planned."""
     message = escaped(verdict.message)
     match verdict.outcome:
         case Outcome.DONE:
@@ -314,19 +279,14 @@ def _marked(line: str, mark: str, style: Style) -> str:
 
 
 def _folded(line: str, style: Style) -> list[str]:
-    """One line, or as many as a terminal takes for it."""
     return [line] if style.width is None else wrap(line, style.width, subsequent_indent=_INDENT)
-
-
-def _fit(line: str, style: Style) -> str:
-    return cut(line, style.width, mark=style.mark)
 
 
 # For machines.
 
 
 def plan_json(plan: Plan, *, objects: bool = False) -> dict[str, Any]:
-    """The plan for machines; the schema's name says which version of it this is. `objects`: also both states whole."""
+    """`objects`: also both states of each object."""
     plan, secrecy = _quiet(plan), secrecy_of(plan)
     return {
         "schema": "kubectl-ctrl.plan/v1",
@@ -348,17 +308,11 @@ def _fate_json(fate: Fate, secrecy: Secrecy, *, objects: bool) -> dict[str, Any]
         "effect": fate.effect.value,
         "checkedByServer": fate.checked,
         "note": fate.note,
-        "changed": _changed_json(fate, secrecy),
+        "changed": list(map(difference_json, differences_of(fate, secrecy))) if fate.effect is Effect.CHANGED else [],
     }
     if objects and fate.effect not in (Effect.UNCHANGED, Effect.FOREIGN):
         shown["live"], shown["planned"] = shown_sides(fate, secrecy)
     return shown
-
-
-def _changed_json(fate: Fate, secrecy: Secrecy) -> list[dict[str, Any]]:
-    if fate.effect is not Effect.CHANGED:
-        return []
-    return list(map(difference_json, differences_of(fate, secrecy)))
 
 
 def _pass_json(one: Pass) -> dict[str, Any]:
@@ -367,7 +321,16 @@ def _pass_json(one: Pass) -> dict[str, Any]:
         "round": one.round,
         "namespace": one.request.namespace,
         "name": one.request.name,
-        "writes": [_step_json(step) for step in one.steps],
+        "writes": [
+            {
+                "verb": step.verb,
+                **_place_json(step.resource, step.key),
+                "subresource": step.subresource,
+                "changes": step.changes,
+                "checkedByServer": step.checked,
+            }
+            for step in one.steps
+        ],
         "eventsNotSent": [
             {"type": it.type, "reason": it.reason, "message": it.message, "object": str(it.about)}
             for it in one.attempt.intents
@@ -378,16 +341,6 @@ def _pass_json(one: Pass) -> dict[str, Any]:
         "message": verdict.message,
         "errorId": verdict.error_id,
         "where": verdict.where,
-    }
-
-
-def _step_json(step: Step) -> dict[str, Any]:
-    return {
-        "verb": step.verb,
-        **_place_json(step.resource, step.key),
-        "subresource": step.subresource,
-        "changes": step.changes,
-        "checkedByServer": step.checked,
     }
 
 

@@ -1,4 +1,4 @@
-"""What stands below a row of `trace`: further causes, calls with what they changed, reads, events, whole diffs."""
+"""The lines below a row of `trace`: further causes, calls with their changes, reads, events, whole diffs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from textwrap import wrap
 
 from kubectl_ctrl.model.attempt import Call, Intent, Read
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Changes, Made, Recorded, Why
+from kubectl_ctrl.model.record import Made, Recorded, Why
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_color
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.trace.rows import Showing, changed_text, interval, said_below, that_matter
-from kubectl_ctrl.render.trace.unified_diff import Side, unified_lines
+from kubectl_ctrl.render.trace.unified_diff import call_diff, cause_diff
 from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import Struct, field
 
-# So many further causes are told one by one without --calls.
+# So many further causes get a line each without --calls.
 _FEW = 2
 _LEAST = 40
 _MARGIN = 6
@@ -30,14 +30,14 @@ class _Item(Struct):
     """One thing below a row: a line, and lines that belong to it."""
 
     text: str
-    hang: int = _HANG  # how far what does not fit on its first line is set in
+    hang: int = _HANG  # the indent of continuation lines
     color: str = ""
     more: list[str] = field(default_factory=list)  # whole lines, painted already
-    whole: str = ""  # where it is told whole; "" where it is here, however long
+    whole: str = ""  # the flag that shows the full text; "": never shortened
 
 
 def below(attempt: Recorded, showing: Showing, style: Style, before: Recorded | None = None) -> Iterator[str]:
-    """The lines below its row, joined to it by a line drawn at the left; `before` may have told its error."""
+    """The lines below its row, joined to it at the left; an error that `before` shows in full is not repeated."""
     items = [*_causes(attempt, showing, style), *_deeds(attempt, showing, style)]
     if message := said_below(attempt, style):
         text = escaped(message)
@@ -45,8 +45,7 @@ def below(attempt: Recorded, showing: Showing, style: Style, before: Recorded | 
             text = f"the same error as #{before.number}"
         items.append(_Item(text, color=outcome_color(attempt), whole=f"--id {attempt.id}"))
     for at, item in enumerate(items):
-        last = at == len(items) - 1
-        yield from _drawn(item, last, style)
+        yield from _drawn(item, at == len(items) - 1, style)
 
 
 def says_the_same(attempt: Recorded, before: Recorded, style: Style) -> bool:
@@ -69,34 +68,33 @@ def _drawn(item: _Item, last: bool, style: Style) -> Iterator[str]:
 def _shortened(lines: list[str], whole: str, room: int | None, style: Style) -> list[str]:
     if room is None or len(lines) <= _MOST_LINES:
         return lines
-    told = f"{style.mark} (full text with {whole})"
-    last = lines[_MOST_LINES - 1]
-    return [*lines[: _MOST_LINES - 1], last[: room - len(told)] + told]
+    tail = f"{style.mark} (full text with {whole})"
+    return [*lines[: _MOST_LINES - 1], lines[_MOST_LINES - 1][: room - len(tail)] + tail]
 
 
 def _folded(text: str, room: int | None, hang: int) -> list[str]:
     if room is None or len(text) <= room:
         return [text]
     if _HANG < hang < len(text) and room - hang < _LEAST:
-        # Beside its head there is no room for the rest: that begins on a line of its own.
+        # No room beside the head: the rest begins on a line of its own.
         rest = wrap(text[hang:], room - 4, break_on_hyphens=False)
         return [text[:hang].rstrip(), *(f"    {line}" for line in rest)]
-    # Columns inside the first line are kept: only what goes beyond it is set anew.
+    # replace_whitespace=False keeps the columns of the first line.
     return wrap(text, room, subsequent_indent=" " * hang, break_on_hyphens=False, replace_whitespace=False)
 
 
-# What else woke it.
+# Further causes.
 
 
 def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]:
-    if showing.diff and attempt.causes and (more := _cause_diff(attempt.causes[0], showing, style)):
+    if showing.diff and attempt.causes and (more := cause_diff(attempt.causes[0], showing, style)):
         yield _Item(f"triggered by {_named(attempt.causes[0])}", more=more)
     rest = attempt.causes[1:]
     if style.width is None and not showing.diff:
-        return  # the row tells them all
+        return  # the row shows them all
     if showing.calls or showing.diff or len(rest) <= _FEW:
         for cause in rest:
-            diff = _cause_diff(cause, showing, style) if showing.diff else []
+            diff = cause_diff(cause, showing, style) if showing.diff else []
             yield _Item(f"merged: {timestamp(cause.at, style)} {_cause(cause, attempt, style)}", more=diff, color="2")
         if lost := attempt.causes_total - len(attempt.causes):
             yield _Item(f"merged: {lost} more, counted but not recorded", color="2")
@@ -127,23 +125,13 @@ def _named(cause: Why) -> str:
     return f"{cause.resource.kind}/{escaped(cause.key.name)} {cause.kind.value}"
 
 
-def _cause_diff(cause: Why, showing: Showing, style: Style) -> list[str]:
-    if not cause.uid or not cause.new_version or cause.old_version == cause.new_version:
-        return []
-    return _diff(Side(cause.uid, cause.old_version), cause.new_version, cause.changes, showing, style)
-
-
-def _diff(old: Side, new: str, changes: Changes, showing: Showing, style: Style) -> list[str]:
-    return unified_lines(old, new, changes, body=showing.body, style=style)
-
-
 # What it did.
 
 
 def _deeds(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]:
     """Every write and whatever failed; with --calls all calls, between the reads as they were made."""
     if style.width is None and not (showing.calls or showing.diff):
-        return  # the row tells them
+        return  # the row shows them
     made = _in_order(attempt) if showing.calls else that_matter(attempt)
     calls = [one.call for one in made if isinstance(one, Made)]
     label = max((len(label_text(call)) for call in calls), default=0)
@@ -162,7 +150,7 @@ def _deeds(attempt: Recorded, showing: Showing, style: Style) -> Iterator[_Item]
 
 
 def _in_order(attempt: Recorded) -> list[Made | Read]:
-    """Calls and reads of the cache as they came: a read knows how much had been asked of the writing door before."""
+    """Calls and cache reads in order: each read knows how many writes had been requested before it."""
     asked = [set(wish.calls) for wish in attempt.wishes]
     reads = [read for read in attempt.reads if not (read.verb == "live" and attempt.calls)]
     order: list[Made | Read] = []
@@ -180,7 +168,7 @@ def _call(made: Made, attempt: Recorded, widths: tuple[int, int], showing: Showi
     shown = cut(label_text(call), label, mark=style.mark).ljust(label)
     took = format_duration(call.took) if call.code is not None or call.took else "-"
     head = f"{shown}  {answer_text(call):>{code}}  {took:>5}"
-    # What the outcome of the row says already is not said again.
+    # An error that the outcome of the row shows is not repeated.
     said = attempt.verdict is not None and attempt.verdict.message == call.error
     facts = [changed_text(made, style), "" if said else escaped(call.error)]
     if call.sends > 1:
@@ -188,20 +176,9 @@ def _call(made: Made, attempt: Recorded, widths: tuple[int, int], showing: Showi
     if showing.calls:
         facts += [f"audit {call.id}", _echo(call, attempt)]
     text = f"{head}  {'; '.join(filter(None, facts))}".rstrip()
-    more = _call_diff(made, showing, style) if showing.diff and call.write else []
-    color = "31" if call.error or _unanswered(call) else ""
+    more = call_diff(made, showing, style) if showing.diff and call.write else []
+    color = "31" if call.error or (call.code is None and call.write) else ""
     return _Item(text, hang=len(head) + 2, color=color, more=more, whole=f"--id {attempt.id}" if call.error else "")
-
-
-def _unanswered(call: Call) -> bool:
-    return call.code is None and call.write
-
-
-def _call_diff(made: Made, showing: Showing, style: Style) -> list[str]:
-    call = made.call
-    if call.verb == "delete" or not call.uid or not call.new_version or call.new_version == call.old_version:
-        return []
-    return _diff(Side(call.uid, call.old_version), call.new_version, made.changes, showing, style)
 
 
 def _echo(call: Call, attempt: Recorded) -> str:

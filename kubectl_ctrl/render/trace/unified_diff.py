@@ -1,16 +1,16 @@
-"""The step between two versions of an object as a unified diff of YAML, as far as the versions were kept."""
+"""The step between two versions of an object as a unified diff of YAML, if both versions are recorded."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN
 from kubectl_ctrl.model.masking import MASK
 from kubectl_ctrl.model.objects import Obj
-from kubectl_ctrl.model.record import Changes
+from kubectl_ctrl.model.record import Changes, Made, Why
 from kubectl_ctrl.render.style import Style, painted
+from kubectl_ctrl.render.trace.rows import Showing
 from kubectl_ctrl.text import escaped
 
 _COLORS = {"+": "32", "-": "31"}
@@ -18,46 +18,41 @@ _COLORS = {"+": "32", "-": "31"}
 _NOISE = ("managedFields", "resourceVersion", "generation")
 
 
-class Side(NamedTuple):
-    """Which object, and in which version it was before; "" when it was not there or not known."""
-
-    uid: str
-    version: str
+def cause_diff(cause: Why, showing: Showing, style: Style) -> list[str]:
+    return _diff(cause.uid, (cause.old_version, cause.new_version), cause.changes, showing, style)
 
 
-def unified_lines(
-    old: Side, new: str, changes: Changes, *, body: Callable[[str, str], Obj | None], style: Style
-) -> list[str]:
-    """The diff's lines; where a version was not kept, what was noted of the step instead."""
-    before = body(old.uid, old.version) if old.version else None
-    after = body(old.uid, new)
-    if after is None or (before is None and old.version):
-        return _noted(old, new, changes, style)
-    from difflib import unified_diff
-
-    lines = list(unified_diff(_lines(before), _lines(after), lineterm="", n=2))[2:]
-    return [_colored(escaped(line), style) for line in lines if not line.startswith("@@")] or [
-        "(only server-managed fields)"
-    ]
+def call_diff(made: Made, showing: Showing, style: Style) -> list[str]:
+    call = made.call
+    if call.verb == "delete":
+        return []
+    return _diff(call.uid, (call.old_version, call.new_version), made.changes, showing, style)
 
 
-def _noted(old: Side, new: str, changes: Changes, style: Style) -> list[str]:
-    """Field by field: of most steps the differences are kept longer than the objects."""
-    step = f"{old.version} to {new}" if old.version else new
+def _diff(uid: str, versions: tuple[str, str], changes: Changes, showing: Showing, style: Style) -> list[str]:
+    old, new = versions
+    if not uid or not new or old == new:
+        return []
+    before = showing.body(uid, old) if old else None
+    after = showing.body(uid, new)
+    if after is not None and (before is not None or not old):
+        from difflib import unified_diff
+
+        diff = list(unified_diff(_lines(before), _lines(after), lineterm="", n=2))[2:]
+        lines = [_colored(escaped(line), style) for line in diff if not line.startswith("@@")]
+        return lines or ["(only server-managed fields)"]
+    # The differences of a step are kept longer than the objects.
+    step = escaped(f"{old} to {new}" if old else new)
     if not changes.shown:
-        return [f"(version {escaped(step)}: not recorded)"]
-    lines = [f"(version {escaped(step)}: objects not recorded, only these differences)"]
+        return [f"(version {step}: not recorded)"]
+    lines = [f"(version {step}: objects not recorded, only these differences)"]
     for one in changes.shown:
-        sides = (("-", one.old), ("+", one.new))
-        lines += [
-            _colored(f"{sign}{escaped(one.path)}: {_value(side)}", style) for sign, side in sides if side is not ABSENT
-        ]
+        for sign, side in (("-", one.old), ("+", one.new)):
+            if side is not ABSENT:
+                value = MASK if side is HIDDEN else escaped(json.dumps(side, ensure_ascii=False))
+                lines.append(_colored(f"{sign}{escaped(one.path)}: {value}", style))
     rest = changes.total - len(changes.shown)
     return [*lines, *([f"and {rest} more differences"] if rest > 0 else [])]
-
-
-def _value(side: Any) -> str:
-    return MASK if side is HIDDEN else escaped(json.dumps(side, ensure_ascii=False))
 
 
 def _lines(obj: Obj | None) -> list[str]:

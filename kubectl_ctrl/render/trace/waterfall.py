@@ -1,4 +1,4 @@
-"""One reconcile in full: what woke it, where its time went, what it read and asked for, and what came of it."""
+"""One reconcile in full: its causes, its time to scale, its reads, its requested changes and its result."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from textwrap import wrap
 
 from kubectl_ctrl.model.attempt import Wish
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Made, Recorded, Why
+from kubectl_ctrl.model.record import Made, Recorded
 from kubectl_ctrl.render.attempts import answer_text, cause_text, label_text, outcome_text, place_text
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.render.trace.details import intent_text, read_text
 from kubectl_ctrl.render.trace.rows import Showing, changed_text
-from kubectl_ctrl.render.trace.unified_diff import Side, unified_lines
+from kubectl_ctrl.render.trace.unified_diff import call_diff, cause_diff
 from kubectl_ctrl.text import counted, cut, escaped
 from kubectl_ctrl.value import Value, replace
 
@@ -22,9 +22,9 @@ _NARROWEST_BAR = 12
 _WIDEST_LABEL = 40
 _LEAST = 40
 _ENDLESS = 1_000_000
-# Between two calls so much time, as a part of all, is told as a row of its own.
+# A gap between two calls gets a row from this share of the whole time on.
 _TOLD_GAP = 0.02
-# A wait that is longer than the work this many times would hide it: its bar is broken off.
+# A wait this many times as long as the work would squeeze the work into one column: its bar is shortened.
 _LONG_WAIT = 3.0
 _WAIT_SHARE = 0.25
 
@@ -46,19 +46,17 @@ _COLORS = {"wait": "2", "gap": "2", "read": "36", "write": "32", "failed": "31"}
 def waterfall_lines(attempt: Recorded, showing: Showing, style: Style, *, where: str) -> Iterator[str]:
     """`where` says which cluster."""
     kind = f"{showing.about[0].kind} " if showing.about else ""
-    yield style.dot.join(
-        filter(
-            None, (f"{kind}{escaped(str(attempt.request))}", escaped(where), f"{attempt.id} of {attempt.controller}")
-        )
-    )
+    head = (f"{kind}{escaped(str(attempt.request))}", escaped(where), f"{attempt.id} of {attempt.controller}")
+    yield style.dot.join(filter(None, head))
     facts = [f"started {timestamp(attempt.started, style)}", f"waited {format_duration(attempt.waited)}"]
     facts += [f"try {attempt.try_no}"] if attempt.try_no > 1 else []
-    yield style.dot.join([*facts, outcome_text(_short(attempt))])
+    brief = replace(attempt, verdict=replace(attempt.verdict, message="")) if attempt.verdict else attempt
+    yield style.dot.join([*facts, outcome_text(brief)])
     yield from _section("TRIGGERED BY", _causes(attempt, showing, style), style)
     yield from _section("TIME", _time(attempt, style), style)
-    yield from _section("READ", (read_text(read) for read in attempt.reads), style, fold=True)
+    yield from _section("READ", map(read_text, attempt.reads), style, fold=True)
     yield from _section("OUTSIDE", (escaped(one.name) for one in attempt.outside), style, fold=True)
-    yield from _section("REQUESTED", (_wish(wish) for wish in attempt.wishes), style, fold=True)
+    yield from _section("REQUESTED", map(_requested, attempt.wishes), style, fold=True)
     if showing.diff:
         yield from _section("CHANGED", _diffs(attempt, showing, style), style)
     yield from _section("SKIPPED", map(escaped, attempt.skipped), style, fold=True)
@@ -66,11 +64,6 @@ def waterfall_lines(attempt: Recorded, showing: Showing, style: Style, *, where:
     yield from _section("ECHOES", _echoes(attempt), style, fold=True)
     yield from _section("RESULT", _result(attempt, style), style, fold=True)
     yield from _section("TRACEBACK", map(escaped, attempt.traceback.rstrip().splitlines()), style)
-
-
-def _short(attempt: Recorded) -> Recorded:
-    """Without the message, which stands whole where it is the point."""
-    return replace(attempt, verdict=replace(attempt.verdict, message="")) if attempt.verdict else attempt
 
 
 def _section(title: str, lines: Iterator[str], style: Style, *, fold: bool = False) -> Iterator[str]:
@@ -88,22 +81,15 @@ def _section(title: str, lines: Iterator[str], style: Style, *, fold: bool = Fal
 def _causes(attempt: Recorded, showing: Showing, style: Style) -> Iterator[str]:
     primary = style.primaries.get(attempt.controller)
     for cause in attempt.causes:
-        yield f"{timestamp(cause.at, style)}  {cause_text(cause, style, primary)}{_versions(cause, style)}"
-        if showing.diff and cause.uid and cause.new_version and cause.new_version != cause.old_version:
-            old = Side(cause.uid, cause.old_version)
-            lines = unified_lines(old, cause.new_version, cause.changes, body=showing.body, style=style)
-            yield from (f"    {line}" for line in lines)
+        step = f"{cause.old_version}{style.arrow}{cause.new_version}" if cause.old_version else cause.new_version
+        versions = f"  (version {escaped(step)})" if cause.new_version else ""
+        yield f"{timestamp(cause.at, style)}  {cause_text(cause, style, primary)}{versions}"
+        if showing.diff:
+            yield from (f"    {line}" for line in cause_diff(cause, showing, style))
     if lost := attempt.causes_total - len(attempt.causes):
         yield f"and {lost} more, counted but not recorded"
     if not attempt.causes:
         yield "not recorded"
-
-
-def _versions(cause: Why, style: Style) -> str:
-    if not cause.new_version:
-        return ""
-    step = f"{cause.old_version}{style.arrow}{cause.new_version}" if cause.old_version else cause.new_version
-    return f"  (version {escaped(step)})"
 
 
 # Where its time went.
@@ -158,7 +144,7 @@ def _call(made: Made, end: float) -> _Bar:
 
 
 class _Scale:
-    """Places moments on a bar of so many characters; a wait that would push all else to the edge is broken off."""
+    """Maps times to columns; a wait that would push all else to the right edge is shortened."""
 
     def __init__(self, attempt: Recorded, room: int) -> None:
         self._room = room
@@ -182,28 +168,23 @@ class _Scale:
         return " " * first + painted(glyph * (last - first), _COLORS[bar.kind], style)
 
 
-# What it asked for, and what came of it.
+# What it requested, and the result.
 
 
-def _wish(wish: Wish) -> str:
-    place = f"{wish.resource.kind} {escaped(str(wish.key))}"
+def _requested(wish: Wish) -> str:
     if wish.raised is not None:
         answer = f"raised {escaped(wish.raised.error)}: {escaped(wish.raised.message)}"
     else:
         answer = wish.how or "no response"
     calls = ", ".join(f".{call.rpartition('.')[2]}" for call in wish.calls)
     made = f" by call{'s' if len(wish.calls) > 1 else ''} {calls}" if calls else " without an API call"
-    return f"{wish.verb} {place}: {answer}{made}"
+    return f"{wish.verb} {wish.resource.kind} {escaped(str(wish.key))}: {answer}{made}"
 
 
 def _diffs(attempt: Recorded, showing: Showing, style: Style) -> Iterator[str]:
     for made in attempt.writes:
-        call = made.call
-        yield f"{call.verb} {place_text(call)}  {changed_text(made, style)}".rstrip()
-        if call.verb != "delete" and call.uid and call.new_version and call.new_version != call.old_version:
-            old = Side(call.uid, call.old_version)
-            lines = unified_lines(old, call.new_version, made.changes, body=showing.body, style=style)
-            yield from (f"    {line}" for line in lines)
+        yield f"{made.call.verb} {place_text(made.call)}  {changed_text(made, style)}".rstrip()
+        yield from (f"    {line}" for line in call_diff(made, showing, style))
 
 
 def _events(attempt: Recorded) -> Iterator[str]:
