@@ -1,4 +1,4 @@
-"""The lanes of hack/test and hack/e2e: run one after the other, then listed with what was skipped, and why."""
+"""The lanes of hack/test and hack/e2e: run one after the other, then listed with results and skipped lanes."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ sys.path.insert(0, str(ROOT))
 from hack import reach  # noqa: E402 - after the path is set
 
 USAGE = """\
-usage: hack/test [--all | --changed | LANE...] [-- WORD...]
+usage: hack/test [--all | --changed | LANE...] [-- ARGUMENT...]
 
-Without words: the lanes that need no preparation, check and tests; with CI=true all lanes.
---all       every lane; what a lane lacks is built, or installed where that takes a package manager
+Without arguments: the lanes that need no preparation, check and tests; with CI=true all lanes.
+--all       every lane; builds or installs what a lane lacks
 --changed   check, and the tests that the commits since main and the uncommitted changes can reach
 LANE        only these: {lanes}
-WORD        for pytest; a path takes the place of the lane's own: hack/test -- tests/cli -k trace
+ARGUMENT    for pytest; a path replaces the lane's own: hack/test -- tests/cli -k trace
 """
-# What pytest and hack/check end with: `3 failed, 297 passed, 2 skipped in 4.56s`.
+# The last line of pytest and hack/check: `3 failed, 297 passed, 2 skipped in 4.56s`.
 COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
-# Every worker has a cluster of its own; most of a test is waiting for it, so three suit two cores. e2e/conftest.py says
-# what stays together, and in which order. `hack/e2e -n 0 ...` is one worker, as `--pdb` wants it.
+# Each worker has its own cluster, and a test mostly waits for it, so three workers suit two cores. e2e/conftest.py groups
+# and orders the tests. `hack/e2e -n 0 ...` runs one worker, as `--pdb` requires.
 SIDE_BY_SIDE = ("-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder", "-v")
-TIDYING = 60.0  # seconds for a command that was told to end
-CANNOT = 3  # hack/realkube: this machine lacks what the build needs
+GRACE = 60.0  # seconds for a command to exit after a signal
+CANNOT = 3  # exit code of hack/realkube: this machine lacks what the build needs
 KIND_FILES = "e2e/test_kind*.py"  # the kind lane's; all others are the kwok lane's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """How one lane ended; `skipped` counts single tests, `note` says why the lane did not run or what broke it."""
+    """The result of one lane; `skipped` counts tests, `note` is the reason why the lane did not run or failed."""
 
     name: str
     passed: int = 0
@@ -62,18 +62,18 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the lanes share."""
+    """The settings of one call."""
 
     environ: Mapping[str, str]
-    pytest_words: Sequence[str] = field(default=())
-    tests: Sequence[str] = ("tests",)  # what the tests lane is given
+    pytest_args: Sequence[str] = field(default=())
+    tests: Sequence[str] = ("tests",)  # paths for the tests lane
 
     @property
     def must_all_run(self) -> bool:
         return self.environ.get("CI", "").lower() in {"true", "1"}
 
     def follow(self, name: str, command: Sequence[str], **environ: str) -> Lane:
-        """Run a command that ends with counts, showing its output as it comes."""
+        """Run a command whose last line has counts, and print its output as it comes."""
         heading(name, command)
         began, last = time.monotonic(), ""
         with started(command, {**self.environ, **environ}, errors=subprocess.STDOUT) as process:
@@ -85,10 +85,10 @@ class Run:
 
     def pytest(self, name: str, *paths: str, **environ: str) -> Lane:
         caches = Path(sys.prefix) / "check"
-        # A path among the words, as tests/cli/verbs/test_trace.py::test_one, takes the place of the lane's own.
-        narrowed = any("/" in word and (ROOT / word.partition("::")[0]).exists() for word in self.pytest_words)
+        # A path among the arguments, such as tests/cli/verbs/test_trace.py::test_one, replaces the lane's own.
+        narrowed = any("/" in word and (ROOT / word.partition("::")[0]).exists() for word in self.pytest_args)
         where = () if narrowed else paths
-        command = [sys.executable, "-m", "pytest", *where, "-o", f"cache_dir={caches / 'pytest'}", *self.pytest_words]
+        command = [sys.executable, "-m", "pytest", *where, "-o", f"cache_dir={caches / 'pytest'}", *self.pytest_args]
         return self.follow(name, command, HYPOTHESIS_STORAGE_DIRECTORY=str(caches / "hypothesis"), **environ)
 
 
@@ -98,7 +98,7 @@ def heading(name: str, command: Sequence[str]) -> None:
 
 @contextmanager
 def started(command: Sequence[str], environ: Mapping[str, str], *, errors: int) -> Iterator[subprocess.Popen[str]]:
-    """For the block, which reads its output; who leaves that before its end ends it, and it may tidy up first."""
+    """A process whose output the block reads; leaving the block early stops it, with time to clean up."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -122,17 +122,17 @@ def started(command: Sequence[str], environ: Mapping[str, str], *, errors: int) 
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """As Ctrl-C does, which may have reached it already; then more firmly."""
+    """As Ctrl-C does, which may have reached the process already; then with stronger signals."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         process.send_signal(number)
         with suppress(subprocess.TimeoutExpired):
-            # Meanwhile nobody reads what it says, so it must not be waited for in a pipe that is full.
-            process.communicate(timeout=TIDYING)
+            # Read its output meanwhile: on a full pipe it would never exit.
+            process.communicate(timeout=GRACE)
             return
 
 
 def counted(name: str, last: str, code: int, seconds: float) -> Lane:
-    """The lane's counts out of its last line; an end without failures that is no success is one."""
+    """The lane's counts from its last line; a non-zero exit code without failures counts as one failure."""
     counts = {word.rstrip("s"): int(number) for number, word in COUNT.findall(last)}
     failed = counts.get("failed", 0) + counts.get("error", 0)
     lane = Lane(
@@ -146,27 +146,27 @@ def check(run: Run) -> Lane:
 
 
 def tests(run: Run) -> Lane:
-    """Hermetic, so they can share the machine; more workers than this only start more slowly."""
+    """The hermetic tests, on all processors; more than four workers only start more slowly."""
     if not run.tests:
-        return Lane(name="tests", ran=False, note="no test can notice the change")
-    words = ("-n", "auto", "--maxprocesses", "4", "--ignore=tests/browser")
-    return unless_passed(run, "tests", words, *run.tests)
+        return Lane(name="tests", ran=False, note="the change reaches no test")
+    args = ("-n", "auto", "--maxprocesses", "4", "--ignore=tests/browser")
+    return unless_passed(run, "tests", args, *run.tests)
 
 
 def fresh(run: Run) -> Lane:
-    """What a newcomer types, on Debians with Python and git alone; takes root on Debian."""
+    """A newcomer's commands, on Debian systems with only Python and git; needs root on Debian."""
     code, _, reason = prepared(run, [str(ROOT / "hack/fresh"), "prepare"])
     return unready(run, "fresh", code, reason) or run.follow("fresh", [str(ROOT / "hack/fresh")])
 
 
 def browser(run: Run) -> Lane:
-    """The pages that the program makes, in a browser that clicks them."""
+    """The generated pages, in a browser that clicks on them."""
     code, program, reason = prepared(run, [str(ROOT / "hack/browser")])
     return unready(run, "browser", code, reason) or run.pytest("browser", "tests/browser", BROWSER_UNDER_TEST=program)
 
 
 def kwok(run: Run) -> Lane:
-    """A real control plane whose nodes and pods kwok plays; needs Go to build it."""
+    """A real control plane whose nodes and pods kwok simulates; needs Go to build it."""
     code, programs, reason = prepared(run, [str(ROOT / "hack/realkube"), "build"])
     if lane := unready(run, "kwok", code, reason) or without_program(run, "kwok"):
         return lane
@@ -174,11 +174,11 @@ def kwok(run: Run) -> Lane:
     return unless_passed(run, "kwok", (*SIDE_BY_SIDE, f"--ignore-glob={ROOT / KIND_FILES}"), "e2e", PATH=path)
 
 
-def unless_passed(run: Run, name: str, words: Sequence[str], *paths: str, **environ: str) -> Lane:
-    """A lane without hack/realkube's own tests, where they passed on this machine with the same inputs."""
+def unless_passed(run: Run, name: str, args: Sequence[str], *paths: str, **environ: str) -> Lane:
+    """A lane, without hack/realkube's own tests if they passed on this machine with the same inputs."""
     own = [file for folder in paths for file in sorted((ROOT / folder).rglob("test_realkube*.py"))]
-    whole = replace(run, pytest_words=(*words, *run.pytest_words))
-    if not own or run.pytest_words:
+    whole = replace(run, pytest_args=(*args, *run.pytest_args))
+    if not own or run.pytest_args:
         return whole.pytest(name, *paths, **environ)
     passed = caches(run) / "passed" / f"realkube-{name}-{digest(own)}"
     if passed.exists():
@@ -186,7 +186,7 @@ def unless_passed(run: Run, name: str, words: Sequence[str], *paths: str, **envi
             f"\n{name}: without hack/realkube's own tests, which passed with these inputs (delete {passed} to run them)"
         )
         ignored = [f"--ignore={file.relative_to(ROOT)}" for file in own]
-        return replace(run, pytest_words=(*words, *ignored)).pytest(name, *paths, **environ)
+        return replace(run, pytest_args=(*args, *ignored)).pytest(name, *paths, **environ)
     lane = whole.pytest(name, *paths, **environ)
     if not lane.failed:
         passed.parent.mkdir(parents=True, exist_ok=True)
@@ -199,7 +199,7 @@ def caches(run: Run) -> Path:
 
 
 def digest(own: Sequence[Path]) -> str:
-    """Hash of hack/realkube, of these tests of it, and of what they use."""
+    """Hash of hack/realkube, its tests, and the files that they use."""
     sources = [ROOT / "hack/realkube", *sorted((ROOT / "hack/realkube.d").rglob("*"))]
     helpers = [ROOT / folder / name for folder in ("e2e", "tests") for name in ("conftest.py", "kube.py")]
     seen = hashlib.sha256()
@@ -210,7 +210,7 @@ def digest(own: Sequence[Path]) -> str:
 
 
 def kind(run: Run) -> Lane:
-    """Real clusters of kind, whose pods are processes; needs a docker daemon, or root on Debian to make all of it."""
+    """Real clusters of kind, whose pods are processes; needs a docker daemon, or root on Debian to start one."""
     realkube = str(ROOT / "hack/realkube")
     code, answer, reason = prepared(run, [realkube, "kind", "up"])
     if lane := unready(run, "kind", code, reason):
@@ -220,7 +220,7 @@ def kind(run: Run) -> Lane:
         if lane := without_program(run, "kind"):
             return lane
         path = os.pathsep.join([*there["path"], str(ROOT / "bin"), run.environ.get("PATH", os.defpath)])
-        run = replace(run, pytest_words=("-v", *run.pytest_words))
+        run = replace(run, pytest_args=("-v", *run.pytest_args))
         files = sorted(str(file.relative_to(ROOT)) for file in ROOT.glob(KIND_FILES))
         return run.pytest("kind", *files, PATH=path, **there["env"])
     finally:
@@ -229,7 +229,7 @@ def kind(run: Run) -> Lane:
 
 
 def unready(run: Run, name: str, code: int, reason: str) -> Lane | None:
-    """The lane whose preparation did not succeed; skipped where this machine cannot have it."""
+    """The lane if its preparation failed: skipped if this machine cannot run it."""
     if not code:
         return None
     failed = int(run.must_all_run) if code == CANNOT else 1
@@ -237,13 +237,13 @@ def unready(run: Run, name: str, code: int, reason: str) -> Lane | None:
 
 
 def without_program(run: Run, name: str) -> Lane | None:
-    """The lane when bin/kubectl-ctrl does not start; that makes its environment, so that no test waits for it."""
+    """The lane if bin/kubectl-ctrl does not start. This creates its environment, so that no test waits for that."""
     code, _, reason = prepared(run, [str(ROOT / "bin/kubectl-ctrl"), "version"])
     return unready(run, name, int(bool(code)), reason or f"exit code {code}")
 
 
 def prepared(run: Run, command: Sequence[str]) -> tuple[int, str, str]:
-    """Exit code, answer and last narrated line of a command, whose narration is shown as it comes."""
+    """Exit code, standard output and last line of standard error, which is printed as it comes."""
     heading("prepare", command)
     reason = ""
     with started(command, run.environ, errors=subprocess.PIPE) as process:
@@ -256,40 +256,41 @@ def prepared(run: Run, command: Sequence[str]) -> tuple[int, str, str]:
     return process.returncode, answer, reason
 
 
+# The fastest first, then those that fail most often; fresh last, because it repeats tests that passed by then.
 LANES: Mapping[str, Callable[[Run], Lane]] = {
     "check": check,
     "tests": tests,
-    "fresh": fresh,
     "browser": browser,
     "kwok": kwok,
     "kind": kind,
+    "fresh": fresh,
 }
-QUICK = ("check", "tests")  # nothing is built or installed for them
+QUICK = ("check", "tests")  # they need no build and no installation
 WITHOUT_PYTEST = ("check", "fresh")
 LATER = {"sandbox": "not yet in this version"}
 
 
 class UsageError(Exception):
-    """Words that hack/test does not take."""
+    """Invalid arguments of hack/test."""
 
 
-def chosen(words: Sequence[str], run: Run) -> tuple[Sequence[str], Run]:
-    """The lanes that the words ask for, and how they run."""
-    ours, rest = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
-    if strangers := [word for word in ours if word not in (*LANES, "--all", "--changed")]:
+def chosen(args: Sequence[str], run: Run) -> tuple[Sequence[str], Run]:
+    """The lanes to run, and their settings."""
+    given, rest = (args[: args.index("--")], args[args.index("--") + 1 :]) if "--" in args else (args, [])
+    if unknown := [arg for arg in given if arg not in (*LANES, "--all", "--changed")]:
         raise UsageError(
-            f"{strangers[0]!r} is none of the lanes: {', '.join(LANES)}. "
-            f"Words for pytest come after --: hack/test -- {shlex.join([*strangers, *rest])}"
+            f"{unknown[0]!r} is not a lane. The lanes are: {', '.join(LANES)}. "
+            f"Arguments for pytest come after --: hack/test -- {shlex.join([*unknown, *rest])}"
         )
-    flags = {word for word in ours if word.startswith("--")}
-    lanes = [name for name in LANES if name in ours]
+    flags = {arg for arg in given if arg.startswith("--")}
+    lanes = [name for name in LANES if name in given]
     if len(flags) + bool(lanes) > 1:
-        raise UsageError("--all, --changed and names of lanes exclude each other.")
-    if rest and (deaf := [name for name in lanes if name in WITHOUT_PYTEST]):
+        raise UsageError("--all, --changed and names of lanes are mutually exclusive.")
+    if rest and (without := [name for name in lanes if name in WITHOUT_PYTEST]):
         raise UsageError(
-            f"The lane {deaf[0]} takes no words for pytest. Name others, or none: hack/test -- {shlex.join(rest)}"
+            f"The lane {without[0]} does not run pytest. Name other lanes, or none: hack/test -- {shlex.join(rest)}"
         )
-    run = replace(run, pytest_words=rest)
+    run = replace(run, pytest_args=rest)
     if "--changed" in flags:
         return QUICK, replace(run, tests=reachable())
     if "--all" in flags or (run.must_all_run and not lanes and not rest):
@@ -300,17 +301,17 @@ def chosen(words: Sequence[str], run: Run) -> tuple[Sequence[str], Run]:
 def reachable() -> Sequence[str]:
     base, changed = reach.changes(ROOT)
     files = [test for test in reach.tests(ROOT, changed) if not test.startswith("tests/browser/")]
-    print(f"{len(changed)} files differ from {base}; {len(files)} files of tests can notice.", flush=True)
+    print(f"{len(changed)} files differ from {base}; {len(files)} test files can notice.", flush=True)
     return files
 
 
 def main() -> int:
-    words = sys.argv[1:]
-    if words and words[0] in {"-h", "--help"}:
+    args = sys.argv[1:]
+    if args and args[0] in {"-h", "--help"}:
         print(USAGE.format(lanes=", ".join(LANES)), end="")
         return 0
     try:
-        names, run = chosen(words, Run(os.environ))
+        names, run = chosen(args, Run(os.environ))
     except (UsageError, reach.UnknownChange) as error:
         print(f"hack/test: {error}", file=sys.stderr)
         return 2
@@ -318,13 +319,13 @@ def main() -> int:
     ended += [Lane(name=name, ran=False, note=note) for name, note in LATER.items() if len(names) == len(LANES)]
     print("\n=== lanes", *ended, sep="\n")
     if names is QUICK and (others := [name for name in LANES if name not in names]):
-        print(f"\nnot run: {', '.join(others)}; hack/test --all runs every lane, and installs what they need")
+        print(f"\nnot run: {', '.join(others)}; hack/test --all runs every lane and installs what it needs")
     print(f"\n{sum(lane.passed for lane in ended)} passed, {sum(lane.failed for lane in ended)} failed", flush=True)
     return int(any(lane.failed for lane in ended))
 
 
 if __name__ == "__main__":
-    # Whatever ends this ends what it has started.
+    # A signal that stops this also stops the running command.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())

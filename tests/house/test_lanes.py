@@ -1,4 +1,4 @@
-"""hack/test's sums: what the last line of a lane says, and what a lane that could not run means."""
+"""The lanes of hack/test: their counts, their choice, and lanes that cannot run."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_broken_build_is_a_failure_everywhere(without_go: Path) -> None:
     assert lanes.kwok(Run({})) == Lane(name="kwok", ran=False, failed=1, note="undefined: main")
 
 
-# Says that it has started a daemon, or not, and writes down what it is asked.
+# Reports whether it started a daemon, and logs its arguments.
 KIND_UP = """\
 #!/bin/sh
 echo "$2" >> {calls}
@@ -157,24 +157,24 @@ ALL = list(lanes.LANES)
         ("-- -x tests/cli", {"CI": "true"}, ["tests"], ["-x", "tests/cli"]),
     ],
 )
-def test_words_choose_the_lanes(
+def test_arguments_choose_the_lanes(
     words: str, environ: Mapping[str, str], names: list[str], for_pytest: list[str]
 ) -> None:
     chosen, run = lanes.chosen(words.split(), Run(environ))
-    assert (list(chosen), list(run.pytest_words)) == (names, for_pytest)
+    assert (list(chosen), list(run.pytest_args)) == (names, for_pytest)
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("-k trace", "'-k' is none of the lanes: .* hack/test -- -k trace$"),
-        ("sandbox", "'sandbox' is none of the lanes"),
-        ("--all tests", "exclude each other"),
-        ("--all --changed", "exclude each other"),
-        ("check -- -x", "The lane check takes no words for pytest"),
+        ("-k trace", "'-k' is not a lane.* hack/test -- -k trace$"),
+        ("sandbox", "'sandbox' is not a lane"),
+        ("--all tests", "mutually exclusive"),
+        ("--all --changed", "mutually exclusive"),
+        ("check -- -x", "The lane check does not run pytest"),
     ],
 )
-def test_words_that_nobody_would_read_are_refused(words: str, problem: str) -> None:
+def test_invalid_arguments_are_refused(words: str, problem: str) -> None:
     with pytest.raises(lanes.UsageError, match=problem):
         lanes.chosen(words.split(), Run({}))
 
@@ -183,7 +183,7 @@ def test_refusal_is_wrong_usage() -> None:
     command = [sys.executable, str(ROOT / "hack/lanes.py"), "nonsense"]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("hack/test: 'nonsense' is none of the lanes: check, tests,")
+    assert ran.stderr.startswith("hack/test: 'nonsense' is not a lane. The lanes are: check, tests,")
 
 
 def test_quick_lanes_need_no_preparation(
@@ -197,7 +197,7 @@ def test_quick_lanes_need_no_preparation(
     out = capsys.readouterr().out
     assert "=== prepare" not in out
     assert [line.split()[0] for line in out.splitlines() if " ok " in line] == ["check", "tests"]
-    assert "\nnot run: fresh, browser, kwok, kind; hack/test --all runs every lane" in out
+    assert "\nnot run: browser, kwok, kind, fresh; hack/test --all runs every lane" in out
     assert out.endswith("\n2 passed, 0 failed\n")
 
 
@@ -225,7 +225,7 @@ def test_own_tests_of_realkube_run_again_when_an_input_changed(
 ) -> None:
     assert IGNORED not in own_tests(capfd)
     assert IGNORED in own_tests(capfd)
-    assert IGNORED not in own_tests(capfd, words=["-k", "realkube"])  # whoever says what to run gets it
+    assert IGNORED not in own_tests(capfd, words=["-k", "realkube"])  # chosen tests always run
     (without_go / "tests/test_other.py").write_text("changed = 1\n")
     assert IGNORED in own_tests(capfd)
     for name in ("hack/realkube", "hack/realkube.d/build.py", "tests/house/test_realkube.py"):
@@ -246,7 +246,7 @@ def test_own_tests_of_realkube_that_failed_run_again(
     ("words", "paths"),
     [([], ["tests"]), (["-k", "hack"], ["tests"]), (["hack/realkube"], []), (["hack/realkube::test_x", "-x"], [])],
 )
-def test_path_takes_the_place_of_the_lanes_own(
+def test_a_path_replaces_the_lanes_own(
     without_go: Path, words: list[str], paths: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     program = without_go / "pytest.py"
