@@ -1,9 +1,9 @@
-"""Makes one Python environment: `environment.py --home H --key K --uv UV CHECKOUT LOCK...` prints its folder.
+"""Creates a Python environment: `environment.py --home H --key K --uv UV CHECKOUT LOCK...` prints its folder.
 
-Called by environment.sh when no complete environment is there. Runs on any Python >= 3.11, standard library alone.
-An environment cannot be moved, so it is built in its place: it counts only once its file `ready` is there, which is
-written last, and builders take turns by a file lock that ends with its processes. What a killed builder left is removed
-by the next one.
+environment.sh calls it when there is no complete environment. It needs Python >= 3.11 and the standard library only.
+An environment cannot be moved, so it is built in place: it is valid once it contains the file `ready`, which is written
+last. A file lock, released when its processes exit, allows one builder at a time. The next builder removes the remains
+of a killed one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 
 REPEAT = "repeat the command."
 
-# What pip and uv say, in lower case.
+# Parts of messages of pip and uv, in lower case.
 NO_SPACE = ("no space left on device", "disk quota exceeded", "os error 28")
 OTHER_BYTES = ("do not match the hashes", "hash mismatch")
 NO_NETWORK = (
@@ -38,7 +38,7 @@ LEAST_SPACE = 10 << 20
 
 
 class SetupError(Exception):
-    """The environment cannot be made; shown as three lines."""
+    """The environment cannot be created; printed as three lines."""
 
     def __init__(self, name: str, sentence: str, *, tried: str, next_step: str) -> None:
         super().__init__(sentence)
@@ -47,7 +47,7 @@ class SetupError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be made, and where."""
+    """An environment to create."""
 
     checkout: Path
     locks: tuple[str, ...]
@@ -87,7 +87,7 @@ def parse(arguments: list[str]) -> Plan:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--key", required=True)
-    parser.add_argument("--uv", default="", help="make the environment with this uv instead of venv and pip")
+    parser.add_argument("--uv", default="", help="use this uv instead of venv and pip")
     parser.add_argument("checkout", type=Path)
     parser.add_argument("locks", nargs="+")
     given = parser.parse_args(arguments)
@@ -96,7 +96,7 @@ def parse(arguments: list[str]) -> Plan:
 
 
 def provide(plan: Plan) -> None:
-    """Make the environment unless somebody else does so first."""
+    """Create the environment unless another process does so first."""
     try:
         plan.folder.parent.mkdir(parents=True, exist_ok=True)
         with turn(plan):
@@ -108,15 +108,15 @@ def provide(plan: Plan) -> None:
 
 @contextmanager
 def turn(plan: Plan) -> Iterator[None]:
-    """Hold the lock of the environment's folder, saying so when that means waiting."""
+    """Hold the lock of the environment's folder; prints a line if it has to wait."""
     with plan.folder.with_name(plan.folder.name + ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            say(f"making the Python environment of this checkout in {plan.folder.parent} (once, about 15 s)")
+            say(f"creating the Python environment of this checkout in {plan.folder.parent} (once, about 15 s)")
         except BlockingIOError:
-            say(f"waiting for another call that makes the Python environment in {plan.folder.parent}")
+            say(f"waiting for another process that creates the Python environment in {plan.folder.parent}")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        # Inherited by pip: when this process alone is killed, the turn ends no sooner than what it started.
+        # pip inherits it: if only this process is killed, the lock lasts as long as the pip that it started.
         os.set_inheritable(lock.fileno(), True)
         yield
 
@@ -132,7 +132,7 @@ def build(plan: Plan) -> None:
         install(plan)
         link(plan)
     except BaseException:
-        # Half an environment is of no use to anybody, and on a full disk its space is.
+        # An incomplete environment is useless, and on a full disk its space is needed.
         shutil.rmtree(plan.folder, ignore_errors=True)
         raise
     draft = plan.ready.with_suffix(".new")
@@ -141,8 +141,8 @@ def build(plan: Plan) -> None:
 
 
 def install(plan: Plan) -> None:
-    # The interpreter behind every link, not a virtual environment that happens to be active: when an upgrade removes
-    # it, the environment's own link dangles, which is seen; a link to plain `python3` would find no packages any more.
+    # The interpreter behind all links and behind an active virtual environment. After an upgrade the link to
+    # it is broken, which environment.sh detects; a link to plain `python3` would lead to a Python without the packages.
     base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     if plan.uv:
         run(plan, "uv venv", [plan.uv, "venv", "--quiet", "--no-project", "--python", base, str(plan.folder)])
@@ -158,8 +158,8 @@ def install(plan: Plan) -> None:
 
 
 def link(plan: Plan) -> None:
-    """What installing the checkout itself would do, without a build: its folder on sys.path, and its two commands."""
-    # A .pth file reaches this interpreter alone; PYTHONPATH would reach every credential plugin that it starts.
+    """Install the checkout itself without a build: its folder on sys.path, and its two commands."""
+    # A .pth file affects this interpreter only; PYTHONPATH would affect every credential plugin that it starts.
     packages = Path(sysconfig.get_path("purelib", "venv", vars={"base": str(plan.folder)}))
     (packages / "kubectl_ctrl_checkout.pth").write_bytes(os.fsencode(plan.checkout) + b"\n")
     project = tomllib.loads((plan.checkout / "pyproject.toml").read_text())["project"]
@@ -170,8 +170,8 @@ def link(plan: Plan) -> None:
 
 
 def run(plan: Plan, step: str, command: list[str]) -> None:
-    """Run one step; a failure becomes our error, with the step's whole output in the log."""
-    # The user's own settings of pip and uv hold (mirrors, proxies, certificates); a dead network is noticed sooner.
+    """Run one step; if it fails, its whole output is in the log."""
+    # The user's settings of pip and uv apply (mirrors, proxies, certificates); few retries report a dead network soon.
     environment = {"PIP_RETRIES": "2", "PIP_DISABLE_PIP_VERSION_CHECK": "1", **os.environ}
     done = subprocess.run(
         command,
@@ -184,66 +184,65 @@ def run(plan: Plan, step: str, command: list[str]) -> None:
     )
     if done.returncode:
         output = done.stdout.decode(errors="replace")
-        # Not while it runs: on a full disk there would be nothing to read, not even the reason.
+        # Written afterwards: on a full disk the log would be empty, and with it the reason lost.
         with suppress(OSError):
             plan.log.write_text(output)
         raise explain_output(plan, step, output)
 
 
 def explain(plan: Plan, failed: OSError) -> SetupError:
-    """The folder or the disk is in the way."""
     if failed.errno in {errno.ENOSPC, errno.EDQUOT}:
         return disk_full(plan)
     return SetupError(
         "FOLDER",
-        f"The Python environment cannot be made in {str(plan.folder.parent)!r}.",
+        f"Cannot create the Python environment in {str(plan.folder.parent)!r}.",
         tried=f"{failed.strerror} ({failed.filename or plan.folder})",
-        next_step=f"Make that folder writable, or name another in XDG_CACHE_HOME; then {REPEAT}",
+        next_step=f"Make that folder writable, or set XDG_CACHE_HOME to another one; then {REPEAT}",
     )
 
 
 def explain_output(plan: Plan, step: str, output: str) -> SetupError:
-    """Why pip, uv or venv failed, as far as their words tell."""
+    """The reason why pip, uv or venv failed, from their output."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no output"]
-    # venv keeps to itself what ensurepip said.
-    if shutil.disk_usage(plan.folder.parent).free < LEAST_SPACE or any(told(line, NO_SPACE) for line in lines):
+    # venv does not print the output of ensurepip, so the free space is checked too.
+    if shutil.disk_usage(plan.folder.parent).free < LEAST_SPACE or any(excerpt(line, NO_SPACE) for line in lines):
         return disk_full(plan)
-    log = f"All its output is in {str(plan.log)!r}."
+    log = f"The whole output is in {str(plan.log)!r}."
     for line in lines:
-        if told(line, OTHER_BYTES):
+        if excerpt(line, OTHER_BYTES):
             return SetupError(
                 "HASHES",
-                "A downloaded package is not the one that the lock file names.",
+                "A downloaded package differs from the one in the lock file.",
                 tried=f"{step}: {line}",
-                next_step=f"Find out what stands between you and the package index. {log}",
+                next_step=f"Check the package index and the proxies on the way to it. {log}",
             )
-        if words := told(line, NO_NETWORK):
+        if words := excerpt(line, NO_NETWORK):
             return SetupError(
                 "NETWORK",
-                "The Python packages could not be downloaded.",
+                "Cannot download the Python packages.",
                 tried=f"{step}: {words[:160]}",
-                next_step=f"Check the network, HTTPS_PROXY and the index that pip uses, then {REPEAT} {log}",
+                next_step=f"Check the network, HTTPS_PROXY and the package index of pip, then {REPEAT} {log}",
             )
     last = [line for line in lines if line.lower().startswith("error")] or lines
     return SetupError(
         "PACKAGES",
-        "The Python packages could not be installed.",
+        "Cannot install the Python packages.",
         tried=f"{step}: {last[-1][:160]}",
-        next_step=f"Mend that, then {REPEAT} {log}",
+        next_step=f"Fix that, then {REPEAT} {log}",
     )
 
 
-def told(line: str, words: tuple[str, ...]) -> str:
-    """The line from the first of the words that it has, or nothing."""
+def excerpt(line: str, words: tuple[str, ...]) -> str:
+    """The line from the first of these words on; empty if it has none of them."""
     return next((line[at:] for word in words if (at := line.lower().find(word)) >= 0), "")
 
 
 def disk_full(plan: Plan) -> SetupError:
     return SetupError(
         "DISK",
-        f"The disk is full: there is no room for the Python environment in {str(plan.folder.parent)!r}.",
-        tried="making it, and removed the half that was there",
-        next_step=f"Free some space, or name a folder on another disk in XDG_CACHE_HOME; then {REPEAT}",
+        f"Cannot create the Python environment in {str(plan.folder.parent)!r}: no space left on device.",
+        tried="creating it; the incomplete environment was removed",
+        next_step=f"Free disk space, or set XDG_CACHE_HOME to a folder on another disk; then {REPEAT}",
     )
 
 

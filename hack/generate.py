@@ -1,4 +1,4 @@
-"""Files written from others: `generate.py update` writes them, `generate.py verify [NAME...]` compares them."""
+"""The generated files: `generate.py update` writes them, `generate.py verify [NAME...]` compares them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def lock(source: str, path: str, *, upgrade: bool) -> str:
-    """The lock file at `path` for what `source` asks for; versions that are pinned there stay, if they can and may."""
+    """The lock file at `path` for the requirements in `source`; keeps pinned versions if possible."""
     uv = str(Path(sys.executable).parent / "uv")
     constraint = ["--constraint", "requirements.lock"] if path != "requirements.lock" else []
     with tempfile.TemporaryDirectory() as folder:
@@ -33,11 +33,11 @@ def lock(source: str, path: str, *, upgrade: bool) -> str:
 
 
 def key(body: str) -> str:
-    """What names a lock's contents in its first line, where a shell script can read it without starting a process."""
+    """The hash in the first line of a lock file, which a shell script can read without starting a process."""
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
-# Name -> file and how to make it. In this order: the tools' lock is made under the constraint of the program's.
+# Name -> file and its generator. In this order: the program's lock file constrains the tools' one.
 PRODUCTS: Mapping[str, tuple[str, Callable[[bool], str]]] = {
     "lock": ("requirements.lock", lambda upgrade: lock("pyproject.toml", "requirements.lock", upgrade=upgrade)),
     "hack-lock": (
@@ -69,7 +69,7 @@ def verify(names: list[str]) -> int:
         stale |= old != new
         sys.stdout.writelines(difflib.unified_diff(old, new, path, f"{path} (generated)"))
     if stale:
-        print("A generated file differs from its sources; run hack/update.")
+        print("A generated file is out of date; run hack/update.")
     return int(stale)
 
 

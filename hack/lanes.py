@@ -32,8 +32,8 @@ ARGUMENT    for pytest; a path replaces the lane's own: hack/test -- tests/cli -
 """
 # The last line of pytest and hack/check: `3 failed, 297 passed, 2 skipped in 4.56s`.
 COUNT = re.compile(r"\b(\d+) (passed|failed|errors?|skipped)\b")
-# Each worker has its own cluster, and a test mostly waits for it, so three workers suit two cores. e2e/conftest.py groups
-# and orders the tests. `hack/e2e -n 0 ...` runs one worker, as `--pdb` requires.
+# Each worker has its own cluster, and a test mostly waits for it, so three workers suit two cores. e2e/conftest.py
+# groups and orders the tests. `hack/e2e -n 0 ...` runs one worker, as `--pdb` requires.
 SIDE_BY_SIDE = ("-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder", "-v")
 GRACE = 60.0  # seconds for a command to exit after a signal
 CANNOT = 3  # exit code of hack/realkube: this machine lacks what the build needs

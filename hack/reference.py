@@ -1,4 +1,4 @@
-"""The reference of the command line, made from the verbs, flags, errors and controllers themselves."""
+"""The reference of the command line, generated from the verbs, flags, errors and controllers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kubectl_ctrl.errors import CtrlError
 
-# Endings that no error stands for.
-PLAIN_ENDINGS = (
+# Exit codes without an error.
+PLAIN_CODES = (
     (0, "Done, nothing to do, or a clean stop after the first Ctrl-C or SIGTERM."),
     (130, "A second Ctrl-C ended the program before its work was done."),
     (143, "A second SIGTERM ended the program before its work was done."),
@@ -21,8 +21,7 @@ HEAD = """\
 
 
 def reference() -> str:
-    """The whole page."""
-    return "\n".join([HEAD, *verbs(), *flags(), *controllers(), *endings()])
+    return "\n".join([HEAD, *verbs(), *flags(), *controllers(), *exit_codes()])
 
 
 def block(text: str) -> str:
@@ -59,11 +58,11 @@ def controllers() -> Iterator[str]:
         yield f"{bundled.description(name)}\n"
 
 
-def endings() -> Iterator[str]:
+def exit_codes() -> Iterator[str]:
     yield "## Exit codes\n"
     yield "[errors.md](errors.md) says of each error what causes it and what to do.\n"
     yield "| code | error | meaning |\n|---|---|---|"
-    rows = [(code, "", meaning) for code, meaning in PLAIN_ENDINGS]
+    rows = [(code, "", meaning) for code, meaning in PLAIN_CODES]
     rows += [(error.exit_code, linked(error.id), first_line(error)) for error in tree(CtrlError) if "id" in vars(error)]
     yield from (f"| {code} | {name} | {meaning} |" for code, name, meaning in sorted(rows))
     yield ""
@@ -74,7 +73,7 @@ def linked(id_: str) -> str:
 
 
 def tree(error: type[CtrlError]) -> Iterator[type[CtrlError]]:
-    """The class and all below it."""
+    """The class and its subclasses, recursively."""
     yield error
     for child in error.__subclasses__():
         yield from tree(child)

@@ -1,4 +1,4 @@
-"""Sizes that nothing may outgrow: `ceilings.py ROOT`. Exceptions stand by name and with a reason in ceilings.toml."""
+"""Checks the maximum sizes: `ceilings.py ROOT`. Exceptions are in ceilings.toml, by name and with a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excess:
-    """Something that is larger than it may be; `name` is how an exception calls it."""
+    """A file or function that is too large; `name` is its name in ceilings.toml."""
 
     name: str
     line: int
@@ -34,7 +34,7 @@ def excesses(file: Path, name: str) -> Iterator[Excess]:
         yield Excess(name=name, line=1, sentence=f"The file has {lines} lines, more than {FILE_LINES}.")
     if file.suffix == ".py":
         for function, path in functions(ast.parse(text), ()):
-            for sentence in judged(function):
+            for sentence in violations(function):
                 yield Excess(name=f"{name}:{path}", line=function.lineno, sentence=f"{path} {sentence}")
 
 
@@ -47,7 +47,7 @@ def functions(node: ast.AST, path: tuple[str, ...]) -> Iterator[tuple[Function, 
         yield from functions(child, inner)
 
 
-def judged(function: Function) -> Iterator[str]:
+def violations(function: Function) -> Iterator[str]:
     lines = (function.end_lineno or function.lineno) - function.lineno + 1
     if lines > FUNCTION_LINES:
         yield f"has {lines} lines, more than {FUNCTION_LINES}."
@@ -76,14 +76,10 @@ def problems(root: Path) -> Iterator[str]:
                 used.add(excess.name)
                 if excess.name not in allowed:
                     yield f"{name}:{excess.line}: {excess.sentence}"
-    yield from (f"{EXCEPTIONS}: {name!r} needs no exception any more." for name in allowed if name not in used)
-
-
-def main() -> int:
-    found = list(problems(Path(sys.argv[1])))
-    print("\n".join(found))
-    return int(bool(found))
+    yield from (f"{EXCEPTIONS}: {name!r} no longer needs an exception." for name in allowed if name not in used)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    found = list(problems(Path(sys.argv[1])))
+    print("\n".join(found))
+    sys.exit(bool(found))

@@ -1,4 +1,4 @@
-"""The lock files hold what is asked for, with hashes and without an address: `locks.py ROOT`. Asks no index."""
+"""Checks that the lock files match the requirements, with hashes and without addresses, offline: `locks.py ROOT`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def pins(lock: str) -> dict[str, str]:
     return {canonicalize_name(pin["name"]): pin["version"] for pin in found if pin}
 
 
-def asked(root: Path) -> Iterator[tuple[str, Requirement]]:
-    """Every direct dependency with the lock that has to hold it."""
+def required(root: Path) -> Iterator[tuple[str, Requirement]]:
+    """Every direct dependency, with the lock file that must contain it."""
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     for text in project["dependencies"]:
         yield "requirements.lock", Requirement(text)
@@ -32,30 +32,26 @@ def asked(root: Path) -> Iterator[tuple[str, Requirement]]:
 
 
 def problems(root: Path) -> Iterator[str]:
-    held = {}
+    locked = {}
     for name in ("requirements.lock", "hack/requirements.lock"):
         first, _, body = (root / name).read_text().partition("\n")
-        held[name] = pins(body)
+        locked[name] = pins(body)
         if first != f"# key: {hashlib.sha256(body.encode()).hexdigest()[:16]}":
-            yield f"{name}:1: The key is not that of the lines below, so an environment would not be made again."
+            yield f"{name}:1: The key does not match the lines below it, so existing environments would not be rebuilt."
         if "://" in body:
-            yield f"{name}: holds an address; packages come from whatever index the user has."
-        if body.count("--hash=sha256:") < len(held[name]):
-            yield f"{name}: holds a package without a hash."
-    for name, requirement in asked(root):
-        version = held[name].get(canonicalize_name(requirement.name))
+            yield f"{name}: contains an address; packages come from the index that the user has configured."
+        if body.count("--hash=sha256:") < len(locked[name]):
+            yield f"{name}: contains a package without a hash."
+    for name, requirement in required(root):
+        version = locked[name].get(canonicalize_name(requirement.name))
         if version is None or not requirement.specifier.contains(version):
-            yield f"{name}: holds {version or 'nothing'} for {str(requirement)!r}."
-    for package in held["requirements.lock"].keys() & held["hack/requirements.lock"].keys():
-        if held["requirements.lock"][package] != held["hack/requirements.lock"][package]:
-            yield f"hack/requirements.lock: holds another version of {package!r} than requirements.lock."
-
-
-def main() -> int:
-    found = list(problems(Path(sys.argv[1])))
-    print("\n".join([*found, *(["Run hack/update."] if found else [])]))
-    return int(bool(found))
+            yield f"{name}: contains {version or 'no version'} for {str(requirement)!r}."
+    for package in locked["requirements.lock"].keys() & locked["hack/requirements.lock"].keys():
+        if locked["requirements.lock"][package] != locked["hack/requirements.lock"][package]:
+            yield f"hack/requirements.lock: contains another version of {package!r} than requirements.lock."
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    found = list(problems(Path(sys.argv[1])))
+    print("\n".join([*found, *(["Run hack/update."] if found else [])]))
+    sys.exit(bool(found))

@@ -1,4 +1,4 @@
-"""Every room says what belongs there and what does not, and exports nothing: `rooms.py ROOT`."""
+"""Checks that each package states what belongs there, and that its `__init__` has no code: `rooms.py ROOT`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = "kubectl_ctrl"
-SAYS = ("Belongs here:", "Does not belong here:")
-# The list of the bundled controllers stands in this room's __init__, and each controller's spec in its folder's; a
-# verb's folder declares the verb in its __init__.
+HEADINGS = ("Belongs here:", "Does not belong here:")
+# Their __init__ lists the bundled controllers, and contains the spec of a controller or the declaration of a verb.
 WITH_CODE = ("controllers", "cli/verbs")
 
 
@@ -24,18 +23,18 @@ def problems(root: Path) -> Iterator[str]:
             yield f"{name}: is missing, so the folder is not a package."
             continue
         yield from (
-            f"{name}: {sentence}" for sentence in judged(ast.parse(file.read_text()), folder.relative_to(package))
+            f"{name}: {sentence}" for sentence in violations(ast.parse(file.read_text()), folder.relative_to(package))
         )
 
 
-def judged(module: ast.Module, folder: Path) -> Iterator[str]:
+def violations(module: ast.Module, folder: Path) -> Iterator[str]:
     docstring = ast.get_docstring(module) or ""
     if not docstring:
         yield "has no docstring."
     elif len(folder.parts) == 1:
-        yield from (f"its docstring lacks {words!r}." for words in SAYS if words not in docstring)
+        yield from (f"its docstring lacks {words!r}." for words in HEADINGS if words not in docstring)
     if not folder.as_posix().startswith(WITH_CODE) and (code := [node for node in module.body if not is_prose(node)]):
-        yield f"line {code[0].lineno}: holds code; import from the file that has the name instead."
+        yield f"line {code[0].lineno}: contains code; import from the file that defines the name instead."
 
 
 def is_prose(node: ast.stmt) -> bool:
@@ -44,11 +43,7 @@ def is_prose(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def main() -> int:
+if __name__ == "__main__":
     found = list(problems(Path(sys.argv[1])))
     print("\n".join(found))
-    return int(bool(found))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(bool(found))

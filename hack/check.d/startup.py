@@ -1,4 +1,4 @@
-"""What help and completion must not wait for: `startup.py ROOT` runs them and reads what they imported."""
+"""Checks that help and completion import nothing slow: `startup.py ROOT` runs them and reads their imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 HEAVY = {"aiohttp", "kubernetes", "sqlite3"}
 HELP = "import sys; from kubectl_ctrl.cli.main import main; sys.exit(main(sys.argv[1:]))"
 COMPLETION = "import sys; from kubectl_ctrl.cli.completion.main import main; sys.exit(main())"
-# Program, its words, and the packages that it must do without.
+# Program, its arguments, and the packages that it must not import.
 WAYS = (
     (HELP, ("--help",), HEAVY | {"rich"}),
     (HELP, ("options",), HEAVY),
@@ -18,12 +18,12 @@ WAYS = (
     (COMPLETION, ("",), HEAVY | {"asyncio", "rich"}),
     (COMPLETION, ("run", ""), HEAVY | {"asyncio", "rich"}),
     (COMPLETION, ("run", "--context", ""), HEAVY | {"asyncio", "rich"}),
-    (COMPLETION, ("trace", "foo/"), (HEAVY | {"asyncio", "rich"}) - {"sqlite3"}),  # of what is recorded
+    (COMPLETION, ("trace", "foo/"), (HEAVY | {"asyncio", "rich"}) - {"sqlite3"}),  # it reads the recording
 )
 
 
 def imported(root: Path, program: str, words: tuple[str, ...]) -> tuple[int, set[str]]:
-    """The exit code and the top packages that were imported on the way."""
+    """The exit code and the imported top-level packages."""
     command = [sys.executable, "-X", "importtime", "-c", program, *words]
     done = subprocess.run(
         command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -43,11 +43,7 @@ def problems(root: Path) -> Iterator[str]:
         yield from (f"`{name} {' '.join(words)}` imports {package}." for package in sorted(packages & heavy))
 
 
-def main() -> int:
+if __name__ == "__main__":
     found = list(problems(Path(sys.argv[1])))
     print("\n".join(found))
-    return int(bool(found))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(bool(found))

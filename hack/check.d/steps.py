@@ -1,4 +1,4 @@
-"""The steps of hack/check: run beside each other, one line each when done, and the output of those that failed."""
+"""The steps of hack/check, in parallel: prints one line for each, then the output of those that failed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BIN = Path(sys.executable).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How one step ended."""
+    """The result of one step."""
 
     name: str
     passed: bool
@@ -32,7 +32,7 @@ class Outcome:
 
 
 def commands() -> dict[str, list[str]]:
-    """Name -> command; the longest first, because the others fit beside it."""
+    """Name -> command; the longest first, because the others run beside it."""
     ours = {
         name: [sys.executable, str(HERE / f"{name}.py"), str(ROOT)] for name in ("ceilings", "locks", "rooms", "words")
     }
@@ -53,14 +53,13 @@ def present(*names: str) -> list[str]:
 
 
 def shell_scripts() -> list[str]:
-    """Every file of ours that begins with the line that makes it one."""
     files = [*ROOT.glob("bin/*"), *ROOT.glob("hack/*"), *ROOT.glob(".ci/*")]
     found = [file for file in files if file.is_file() and file.read_bytes().startswith(b"#!/bin/sh\n")]
     return sorted(str(file) for file in [*found, ROOT / "hack/environment.sh"])
 
 
 def caches() -> Path:
-    """Outside the repository: beside the environment that runs this."""
+    """Outside the repository, in the environment that runs this."""
     return Path(sys.prefix) / "check"
 
 

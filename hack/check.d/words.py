@@ -1,4 +1,4 @@
-"""Words of unfinished work anywhere, and sleeping in tests: `words.py ROOT`."""
+"""Finds words of unfinished work, and sleeps in tests: `words.py ROOT`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# One letter of each stands in brackets, so that this file does not find itself.
+# One letter of each is in brackets, so that this file does not match.
 UNFINISHED = re.compile(
     r"\b(TO[D]O|FIX[M]E|XX[X]|for no[w]|simplifie[d]|not implemented ye[t]|placeholde[r])\b", re.IGNORECASE
 )
 FOLDERS = ("kubectl_ctrl", "tests", "e2e", "hack", "bin", ".ci")
 SUFFIXES = ("", ".py", ".sh", ".sql", ".yaml", ".toml")
 
-# The waiting of e2e is done in one place, which polls a condition under a deadline.
+# The one place of e2e that waits: it polls a condition under a deadline.
 MAY_SLEEP = ("e2e/kube.py",)
 
 
@@ -27,13 +27,13 @@ def problems(root: Path) -> Iterator[str]:
         name, text = file.relative_to(root).as_posix(), file.read_text()
         for number, line in enumerate(text.splitlines(), 1):
             if found := UNFINISHED.search(line):
-                yield f"{name}:{number}: {found[0]!r} reads like something unfinished."
+                yield f"{name}:{number}: {found[0]!r} marks unfinished work."
         if file.suffix == ".py" and name.startswith(("tests/", "e2e/")) and name not in MAY_SLEEP:
-            yield from (f"{name}:{line}: Sleeps; wait for a condition, or own the clock." for line in sleeps(text))
+            yield from (f"{name}:{line}: Sleeps; wait for a condition, or use a FakeClock." for line in sleeps(text))
 
 
 def sleeps(text: str) -> Iterator[int]:
-    """Lines that call time.sleep, or asyncio.sleep with anything but the 0 that only yields."""
+    """Lines that call time.sleep, or asyncio.sleep with another argument than 0, which only yields."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"time.sleep", "asyncio.sleep", "sleep"}:
             yields = ast.unparse(node.func) == "asyncio.sleep" and [ast.unparse(word) for word in node.args] == ["0"]
@@ -41,11 +41,7 @@ def sleeps(text: str) -> Iterator[int]:
                 yield node.lineno
 
 
-def main() -> int:
+if __name__ == "__main__":
     found = list(problems(Path(sys.argv[1])))
     print("\n".join(found))
-    return int(bool(found))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(bool(found))

@@ -18,7 +18,7 @@ _FOUND = next(filter(None, map(shutil.which, _NAMES)), None)
 @pytest.fixture(scope="session")
 def program() -> str:
     if _FOUND is None:
-        pytest.skip("No Chromium here; hack/browser says how to get one.")
+        pytest.skip("Chromium is missing; hack/browser prints how to install it.")
     return _FOUND
 
 

@@ -1,4 +1,4 @@
-"""hack/check's own steps on planted trees: what each finds, and that it is silent about what is right."""
+"""hack/check's own steps, on small trees: each reports every violation, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 def step(name: str, root: Path) -> list[str]:
-    """What a step says about a tree; nothing when it is content."""
+    """The report of a step about a tree."""
     command = [sys.executable, str(REPOSITORY / f"hack/check.d/{name}.py"), str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not done.stderr
-    said = done.stdout.strip().splitlines()
-    assert bool(said) == bool(done.returncode)
-    return said
+    reported = done.stdout.strip().splitlines()
+    assert bool(reported) == bool(done.returncode)
+    return reported
 
 
 def function(lines: int, parameters: str = "") -> str:
@@ -56,18 +56,18 @@ def test_sizes_over_the_ceilings(tmp_path: Path) -> None:
     ]
 
 
-def test_exceptions_stand_by_name_with_a_reason_and_only_while_they_are_needed(tmp_path: Path) -> None:
+def test_exceptions_have_a_name_and_a_reason_and_are_needed(tmp_path: Path) -> None:
     write(tmp_path, "tests/b.py", function(61))
     reasons = '"tests/b.py:long" = "One table."\n"tests/b.py:short" = "Was long."\n"tests/b.py:other" = ""\n'
     write(tmp_path, "hack/check.d/ceilings.toml", reasons)
     assert step("ceilings", tmp_path) == [
         "hack/check.d/ceilings.toml: 'tests/b.py:other' has no reason.",
-        "hack/check.d/ceilings.toml: 'tests/b.py:short' needs no exception any more.",
-        "hack/check.d/ceilings.toml: 'tests/b.py:other' needs no exception any more.",
+        "hack/check.d/ceilings.toml: 'tests/b.py:short' no longer needs an exception.",
+        "hack/check.d/ceilings.toml: 'tests/b.py:other' no longer needs an exception.",
     ]
 
 
-def test_rooms_that_say_what_they_are_for(tmp_path: Path) -> None:
+def test_rooms_with_a_docstring(tmp_path: Path) -> None:
     write(tmp_path, "kubectl_ctrl/__init__.py", "__all__ = []\n")
     write(tmp_path, "kubectl_ctrl/cache/__init__.py", ROOM + "\nfrom __future__ import annotations\n")
     write(tmp_path, "kubectl_ctrl/controllers/__init__.py", ROOM + "\nNAMES = ('foo',)\n")
@@ -75,7 +75,7 @@ def test_rooms_that_say_what_they_are_for(tmp_path: Path) -> None:
     assert step("rooms", tmp_path) == []
 
 
-def test_rooms_that_do_not(tmp_path: Path) -> None:
+def test_rooms_without_a_proper_docstring(tmp_path: Path) -> None:
     write(tmp_path, "kubectl_ctrl/cache/__init__.py", '"""Copies.\n\nBelongs here: all."""\n')
     write(tmp_path, "kubectl_ctrl/client/__init__.py", "")
     write(tmp_path, "kubectl_ctrl/model/__init__.py", ROOM + "\nfrom kubectl_ctrl.model.rv import compare\n")
@@ -83,7 +83,7 @@ def test_rooms_that_do_not(tmp_path: Path) -> None:
     assert step("rooms", tmp_path) == [
         "kubectl_ctrl/cache/__init__.py: its docstring lacks 'Does not belong here:'.",
         "kubectl_ctrl/client/__init__.py: has no docstring.",
-        "kubectl_ctrl/model/__init__.py: line 7: holds code; import from the file that has the name instead.",
+        "kubectl_ctrl/model/__init__.py: line 7: contains code; import from the file that defines the name instead.",
         "kubectl_ctrl/render/__init__.py: is missing, so the folder is not a package.",
     ]
 
@@ -98,13 +98,13 @@ def test_finished_words_and_waiting_without_sleep(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["TO" + "DO", "fix" + "me", "for " + "now", "place" + "holder"])
 def test_unfinished_words(tmp_path: Path, word: str) -> None:
     write(tmp_path, "hack/run", f"#!/bin/sh\n# {word}: more\n")
-    assert step("words", tmp_path) == [f"hack/run:2: {word!r} reads like something unfinished."]
+    assert step("words", tmp_path) == [f"hack/run:2: {word!r} marks unfinished work."]
 
 
 @pytest.mark.parametrize("call", ["time.sleep(1)", "asyncio.sleep(0.1)", "asyncio.sleep(delay)", "sleep(0)"])
 def test_sleeping_in_tests(tmp_path: Path, call: str) -> None:
     write(tmp_path, "tests/b.py", f"def test():\n    {call}\n")
-    assert step("words", tmp_path) == ["tests/b.py:2: Sleeps; wait for a condition, or own the clock."]
+    assert step("words", tmp_path) == ["tests/b.py:2: Sleeps; wait for a condition, or use a FakeClock."]
 
 
 def locked(body: str) -> str:
@@ -116,7 +116,7 @@ PIN = "click==8.5.1 \\\n    --hash=sha256:00\n"
 
 @pytest.fixture
 def locks(tmp_path: Path) -> Path:
-    """A tree whose lock files are as they should be."""
+    """A tree with valid lock files."""
     write(tmp_path, "pyproject.toml", '[project]\ndependencies = ["click>=8"]\n')
     write(tmp_path, "requirements.lock", locked(PIN))
     write(tmp_path, "hack/requirements.in", "# tools\nruff\n")
@@ -124,26 +124,26 @@ def locks(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_locks_that_hold_what_is_asked_for(locks: Path) -> None:
+def test_locks_that_match_the_requirements(locks: Path) -> None:
     assert step("locks", locks) == []
 
 
 def test_lock_that_was_changed_by_hand(locks: Path) -> None:
     write(locks, "requirements.lock", locked(PIN) + "# more\n")
-    assert "requirements.lock:1: The key is not that of the lines below" in step("locks", locks)[0]
+    assert "requirements.lock:1: The key does not match the lines below it" in step("locks", locks)[0]
 
 
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ("click==8.5.1\n", "requirements.lock: holds a package without a hash."),
-        (f"--index-url https://index.example/simple\n{PIN}", "requirements.lock: holds an address"),
-        ("click==7.0 \\\n    --hash=sha256:00\n", "requirements.lock: holds 7.0 for 'click>=8'."),
-        ("", "requirements.lock: holds nothing for 'click>=8'."),
-        (PIN + "ruff==2.0 \\\n    --hash=sha256:00\n", "hack/requirements.lock: holds another version of 'ruff'"),
+        ("click==8.5.1\n", "requirements.lock: contains a package without a hash."),
+        (f"--index-url https://index.example/simple\n{PIN}", "requirements.lock: contains an address"),
+        ("click==7.0 \\\n    --hash=sha256:00\n", "requirements.lock: contains 7.0 for 'click>=8'."),
+        ("", "requirements.lock: contains no version for 'click>=8'."),
+        (PIN + "ruff==2.0 \\\n    --hash=sha256:00\n", "hack/requirements.lock: contains another version of 'ruff'"),
     ],
 )
-def test_locks_that_do_not_do(locks: Path, body: str, sentence: str) -> None:
+def test_invalid_locks(locks: Path, body: str, sentence: str) -> None:
     write(locks, "requirements.lock", locked(body))
     first, *_, advice = step("locks", locks)
     assert first.startswith(sentence)
@@ -151,7 +151,7 @@ def test_locks_that_do_not_do(locks: Path, body: str, sentence: str) -> None:
 
 
 def plant_program(root: Path, main: str, complete: str) -> None:
-    """A program of our package's name, which hides the real one."""
+    """A program with the name of the package, which shadows it."""
     for name in ("kubectl_ctrl/__init__.py", "kubectl_ctrl/cli/__init__.py", "kubectl_ctrl/cli/completion/__init__.py"):
         write(root, name, "")
     write(root, "kubectl_ctrl/cli/main.py", main)

@@ -104,9 +104,9 @@ def test_machine_without_a_browser_skips_its_lane_except_in_ci(
     without_go: Path, environ: Mapping[str, str], failed: int
 ) -> None:
     script = without_go / "hack/browser"
-    script.write_text("#!/bin/sh\necho 'No Chromium here.' >&2\nexit 3\n")
+    script.write_text("#!/bin/sh\necho 'Chromium is missing.' >&2\nexit 3\n")
     script.chmod(0o755)
-    assert lanes.browser(Run(environ)) == Lane(name="browser", ran=False, failed=failed, note="No Chromium here.")
+    assert lanes.browser(Run(environ)) == Lane(name="browser", ran=False, failed=failed, note="Chromium is missing.")
 
 
 def test_broken_build_is_a_failure_everywhere(without_go: Path) -> None:

@@ -42,7 +42,7 @@ def test_first_call_says_one_line_and_runs_the_program(fresh: Checkout) -> None:
     seen = json.loads(first.out)
     assert (first.code, seen["argv"][1:], seen["stdin"]) == (7, ["run", "foo bar"], "some: yaml")
     making, narration = first.err.splitlines()
-    assert making.startswith("kubectl-ctrl: making the Python environment of this checkout in ")
+    assert making.startswith("kubectl-ctrl: creating the Python environment of this checkout in ")
     assert str(fresh.cache) in making
     assert narration == "narration"
 
@@ -112,7 +112,7 @@ def test_relative_cache_folder_is_ignored(ready: Checkout) -> None:
 def test_another_lock_gets_another_environment(fresh: Checkout) -> None:
     fresh.call()
     fresh.lock("fedcba9876543210")
-    assert "making the Python environment" in fresh.call().err
+    assert "creating the Python environment" in fresh.call().err
     assert [folder.name[:16] for folder in fresh.environments] == ["0123456789abcdef", "fedcba9876543210"]
 
 
@@ -123,7 +123,7 @@ def test_environment_is_made_again_when_its_python_is_gone(fresh: Checkout) -> N
     python.symlink_to(fresh.home / "removed")
     again = fresh.call()
     assert again.code == 7
-    assert "making the Python environment" in again.err
+    assert "creating the Python environment" in again.err
     assert fresh.call().err == "narration\n"
 
 
@@ -151,7 +151,7 @@ def test_two_calls_at_once_make_one_environment(fresh: Checkout) -> None:
         waiting = second.stderr.readline()
         index.open.set()
         ends = [ended(first), ended(second)]
-    assert waiting.startswith("kubectl-ctrl: waiting for another call")
+    assert waiting.startswith("kubectl-ctrl: waiting for another process")
     assert [end.code for end in ends] == [7, 7]
     assert len(fresh.environments) == 1
 
@@ -194,7 +194,7 @@ def test_next_call_waits_for_what_a_killed_one_started(fresh: Checkout) -> None:
         index.open.set()
         ended(maker)
         assert ended(second).code == 7
-    assert waiting.startswith("kubectl-ctrl: waiting for another call")
+    assert waiting.startswith("kubectl-ctrl: waiting for another process")
 
 
 def three_lines(text: str, name: str) -> dict[str, str]:
