@@ -1,14 +1,14 @@
-"""The tests that a change can reach: an edge leads from a file to each file that it may use.
+"""The tests that a change can affect, by a graph: a file uses
 
-- A module that it imports, anywhere in the file; not what only a type checker imports.
-- A module that one of its strings names, to load it later: "package.module:name", f"package.{name}", program text.
-- A path of the checkout that it names ("docs/errors.md", ROOT / "hack" / "check"); not in the package, which also runs
-  where there is no checkout, and not a test, which nobody but pytest runs.
-- Data, by its name ("schema.sql") or by the folder without code that holds it ("golden").
-- From a module, every conftest.py above it.
+- the modules that it imports, anywhere in the file, except under TYPE_CHECKING;
+- modules that its strings name, to load them later: "package.module:name", f"package.{name}", program text;
+- paths of the checkout that it names ("docs/errors.md", ROOT / "hack" / "check"), except that the package also runs
+  without a checkout, and that only pytest runs tests;
+- data, by its name ("schema.sql") or by the name of its folder without code ("golden");
+- every conftest.py in the folders above it.
 
-Settings, and data that nobody names, reach everything. A name that can be meant is taken as meant: one test too many
-costs seconds, one too few costs the trust in all of them.
+Settings, and data that no file names, affect all tests. An ambiguous name counts: a test too many costs seconds, a test
+too few hides a failure.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-# They decide how every test runs.
+# Files that affect every test.
 SETTINGS = re.compile(r"[^/]*\.(toml|lock)|hack/(environment\.\w+|.*\.lock)")
 TEST = re.compile(r"tests/(.*/)?test_\w+\.py")
 IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+)?import\s+\(?([\w., ]+)", re.MULTILINE)
 WORD = re.compile(r"[\w./-]+")
 
-# A file, and whether what its strings name counts: a package that runs on the way to a module loads nothing more.
+# A file, and whether the names in its strings count: a package that is imported with a module loads nothing by name.
 Node = tuple[str, bool]
 
 
 class UnknownChange(Exception):
-    """git does not tell what has changed."""
+    """git has no answer."""
 
 
 def changes(root: Path) -> tuple[str, list[str]]:
-    """The commit at which HEAD left main, and the files that differ from it now, deleted and new ones among them."""
+    """The merge base of HEAD and main, and the files that differ from it, including deleted and new ones."""
     for main in ("origin/main", "main"):
         if base := _git(root, "merge-base", "HEAD", main):
             differing = _git(root, "diff", "--name-only", "--no-renames", "-z", base[0].strip())
             return f"{main} at {base[0][:10]}", sorted({*differing, *_git(root, "ls-files", "--others", *_OURS)})
-    raise UnknownChange("There is no commit that HEAD and main share, so nothing tells what has changed.")
+    raise UnknownChange("HEAD and main have no common commit, so the changed files are unknown.")
 
 
 def tests(root: Path, changed: Iterable[str]) -> list[str]:
-    """The files of tests that can notice a change of these files."""
+    """The test files that a change of these files can affect."""
     here = _git(root, "ls-files", "--cached", "--others", *_OURS)
     return Tree(root, {*here, *changed}).reached(changed)
 
@@ -55,13 +55,13 @@ _OURS = ("--exclude-standard", "-z")
 
 
 def _git(root: Path, *words: str) -> list[str]:
-    """The names that git prints; none when it fails."""
+    """The names that git prints; none if it fails."""
     done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
     return [name for name in done.stdout.split("\0") if name] if not done.returncode else []
 
 
 class Tree:
-    """The files of a checkout, among them those that a change has deleted."""
+    """The files of a checkout, including deleted ones."""
 
     def __init__(self, root: Path, files: Iterable[str]) -> None:
         self._root = root
@@ -69,7 +69,6 @@ class Tree:
         self.tests = sorted(file for file in self._files if TEST.fullmatch(file))
 
     def reached(self, changed: Iterable[str]) -> list[str]:
-        """The test files that can notice a change of these files."""
         changed = set(changed)
         if any(SETTINGS.fullmatch(file) or self._is_stray(file) for file in changed):
             return self.tests
@@ -96,12 +95,12 @@ class Tree:
         return found
 
     def _packages(self, file: str) -> list[str]:
-        """The packages that run on the way to a module."""
+        """The packages that Python imports with a module."""
         above = PurePosixPath(file).parents if file.endswith(".py") else ()
         return [package for folder in above if (package := f"{folder}/__init__.py") in self._files]
 
     def _uses(self, file: str) -> tuple[set[str], set[str]]:
-        """What a file imports, and what it may load later."""
+        """The imports of a file, and the files that it may load later."""
         path = self._root / file
         if file.endswith(".py"):
             above = {f"{folder}/conftest.py".removeprefix("./") for folder in PurePosixPath(file).parents}
@@ -121,7 +120,7 @@ class Tree:
         return set(), set()
 
     def _imported(self, name: str, file: str) -> set[str]:
-        """`a.b.c` is a module, or the name c of the module a.b."""
+        """The file of `a.b.c`, a module or the name c of the module a.b."""
         for known in (name, name.rpartition(".")[0]):
             if found := self._modules.get(known) or (not self._is_packaged(file) and self._scripts.get(known)):
                 return found
@@ -137,7 +136,7 @@ class Tree:
 
     @cached_property
     def _scripts(self) -> dict[str, set[str]]:
-        """Modules by their name in a folder that cannot be a package: the scripts of hack/bench.d know each other."""
+        """Modules by their name in a folder that cannot be a package: the scripts of hack/bench.d import each other."""
         found: dict[str, set[str]] = {}
         for name, files in self._modules.items():
             if inside := re.search(r"\.d\.(.+)$", name):
@@ -157,7 +156,7 @@ class Tree:
             yield from self._at(path, file)
 
     def _at(self, path: str, file: str) -> set[str]:
-        """What lies at a path of the checkout."""
+        """The files at a path of the checkout."""
         if self._is_packaged(file):
             return set()
         return {found for found in {path, *self._below_folder.get(path, ())} & self._files if not TEST.fullmatch(found)}
@@ -174,18 +173,18 @@ class Tree:
         return found
 
     def _data_of(self, file: str, parts: set[str]) -> set[str]:
-        """What is not code and is named by the parts of paths in a file."""
+        """The data files that parts of paths in a file name."""
         meant = {data for part in parts for near, data in self._data.get(part, ()) if file.startswith(near)}
         return {data for data in meant if self._is_packaged(data) or not self._is_packaged(file)}
 
     @cached_property
     def _data(self) -> dict[str, list[tuple[str, str]]]:
-        """Name of a file, or of a folder without code -> where it can be meant, the file."""
+        """Name of a file, or of a folder without code -> the folder in which the name means it, the file."""
         code = {str(folder) for file in self._files if file.endswith(".py") for folder in PurePosixPath(file).parents}
         found: dict[str, list[tuple[str, str]]] = {}
         for file in self._files:
             path = PurePosixPath(file)
-            # A program's name is a word like any other: only its path means it.
+            # The name of a program is also a word of the language: only its path means it.
             if path.suffix not in {"", ".py"}:
                 found.setdefault(path.name, []).append(("", file))
             for folder in path.parents if path.suffix != ".py" else ():
@@ -195,7 +194,7 @@ class Tree:
         return found
 
     def _below(self, prefix: str, strings: Iterable[str], file: str) -> set[str]:
-        """The modules that an f-string may mean: those that the strings beside it complete it to, else all."""
+        """The modules that an f-string may name: its prefix with the strings beside it, or else all with the prefix."""
         modules = self._modules if self._is_packaged(file) else {**self._scripts, **self._modules}
         named = [modules.get(f"{prefix}{text}", set()) for text in strings]
         known = [files for name, files in modules.items() if name.startswith(prefix)]
@@ -204,7 +203,7 @@ class Tree:
 
 @dataclass(slots=True)
 class Words(ast.NodeVisitor):
-    """What a module's text says of others."""
+    """The names of other files in a module's text."""
 
     imports: set[str] = field(default_factory=set)
     strings: set[str] = field(default_factory=set)
@@ -251,7 +250,7 @@ class Words(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _path(self, node: ast.expr) -> str:
-        """`ROOT / "hack" / "check"` within the checkout; what begins elsewhere is none."""
+        """The path of `ROOT / "hack" / "check"` within the checkout; empty for other expressions."""
         if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant):
             left = self._path(node.left)
             return f"{left}/{node.right.value!s}".lstrip("/") if left or _is_folder(node.left) else ""
@@ -263,5 +262,5 @@ class Words(ast.NodeVisitor):
 
 
 def _is_folder(node: ast.expr) -> bool:
-    """ROOT and its like, or a place beside __file__."""
+    """A constant like ROOT, or an expression with __file__."""
     return (isinstance(node, ast.Name) and node.id.isupper()) or "__file__" in ast.unparse(node)

@@ -1,4 +1,4 @@
-"""Runs the benchmarks and prints one table: figure, baseline of this machine, ratio, and the bar where there is one."""
+"""Runs the benchmarks and prints a table: value, baseline of this machine, ratio, and the limit if there is one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from kubectl_ctrl.text import table  # noqa: E402
 
 
 def benches() -> dict[str, Callable[[], Iterable[Figure]]]:
-    """By name; imported here, so that `start` is not measured beside what the others loaded."""
     import decode
     import foos
     import latency
@@ -43,7 +42,7 @@ def main() -> int:
     known = benches()
     wanted = sys.argv[1:] or list(known)
     if unknown := [name for name in wanted if name not in known]:
-        print(f"There is no benchmark {unknown[0]!r}; there are {', '.join(known)}.", file=sys.stderr)
+        print(f"{unknown[0]!r} is not a benchmark. The benchmarks are: {', '.join(known)}.", file=sys.stderr)
         return 2
     rows = []
     for name in wanted:

@@ -25,13 +25,13 @@ def figures() -> Iterable[Figure]:
             json.loads(line)
         return len(lines)
 
-    def taken_in() -> int:
+    def stored() -> int:
         asyncio.run(filled(lines, len(lines)))
         return len(lines)
 
     yield Figure(
         name=f"decode to store, {len(lines[0]):,} B Pods",
-        value=rate(taken_in, rounds=3),
+        value=rate(stored, rounds=3),
         unit="events/s",
         baseline=rate(decoded, rounds=3),
         against="/s json.loads alone",

@@ -1,4 +1,4 @@
-"""What a benchmark gives: one number, and beside it what this machine needs for something comparable without us."""
+"""The result of a benchmark: a number, and the number of a comparable task without kubectl-ctrl on this machine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured number beside what this machine needs for something comparable without us."""
-
     name: str
     value: float
     unit: str
     baseline: float | None = None
-    against: str = ""  # what the baseline is
+    against: str = ""  # unit and name of the baseline
     bar: str = ""
 
     def row(self) -> Sequence[str]:

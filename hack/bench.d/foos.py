@@ -1,4 +1,4 @@
-"""On a real API server: the first reconcile of a fresh process, and 1,000 Foos from nothing to converged."""
+"""On a real API server: the first reconcile of a new process, and 1,000 Foos from creation to convergence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOOS = 1_000
 
 @contextmanager
 def cluster() -> Iterator[tuple[str, Mapping[str, str]]]:
-    """kubectl and the environment of a fresh cluster."""
+    """kubectl and the environment of a new cluster."""
     name = f"bench-{os.getpid()}"
     programs = subprocess.run([_REALKUBE, "build"], check=True, capture_output=True, text=True).stdout.strip()
     subprocess.run([_REALKUBE, "up", name, "--nodes=12"], check=True, capture_output=True)
@@ -42,7 +42,7 @@ def foos(count: int) -> str:
 
 
 def _until_idle(env: Mapping[str, str]) -> tuple[float, float, float]:
-    """Seconds to the first line of a fresh process, to its end, and of processor time."""
+    """Seconds to the first line of a new process, to its exit, and of processor time."""
     started = time.perf_counter()
     words = [CTRL, "run", "foo", "--until-idle", "--timeout=10m"]
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -52,7 +52,7 @@ def _until_idle(env: Mapping[str, str]) -> tuple[float, float, float]:
         process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, f"run ended with {process.returncode}"
+    assert process.returncode == 0, f"run exited with code {process.returncode}"
     return first, time.perf_counter() - started, usage.ru_utime + usage.ru_stime
 
 

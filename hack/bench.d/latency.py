@@ -1,4 +1,4 @@
-"""How long requests wait at 9,000 objects and 300 changes a second, the load of the sharding thesis, in one process."""
+"""Delay of requests in one process with 9,000 objects and 300 changes a second, the load of the sharding thesis."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def _reconcile(ctx: Context, request: Request) -> Result | None:
 
 
 async def _delays() -> tuple[list[float], list[float]]:
-    """Seconds from a change to the start of its attempt, and from ready to start; live changes alone."""
+    """Seconds from a change to the start of its attempt, and from ready to start; without the initial list."""
     clock = SystemClock()
     server = ScriptedServer(clock)
     server.load(PODS, [_pod(number) for number in range(_OBJECTS)])
@@ -65,9 +65,9 @@ async def _delays() -> tuple[list[float], list[float]]:
     dice = random.Random(3)
     began = clock.elapsed()
     for number in range(_CHANGES * _SECONDS):
-        place = dice.randrange(_OBJECTS)
+        index = dice.randrange(_OBJECTS)
         change = {"metadata": {"labels": {"turn": str(number)}}}
-        server.change(PODS, f"pod-{place}", change, namespace=f"team-{place % 20}")
+        server.change(PODS, f"pod-{index}", change, namespace=f"team-{index % 20}")
         await clock.sleep(max(0.0, began + (number + 1) / _CHANGES - clock.elapsed()))
     await clock.sleep(1)
     stop.request()
@@ -76,7 +76,7 @@ async def _delays() -> tuple[list[float], list[float]]:
 
 
 async def _naps() -> list[float]:
-    """How late a plain sleep of the same length comes on this machine: seconds, sorted."""
+    """Seconds by which a sleep of the same length is late on this machine, sorted."""
     clock = SystemClock()
     late = []
     for _ in range(_CHANGES * 3):

@@ -1,4 +1,4 @@
-"""What a cached Pod costs, whole and metadata alone, and whether churn makes it grow. Each in a process of its own."""
+"""Memory of a cached Pod, whole and metadata only, and after many changes; each in its own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of many Pods behind the client's transport seam: bytes made before, so that only we are measured."""
+"""A server of many Pods behind the client's transport; prepared bytes, so that only the client is measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PIECE = 32  # lines that arrive together
 
 
 class Lines:
-    """A watch's answer: the lines given, then silence until it is closed."""
+    """The response to a watch: the lines, then nothing until it is closed."""
 
     status = 200
     headers: Mapping[str, str] = {"content-type": "application/json"}
@@ -44,7 +44,7 @@ class Lines:
 
 
 class PodServer:
-    """Lists nothing, then tells the watch of every event."""
+    """An empty list, then every event on the watch."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._lines = lines
@@ -62,7 +62,7 @@ class PodServer:
 
 
 class Refused:
-    """No streaming lists here: what is measured is the watch."""
+    """Refuses streaming lists: the benchmark measures the watch."""
 
     status = 422
     headers: Mapping[str, str] = {"content-type": "application/json"}
@@ -80,7 +80,7 @@ class Refused:
 
 
 def events(count: int, *, versions: int = 1, metadata_only: bool = False) -> Iterator[bytes]:
-    """An event for each of `count` pods, as often as there are versions, in the order of those."""
+    """An event for each of `count` Pods and each version, in the order of versions."""
     for version in range(1, versions + 1):
         for number in range(count):
             made = pod(number, version=version)
@@ -88,21 +88,21 @@ def events(count: int, *, versions: int = 1, metadata_only: bool = False) -> Ite
 
 
 async def filled(lines: Iterable[bytes], count: int, *, metadata_only: bool = False) -> Informers:
-    """Caches that have taken in so many events and told a subscriber of each; nothing runs any more."""
+    """Stopped caches, after `count` events have reached a subscriber."""
     clock = SystemClock()
     client = Client(PodServer(lines), clock=clock, rng=random.Random(1), user_agent="bench")
     informers = Informers(client, clock=clock, rng=random.Random(2), managers=frozenset({"kubectl-ctrl-foo"}))
-    told, all_told = 0, asyncio.Event()
+    heard, all_heard = 0, asyncio.Event()
 
     def hear(_change: Change) -> None:
-        nonlocal told
-        told += 1
-        if told == count:
-            all_told.set()
+        nonlocal heard
+        heard += 1
+        if heard == count:
+            all_heard.set()
 
     informers.informer(Selection(PODS, metadata_only=metadata_only)).subscribe("bench", hear)
     running = asyncio.create_task(informers.run())
-    await all_told.wait()
+    await all_heard.wait()
     running.cancel()
     await asyncio.wait([running])
     return informers

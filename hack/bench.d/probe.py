@@ -1,4 +1,4 @@
-"""The process that `memory` looks at: holds Pods in one of several ways and prints KB of resident memory for each."""
+"""The process that `memory` measures: keeps Pods in one of several forms and prints KB of resident memory for each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main() -> None:
     relax()
     how, versions = sys.argv[1], int(sys.argv[2])
     alone = how == "metadata"
-    # One small run first: what the program itself loads and keeps is not the Pods'.
+    # A small run first: the memory of the program itself does not count.
     asyncio.run(filled(events(100, metadata_only=alone), 100, metadata_only=alone))
     before = resident()
     lines = events(_COUNT, versions=versions, metadata_only=alone)

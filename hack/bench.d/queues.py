@@ -1,4 +1,4 @@
-"""The queue's full cycle, 100,000 keys at once, and how often 2,000 failing keys are tried."""
+"""The queue's full cycle, 100,000 keys at once, and the number of attempts of 2,000 failing keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CYCLES = 50_000
 _KEYS = 100_000
 _FAILING = 2_000
 _WORKERS = 8
-_ATTEMPT = 0.005  # seconds, as of a write that a webhook refuses
+_ATTEMPT = 0.005  # seconds, as for a write that a webhook refuses
 _STORM = 10.0
 
 
@@ -68,7 +68,7 @@ def _plain() -> int:
 
 
 def _attempts(limiter: Callable[[Clock], Limiter[int]]) -> int:
-    """How often keys that all fail are tried, in virtual time: the same on every machine."""
+    """The number of attempts of keys that all fail, in virtual time: the same on every machine."""
     attempts = 0
 
     async def main() -> None:

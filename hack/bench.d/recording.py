@@ -1,4 +1,4 @@
-"""What recording costs a run: Foos from nothing to converged with `--record off` and with a recording, in turns."""
+"""The cost of recording: Foos from creation to convergence, alternately with `--record off` and with a recording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """What one run took."""
+    """Seconds of one run."""
 
     wall: float
     cpu: float
@@ -35,7 +35,7 @@ def _run(env: Mapping[str, str], namespace: str, record: str) -> _Spent:
 
 
 def _least(values: Iterable[float]) -> float:
-    """The median of the better half: what a busy machine adds is never negative."""
+    """The median of the better half: other load of the machine only adds time."""
     ordered = sorted(values)
     return statistics.median(ordered[: (len(ordered) + 1) // 2])
 
@@ -50,7 +50,7 @@ def figures() -> Iterable[Figure]:
         run("apply", f"--filename={FOLDER / 'crd.yaml'}")
         run("wait", "--for=condition=Established", "crd/foos.samplecontroller.k8s.io")
         for turn in range(2 * _ROUNDS):
-            # Off first in every other pair: what grows with the cluster is shared fairly.
+            # Off first in every other pair, so that the growth of the cluster affects both equally.
             way = ("off", "on")[(turn + turn // 2) % 2]
             namespace = f"turn-{turn}"
             run("create", "namespace", namespace)

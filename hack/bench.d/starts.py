@@ -1,4 +1,4 @@
-"""How long whole processes take to say something."""
+"""Time of whole processes that print help or a completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: processor time, and the best of several rounds, because noise only ever adds."""
+"""Measurements: processor time, and the best of several rounds, because noise only adds time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 
 def rate(work: Callable[[], int], *, rounds: int = 5) -> float:
-    """Units per second of processor time in the best round; `work` says how many units it did."""
+    """Units per second of processor time in the best round; `work` returns its number of units."""
     best = 0.0
     for _ in range(rounds):
         started = time.process_time()

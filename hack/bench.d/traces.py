@@ -1,4 +1,4 @@
-"""How long it takes to look back over many reconciles: whole processes, beside one that only prints its version."""
+"""Time of verbs that read many reconciles: whole processes, beside one that only prints its version."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _call(id_: str, resource: Resource, at: float, step: tuple[Obj, Obj], **more
 
 
 def _reconciles(count: int) -> Iterator[Observed]:
-    """As an edit of a Foo makes them: two causes, two reads, two writes."""
+    """Like those after an edit of a Foo: two causes, two reads, two writes."""
     for number in range(1, count + 1):
         at, version = NOON + 3 * number, 10 * number
         foo = [_obj(FOOS, version + step, number + (step > 0), number - 1 + (step > 1)) for step in range(3)]
@@ -127,7 +127,7 @@ def figures() -> Iterable[Figure]:
 
 
 def _of_one_object(program: str, env: Mapping[str, str], count: int) -> Iterable[Figure]:
-    """In processor time: it must not grow with the history."""
+    """In processor time, which must not grow with the recording."""
     verbs = {"trace": ["trace", "foo/web", "--last=20"], "explain": ["explain", "foo/web"]}
     with tempfile.TemporaryDirectory() as folder:
         file = recording(Path(folder), *_reconciles(count))

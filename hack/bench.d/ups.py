@@ -1,4 +1,4 @@
-"""From nothing to a controller at rest: a cluster, what is installed on it, an example, its pods."""
+"""`up` to an idle controller: a new cluster, the installed controller, an example and its pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def figures() -> Iterable[Figure]:
     built = subprocess.run([str(_ROOT / "hack" / "realkube"), "build"], check=True, capture_output=True, text=True)
     programs = Path(built.stdout.strip())
     with TemporaryDirectory() as folder:
-        # In turns, so that both meet the same machine; the first of each warms it.
+        # Alternately, under the same load of the machine; the first pair fills its caches.
         pairs = [(_ours(programs, Path(folder)), _theirs(programs, Path(folder))) for _ in range(_TIMES)][1:]
     yield Figure(
         name="up memcached --example --until-idle, from nothing",
@@ -49,7 +49,7 @@ def _ours(programs: Path, folder: Path) -> float:
 
 
 def _theirs(programs: Path, folder: Path) -> float:
-    """The servers alone: no node, nothing installed, nobody who waits for anything."""
+    """Only the servers: no node, no controller, no waiting for readiness."""
     env = {"PATH": str(programs), "HOME": str(folder), "KWOK_WORKDIR": str(folder / "kwok")}
     config = folder / "kwokctl.json"
     config.write_text(json.dumps(_configuration(programs)))

@@ -1,4 +1,4 @@
-"""Runs the README's commands as a newcomer does, on Debians that have Python, git and nothing else; see hack/fresh."""
+"""Runs the README's commands as a new user, on Debian systems that have only Python and git; see hack/fresh."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from realkube.build import locked, say  # noqa: E402
 
 CHECKOUT = f"{HOME}/kubectl-ctrl"
 ACTIVATE = ". ~/venv/bin/activate"
-# What a developer's machine has and this one must not have; the first one that it has is named.
+# Programs of developers that must be absent; the step prints the first one that is there.
 ABSENT = "cc gcc make go docker podman kubectl kind kwok pip pipx uv curl"
 TESTED = re.compile(r"^(?:=+ )?(?:\d+ \w+, )*\d+ (?:passed|failed)\b.*", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """A suite, and the tests that run there."""
+    """A Debian suite, and the tests that run there."""
 
     suite: str
     tests: str
 
 
-# What controllers do under faults (a third of the time) takes the paths of the runtime that its own tests take, and the
-# tests of the house start programs of this machine: once is enough for both.
+# Once is enough for the controllers under faults (a third of the time), which use the same paths of the runtime as its
+# own tests, and for the tests of the repository itself, which start programs of this machine.
 FEWER = "hack/test tests -- --ignore=tests/controllers --ignore=tests/house"
-# By the Python that they give.
+# Named after the version of their Python.
 ROOTS = {
     "default": Root(suite="trixie", tests="hack/test"),
     "oldest": Root(suite="bookworm", tests=FEWER),
@@ -52,25 +52,24 @@ ROOTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A command of the newcomer, and how it must end."""
+    """A command of the new user, and its expected result."""
 
     command: str
     folder: str = CHECKOUT
     code: int = 0
-    says: str = ""
-    index: bool = True  # without it: loopback only
+    prints: str = ""
+    index: bool = True  # False: only loopback, no package index
 
 
 def steps(readme: Readme, tests: str) -> Iterator[Step]:
-    """All that a newcomer types, in order."""
     yield Step(command=f"for name in {ABSENT}; do ! command -v $name || exit 1; done", folder=HOME)
     yield Step(command="git clone --quiet kubectl-ctrl.bundle kubectl-ctrl", folder=HOME)
     for command in readme.first():
         if command.startswith("bin/kubectl-ctrl run "):
-            # No cluster is configured, and nothing is here to make one.
-            yield Step(command=command, code=3, says="error[CTRL-KUBECONFIG]")
+            # No cluster is configured, and the programs to create one are missing.
+            yield Step(command=command, code=3, prints="error[CTRL-KUBECONFIG]")
         elif command == "hack/test":
-            # The environment of the tests comes from the index; after that they need none.
+            # hack/check creates the environment of the tests from the index; after that they need no network.
             yield Step(command="hack/check shell")
             yield Step(command=tests, index=False)
         else:
@@ -91,20 +90,20 @@ def steps(readme: Readme, tests: str) -> Iterator[Step]:
 
 
 def run(name: str, where: Root, checkout: Path, lock: int) -> list[bool]:
-    """Every step on a new machine, whatever came of those before it."""
+    """Every step on a new machine; a failed step does not stop those after it."""
     unpacked = debian.provided(where.suite, os.environ, lock)
     with machine.started(unpacked, os.environ) as new:
         bundle = new.home / "kubectl-ctrl.bundle"
         subprocess.run(["git", "-C", str(checkout), "bundle", "create", "--quiet", str(bundle), "HEAD"], check=True)
         python = new.run("python3 --version && id --user --name", HOME, index=False).output.split()
         print(f"\n--- {name}: Debian {where.suite}, {' '.join(python[:2])}, as {python[2]}", flush=True)
-        return [taken(step, new) for step in steps(Readme(checkout / "README.md"), where.tests)]
+        return [passes(step, new) for step in steps(Readme(checkout / "README.md"), where.tests)]
 
 
-def taken(step: Step, new: Machine) -> bool:
+def passes(step: Step, new: Machine) -> bool:
     began = time.monotonic()
     ended = new.run(step.command, step.folder, index=step.index)
-    problem = wrong(step, ended)
+    problem = mismatch(step, ended)
     counts = TESTED.findall(ended.output)
     note = f"  [{counts[-1].strip('= ')}]" if counts else ""
     print(f"{'FAIL' if problem else 'ok':<4} {time.monotonic() - began:6.1f} s  {step.command}{note}", flush=True)
@@ -113,11 +112,11 @@ def taken(step: Step, new: Machine) -> bool:
     return not problem
 
 
-def wrong(step: Step, ended: Ended) -> str:
-    """The difference between how a step ended and how it must end; empty when there is none."""
-    if ended.code == step.code and step.says in ended.output:
+def mismatch(step: Step, ended: Ended) -> str:
+    """The difference between the result of a step and the expected one; empty if there is none."""
+    if ended.code == step.code and step.prints in ended.output:
         return ""
-    words = f" and {step.says!r}" if step.says else ""
+    words = f" and {step.prints!r}" if step.prints else ""
     return f"exit code {ended.code}; expected exit code {step.code}{words}"
 
 
@@ -128,7 +127,7 @@ def main() -> int:
     chosen = [name for name in ROOTS if name in words] or list(ROOTS)
     passed: list[bool] = []
     try:
-        with locked(build.root(os.environ) / "fresh.lock", "Waiting for another hack/fresh to end.") as lock:
+        with locked(build.root(os.environ) / "fresh.lock", "Waiting for another hack/fresh to finish.") as lock:
             if "prepare" in words:
                 for name in chosen:
                     print(debian.provided(ROOTS[name].suite, os.environ, lock))

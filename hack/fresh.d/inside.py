@@ -1,7 +1,7 @@
-"""Process 1 of a machine, started by `unshare` in namespaces of its own: `inside.py ROOT SCRATCH FOLDER USER COMMAND`.
+"""Process 1 of a machine, started by `unshare` in its own namespaces: `inside.py ROOT SCRATCH FOLDER USER COMMAND`.
 
-Mounts what a machine has besides its disk, brings up loopback, runs the command as the user, and reaps orphans. The
-mounts and all processes go with this one.
+Mounts the file systems of the kernel, brings up loopback, runs the command as the user, and reaps orphans. The
+mounts and all processes end with this one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> int:
     if not child:
         become(int(user))
         os.chdir(folder)
-        os.execv("/bin/sh", ["sh", "-c", command])  # environ is the caller's
+        os.execv("/bin/sh", ["sh", "-c", command])  # with the environment of the caller
     while True:
         pid, status = os.wait()
         if pid == child:

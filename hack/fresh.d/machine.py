@@ -1,6 +1,6 @@
-"""A machine that is new: a Debian, a user without rights, an empty home folder.
+"""A new machine: a Debian, an unprivileged user, an empty home folder.
 
-What the user writes lies in a folder that goes with the machine; the Debian stays as it was.
+The user's files are in a folder that is deleted with the machine; the Debian stays unchanged.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from debian import HOME, UID, USER
 from realkube import rootfs
 from realkube.build import root
 
-# All places that everybody may write to, and the home folder.
+# The home folder, and all folders that everybody may write to.
 WRITABLE = {HOME: 0o755, "/tmp": 0o1777, "/var/tmp": 0o1777, "/run/lock": 0o1777}
-# How this machine reaches the package index. A file that one of the variables names is copied, too.
+# The configuration of the package index. A file that one of the variables names is copied too.
 INDEX_FILES = ("/etc/resolv.conf", "/etc/pip.conf", "/etc/uv/uv.toml", "/etc/ssl/certs/ca-certificates.crt")
 INDEX_FILES_OF_USER = (".config/pip/pip.conf", ".pip/pip.conf", ".config/uv/uv.toml")
 INDEX_VARIABLES = re.compile(
@@ -34,7 +34,7 @@ INDEX_VARIABLES = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a command on a machine ended."""
+    """The result of a command on a machine."""
 
     code: int
     output: str
@@ -53,7 +53,7 @@ class Machine:
         return self.scratch / _flat(HOME)
 
     def run(self, command: str, folder: str, *, index: bool) -> Ended:
-        """Run a shell command as the user; without the index it has no network but loopback."""
+        """Run a shell command as the user; without the index it has only the loopback network."""
         unshare = ["unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--ipc", "--uts"]
         inside = [sys.executable, "-I", str(Path(__file__).with_name("inside.py"))]
         given = [str(self.debian), str(self.scratch), folder, str(UID), command]
@@ -73,10 +73,10 @@ class Machine:
 
 @contextmanager
 def started(debian: Path, environ: Mapping[str, str]) -> Iterator[Machine]:
-    """A new machine; what its user wrote goes with it."""
+    """A new machine; the user's files are deleted afterwards."""
     index = {name: value for name, value in environ.items() if INDEX_VARIABLES.fullmatch(name)}
     for left in root(environ).glob("fresh-*"):
-        shutil.rmtree(left)  # of a run that was killed
+        shutil.rmtree(left)  # remains of a killed run
     with tempfile.TemporaryDirectory(prefix="fresh-", dir=root(environ), ignore_cleanup_errors=True) as scratch:
         machine = Machine(debian=debian, scratch=Path(scratch), index=index)
         for place, mode in WRITABLE.items():
@@ -93,7 +93,7 @@ def _introduce_index(machine: Machine, environ: Mapping[str, str]) -> None:
     for source in {*map(Path, INDEX_FILES), *named}:
         if source.is_file():
             to = machine.debian / source.relative_to("/")
-            to.unlink(missing_ok=True)  # a link of that file system would be followed into this machine's
+            to.unlink(missing_ok=True)  # or a link of that file system would lead into this machine's
             rootfs.copied(source, to, 0o644)
     for name in INDEX_FILES_OF_USER:
         if (file := Path(environ.get("HOME") or Path.home()) / name).is_file():

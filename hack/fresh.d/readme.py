@@ -1,4 +1,4 @@
-"""The commands that the README tells a newcomer to type."""
+"""The README's commands for a new user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Readme:
-    """Finds commands by their shape, so that a README without them fails instead of leaving them untried."""
+    """Finds commands by a pattern; a README without one of them is an error, so no command stays untested."""
 
     def __init__(self, file: Path) -> None:
         self._text = file.read_text()
@@ -16,19 +16,19 @@ class Readme:
         self._blocks = [[line.split("  #")[0].strip() for line in block.splitlines()] for block in blocks]
 
     def first(self) -> list[str]:
-        """The first block: what to type after `git clone`."""
+        """The first block: the commands after `git clone`."""
         return self._found(self._blocks[:1], r".+")
 
     def installs(self) -> list[str]:
-        """The ways to install the checkout, named in a sentence."""
+        """The commands that install the checkout, which are part of a sentence."""
         return self._found([re.findall(r"`([^`\n]+)`", self._text)], r"\S.* install \.")
 
     def new(self) -> str:
-        """The command that writes a controller, without kubectl, which needs none for a plugin."""
+        """The command that creates a controller, without kubectl, which is not on that machine."""
         return self._found(self._blocks, r"kubectl ctrl new \w+")[0].replace("kubectl ctrl", "kubectl-ctrl", 1)
 
     def _found(self, blocks: Iterable[Iterable[str]], shape: str) -> list[str]:
         found = [line for block in blocks for line in block if re.fullmatch(shape, line)]
         if not found:
-            raise LookupError(f"README.md has no command like {shape!r} where one is expected.")
+            raise LookupError(f"README.md has no command that matches {shape!r} in the expected place.")
         return list(dict.fromkeys(found))

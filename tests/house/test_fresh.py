@@ -87,9 +87,9 @@ def test_tests_have_no_network(modules: dict[str, ModuleType]) -> None:
 def test_step_that_ends_otherwise_than_documented_fails(
     code: int, output: str, verdict: str, modules: dict[str, ModuleType]
 ) -> None:
-    step = modules["fresh"].Step(command="x", code=3, says="error[X]")
+    step = modules["fresh"].Step(command="x", code=3, prints="error[X]")
     ended = modules["machine"].Ended(code=code, output=output)
-    assert modules["fresh"].wrong(step, ended) == verdict
+    assert modules["fresh"].mismatch(step, ended) == verdict
 
 
 @pytest.mark.parametrize(
