@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.coroutines import pytest_fixture_setup, pytest_pyfunc_call  # noqa: F401 - hooks
 from tests.guard import Guard, Missing
 from tests.skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401 - hooks
 
