@@ -152,28 +152,24 @@ def test_cancelled_while_it_is_started_it_is_stopped_with_what_it_has_started(tm
         os.close(reading)
 
 
-def test_cancelled_again_it_is_killed_and_has_ended_all_the_same(tmp_path: Path) -> None:
+@pytest.mark.real_loop
+async def test_cancelled_again_it_is_killed_and_has_ended_all_the_same(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-
-    async def main() -> int:
-        code = (
-            "import os, sys, pathlib as p, signal; signal.signal(15, signal.SIG_IGN)\n"
-            "p.Path(sys.argv[1]).write_text(str(os.getpid()))\nwhile True: signal.pause()"
-        )
-        task = asyncio.create_task(run(python(code, str(pipe)), timeout=None, env=environ()))
-        pid = int(await asyncio.to_thread(pipe.read_text, encoding="utf-8"))
-        task.cancel()
-        for _ in range(3):  # until it waits for the end that it asked for
-            await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)  # nor is it a child whom nobody asked how it ended
-        return pid
-
-    asyncio.run(main())
+    code = (
+        "import os, sys, pathlib as p, signal; signal.signal(15, signal.SIG_IGN)\n"
+        "p.Path(sys.argv[1]).write_text(str(os.getpid()))\nwhile True: signal.pause()"
+    )
+    task = asyncio.create_task(run(python(code, str(pipe)), timeout=None, env=environ()))
+    pid = int(await asyncio.to_thread(pipe.read_text, encoding="utf-8"))
+    task.cancel()
+    for _ in range(3):  # until it waits for the end that it asked for
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)  # nor is it a child whom nobody asked how it ended
 
 
 def test_a_daemon_left_behind_is_neither_waited_for_nor_stopped() -> None:

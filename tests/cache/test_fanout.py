@@ -45,20 +45,17 @@ async def running() -> AsyncIterator[Stage]:
         await task
 
 
-def test_subscriber_that_raises_is_counted_and_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with running() as stage:
+async def test_subscriber_that_raises_is_counted_and_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as stage:
 
-            def fail(_: Change) -> None:
-                raise ValueError("no")
+        def fail(_: Change) -> None:
+            raise ValueError("no")
 
-            failing = stage.fanout.add("failing", fail, resync=None, replaced=None, view=None)
-            stage.fanout.add("hearing", stage.hear, resync=None, replaced=None, view=None)
-            stage.fanout.tell([step(1), step(2)])
-            assert stage.heard == ["added 1", "added 2"]
-            assert failing.errors == failing.told == 2
-
-    run_virtual(main)
+        failing = stage.fanout.add("failing", fail, resync=None, replaced=None, view=None)
+        stage.fanout.add("hearing", stage.hear, resync=None, replaced=None, view=None)
+        stage.fanout.tell([step(1), step(2)])
+        assert stage.heard == ["added 1", "added 2"]
+        assert failing.errors == failing.told == 2
     assert "A subscriber of the cache raised." in caplog.messages
 
 
@@ -87,102 +84,81 @@ def test_slow_subscriber_is_reported_once_a_minute_on_one_line(caplog: pytest.Lo
     assert max(map(len, shown)) <= 80
 
 
-def test_busy_machine_is_nobodys_fault(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with running() as stage:
-            stage.fanout.add("x", lambda _: stage.clock.suspend(3.0), resync=None, replaced=None, view=None)
-            stage.fanout.tell([step(1)])
-
-    run_virtual(main)
+async def test_busy_machine_is_nobodys_fault(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as stage:
+        stage.fanout.add("x", lambda _: stage.clock.suspend(3.0), resync=None, replaced=None, view=None)
+        stage.fanout.tell([step(1)])
     assert caplog.messages == []
 
 
-def test_late_subscriber_hears_live_changes_after_its_first_view() -> None:
-    async def main() -> None:
-        async with running() as stage:
-            view = [thing(Key("a", f"x{number}"), f"uid-{number}", str(number)) for number in range(1000)]
-            late = stage.fanout.add("late", stage.hear, resync=None, replaced=None, view=view)
-            stage.fanout.tell([step(5000)])
-            assert not late.synced
-            assert stage.heard == []
-            await stage.fanout.settled()
-            assert stage.heard == [*(f"added {number}" for number in range(1000)), "added 5000"]
-            assert late.synced
-
-    run_virtual(main)
+async def test_late_subscriber_hears_live_changes_after_its_first_view() -> None:
+    async with running() as stage:
+        view = [thing(Key("a", f"x{number}"), f"uid-{number}", str(number)) for number in range(1000)]
+        late = stage.fanout.add("late", stage.hear, resync=None, replaced=None, view=view)
+        stage.fanout.tell([step(5000)])
+        assert not late.synced
+        assert stage.heard == []
+        await stage.fanout.settled()
+        assert stage.heard == [*(f"added {number}" for number in range(1000)), "added 5000"]
+        assert late.synced
 
 
-def test_list_is_announced_in_its_place_between_the_changes() -> None:
-    async def main() -> None:
-        async with running() as stage:
-            stage.fanout.add("x", stage.hear, resync=None, replaced=lambda: stage.heard.append("replaced"), view=None)
-            stage.fanout.tell([step(1)])
-            stage.fanout.tell_view([step(2)])
-            stage.fanout.tell([step(3)])
-            await stage.fanout.settled()
-            assert stage.heard == ["added 1", "replaced", "added 2", "added 3"]
-
-    run_virtual(main)
+async def test_list_is_announced_in_its_place_between_the_changes() -> None:
+    async with running() as stage:
+        stage.fanout.add("x", stage.hear, resync=None, replaced=lambda: stage.heard.append("replaced"), view=None)
+        stage.fanout.tell([step(1)])
+        stage.fanout.tell_view([step(2)])
+        stage.fanout.tell([step(3)])
+        await stage.fanout.settled()
+        assert stage.heard == ["added 1", "replaced", "added 2", "added 3"]
 
 
-def test_bulk_is_told_in_slices_between_which_others_run() -> None:
-    async def main() -> None:
-        async with running() as stage:
-            stage.fanout.add("x", stage.hear, resync=None, replaced=None, view=None)
-            stage.fanout.tell_view([step(number) for number in range(1000)])
-            sizes: list[int] = []
-            while len(stage.heard) < 1000:
-                await asyncio.sleep(0)
-                sizes.append(len(stage.heard))
-            assert len(frozenset(sizes)) >= 5
-
-    run_virtual(main)
+async def test_bulk_is_told_in_slices_between_which_others_run() -> None:
+    async with running() as stage:
+        stage.fanout.add("x", stage.hear, resync=None, replaced=None, view=None)
+        stage.fanout.tell_view([step(number) for number in range(1000)])
+        sizes: list[int] = []
+        while len(stage.heard) < 1000:
+            await asyncio.sleep(0)
+            sizes.append(len(stage.heard))
+        assert len(frozenset(sizes)) >= 5
 
 
-def test_resync_retells_everything_about_every_ten_hours_to_who_asked() -> None:
-    async def main() -> None:
-        async with running() as stage:
-            stage.objects = [thing(Key("a", "x"), "uid", "7")]
-            stage.fanout.add("asked", stage.hear, resync=10 * HOURS, replaced=None, view=None)
-            others: list[Change] = []
-            stage.fanout.add("others", others.append, resync=None, replaced=None, view=None)
-            times: list[float] = []
-            for _ in range(5):
-                began = stage.clock.elapsed()
-                before = len(stage.heard)
-                while len(stage.heard) == before:
-                    await stage.clock.sleep(60)
-                times.append((stage.clock.elapsed() - began) / HOURS)
-            assert stage.heard == ["resync 7"] * 5
-            assert all(8.9 < time < 11.1 for time in times)
-            assert len(frozenset(round(time, 2) for time in times)) > 1
-            assert not others
-
-    run_virtual(main)
+async def test_resync_retells_everything_about_every_ten_hours_to_who_asked() -> None:
+    async with running() as stage:
+        stage.objects = [thing(Key("a", "x"), "uid", "7")]
+        stage.fanout.add("asked", stage.hear, resync=10 * HOURS, replaced=None, view=None)
+        others: list[Change] = []
+        stage.fanout.add("others", others.append, resync=None, replaced=None, view=None)
+        times: list[float] = []
+        for _ in range(5):
+            began = stage.clock.elapsed()
+            before = len(stage.heard)
+            while len(stage.heard) == before:
+                await stage.clock.sleep(60)
+            times.append((stage.clock.elapsed() - began) / HOURS)
+        assert stage.heard == ["resync 7"] * 5
+        assert all(8.9 < time < 11.1 for time in times)
+        assert len(frozenset(round(time, 2) for time in times)) > 1
+        assert not others
 
 
-def test_resync_is_at_most_once_a_second() -> None:
-    async def main() -> None:
-        async with running() as stage:
-            stage.objects = [thing(Key("a", "x"), "uid", "7")]
-            stage.fanout.add("asked", stage.hear, resync=0.0, replaced=None, view=None)
-            await stage.clock.sleep(10.5)
-            assert len(stage.heard) == 10
-
-    run_virtual(main)
+async def test_resync_is_at_most_once_a_second() -> None:
+    async with running() as stage:
+        stage.objects = [thing(Key("a", "x"), "uid", "7")]
+        stage.fanout.add("asked", stage.hear, resync=0.0, replaced=None, view=None)
+        await stage.clock.sleep(10.5)
+        assert len(stage.heard) == 10
 
 
-def test_closed_subscription_hears_nothing_more() -> None:
-    async def main() -> None:
-        async with running() as stage:
-            subscription = stage.fanout.add("x", stage.hear, resync=None, replaced=None, view=None)
-            stage.fanout.tell_view([step(1)])
-            subscription.close()
-            stage.fanout.tell([step(2)])
-            await settle()
-            stage.fanout.tell_view([step(3)])
-            await settle()
-            assert stage.heard == []
-            assert stage.fanout.subscriptions == ()
-
-    run_virtual(main)
+async def test_closed_subscription_hears_nothing_more() -> None:
+    async with running() as stage:
+        subscription = stage.fanout.add("x", stage.hear, resync=None, replaced=None, view=None)
+        stage.fanout.tell_view([step(1)])
+        subscription.close()
+        stage.fanout.tell([step(2)])
+        await settle()
+        stage.fanout.tell_view([step(3)])
+        await settle()
+        assert stage.heard == []
+        assert stage.fanout.subscriptions == ()

@@ -8,48 +8,41 @@ import pytest
 from kubectl_ctrl.client.transport import HttpResponse
 from kubectl_ctrl.model.change import Change
 from kubectl_ctrl.testing.faults import Match
-from kubectl_ctrl.testing.loop import run_virtual
 from tests.cache.site import MAPS, running
 
 LISTS = Match(verb="list", plural="configmaps")
 
 
-def test_garbled_event_costs_that_object_only_and_is_made_good_by_the_next_list() -> None:
-    async def main() -> None:
-        async with running() as site:
-            site.server.garble()
-            site.server.delete(MAPS, "map-1")
-            site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
-            await site.clock.sleep(1)
-            assert site.cached() == {"map-0": "1", "map-1": "0", "map-2": "0"}
-            assert site.wire.kinds() == ["stream"], "it does not end the watch"
-            assert site.informer.counts.poisoned == 1
-            await site.agree(within=601)
-            assert site.wire.kinds() == ["stream", "stream"]
-
-    run_virtual(main)
+async def test_garbled_event_costs_that_object_only_and_is_made_good_by_the_next_list() -> None:
+    async with running() as site:
+        site.server.garble()
+        site.server.delete(MAPS, "map-1")
+        site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
+        await site.clock.sleep(1)
+        assert site.cached() == {"map-0": "1", "map-1": "0", "map-2": "0"}
+        assert site.wire.kinds() == ["stream"], "it does not end the watch"
+        assert site.informer.counts.poisoned == 1
+        await site.agree(within=601)
+        assert site.wire.kinds() == ["stream", "stream"]
 
 
-def test_after_a_garbled_event_a_step_may_be_more_than_one_until_the_next_list() -> None:
-    async def main() -> None:
-        async with running() as site:
-            told: list[Change] = []
-            site.informer.subscribe("reader", told.append)
-            await site.clock.sleep(1)
-            told.clear()
-            site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
-            await site.clock.sleep(1)
-            site.server.garble()
-            site.server.change(MAPS, "map-0", {"data": {"value": "2"}})
-            site.server.change(MAPS, "map-0", {"data": {"value": "3"}})
-            await site.clock.sleep(1)
-            assert [(change.obj["data"]["value"], change.relisted) for change in told] == [("1", False), ("3", True)]
-            await site.clock.sleep(601)
-            site.server.change(MAPS, "map-0", {"data": {"value": "4"}})
-            await site.clock.sleep(1)
-            assert not told[-1].relisted
-
-    run_virtual(main)
+async def test_after_a_garbled_event_a_step_may_be_more_than_one_until_the_next_list() -> None:
+    async with running() as site:
+        told: list[Change] = []
+        site.informer.subscribe("reader", told.append)
+        await site.clock.sleep(1)
+        told.clear()
+        site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
+        await site.clock.sleep(1)
+        site.server.garble()
+        site.server.change(MAPS, "map-0", {"data": {"value": "2"}})
+        site.server.change(MAPS, "map-0", {"data": {"value": "3"}})
+        await site.clock.sleep(1)
+        assert [(change.obj["data"]["value"], change.relisted) for change in told] == [("1", False), ("3", True)]
+        await site.clock.sleep(601)
+        site.server.change(MAPS, "map-0", {"data": {"value": "4"}})
+        await site.clock.sleep(1)
+        assert not told[-1].relisted
 
 
 def _spoil(field: str, value: object) -> Callable[[bytes], bytes]:
@@ -72,36 +65,30 @@ def _spoil(field: str, value: object) -> Callable[[bytes], bytes]:
         ("name", 7),
     ],
 )
-def test_misshapen_object_costs_that_object_only(field: str, value: object) -> None:
-    async def main() -> None:
-        async with running() as site:
-            site.server.garble(make=_spoil(field, value))
-            site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
-            site.server.change(MAPS, "map-1", {"data": {"value": "1"}})
-            await site.clock.sleep(1)
-            assert site.cached() == {"map-0": "0", "map-1": "1", "map-2": "0"}
-            assert site.informer.counts.poisoned == 1
-            assert site.wire.kinds() == ["stream"]
-            site.server.change(MAPS, "map-0", {"data": {"value": "2"}})
-            await site.agree(within=1)
-
-    run_virtual(main)
+async def test_misshapen_object_costs_that_object_only(field: str, value: object) -> None:
+    async with running() as site:
+        site.server.garble(make=_spoil(field, value))
+        site.server.change(MAPS, "map-0", {"data": {"value": "1"}})
+        site.server.change(MAPS, "map-1", {"data": {"value": "1"}})
+        await site.clock.sleep(1)
+        assert site.cached() == {"map-0": "0", "map-1": "1", "map-2": "0"}
+        assert site.informer.counts.poisoned == 1
+        assert site.wire.kinds() == ["stream"]
+        site.server.change(MAPS, "map-0", {"data": {"value": "2"}})
+        await site.agree(within=1)
 
 
-def test_object_that_a_list_has_broken_keeps_its_last_good_state() -> None:
-    async def main() -> None:
-        async with running(streaming=False) as site:
-            site.server.drop_watches()
-            site.server.delete(MAPS, "map-2")
-            site.server.compact()
-            items = site.server.objects(MAPS)
-            items[0]["metadata"]["labels"] = ["x"]
-            meta = {"resourceVersion": str(site.server.version)}
-            listed = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": meta, "items": items}
-            site.server.faults.answer(LISTS, HttpResponse(status=200, body=json.dumps(listed).encode()))
-            await site.clock.sleep(5)
-            assert site.informer.epoch == 2
-            assert site.informer.counts.poisoned == 1
-            await site.agree(within=0)
-
-    run_virtual(main)
+async def test_object_that_a_list_has_broken_keeps_its_last_good_state() -> None:
+    async with running(streaming=False) as site:
+        site.server.drop_watches()
+        site.server.delete(MAPS, "map-2")
+        site.server.compact()
+        items = site.server.objects(MAPS)
+        items[0]["metadata"]["labels"] = ["x"]
+        meta = {"resourceVersion": str(site.server.version)}
+        listed = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": meta, "items": items}
+        site.server.faults.answer(LISTS, HttpResponse(status=200, body=json.dumps(listed).encode()))
+        await site.clock.sleep(5)
+        assert site.informer.epoch == 2
+        assert site.informer.counts.poisoned == 1
+        await site.agree(within=0)

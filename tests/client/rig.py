@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -16,7 +16,6 @@ from kubectl_ctrl.model.attempt import Call
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.testing.clock import FakeClock
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
 from kubectl_ctrl.value import asdict
 
@@ -58,26 +57,17 @@ class Rig:
         return [f"{call.verb} {call.code} {call.sends}" for call in self.calls]
 
 
-def on_server(main: Callable[[Rig, ScriptedServer], Awaitable[None]], **how: Any) -> None:
-    """Run a test against the scripted server; `how` may hold a `gate`."""
-
-    async def body() -> None:
-        clock = FakeClock()
-        server = ScriptedServer(clock)
-        await main(Rig(server, clock, **how), server)
-
-    run_virtual(body)
+def on_server(**how: Any) -> tuple[Rig, ScriptedServer]:
+    """A client of a scripted server; `how` may hold a `gate`."""
+    clock = FakeClock()
+    server = ScriptedServer(clock)
+    return Rig(server, clock, **how), server
 
 
-def on_answers(main: Callable[[Rig, Canned], Awaitable[None]], *answers: HttpResponse | Exception, **how: Any) -> None:
-    """Run a test against answers that are given one after the other."""
-
-    async def body() -> None:
-        clock = FakeClock()
-        canned = Canned(answers)
-        await main(Rig(canned, clock, **how), canned)
-
-    run_virtual(body)
+def on_answers(*answers: HttpResponse | Exception, **how: Any) -> tuple[Rig, Canned]:
+    """A client that gets these answers one after the other."""
+    canned = Canned(answers)
+    return Rig(canned, FakeClock(), **how), canned
 
 
 class Canned:

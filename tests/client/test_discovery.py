@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, HPAS, PODS, Resource
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.faults import Match
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
 from kubectl_ctrl.value import replace
 from tests.client.rig import Rig, answer, on_server, status
@@ -50,13 +49,10 @@ class Old:
     async def close(self) -> None: ...
 
 
-def on_old_server(main: Callable[[Rig, ScriptedServer], Awaitable[None]]) -> None:
-    async def body() -> None:
-        clock = FakeClock()
-        server = ScriptedServer(clock)
-        await main(Rig(Old(server), clock), server)
-
-    run_virtual(body)
+def on_old_server() -> tuple[Rig, ScriptedServer]:
+    clock = FakeClock()
+    server = ScriptedServer(clock)
+    return Rig(Old(server), clock), server
 
 
 class Paths:
@@ -79,197 +75,156 @@ class Paths:
     async def close(self) -> None: ...
 
 
-def on_paths(main: Callable[[Discovery, Paths, FakeClock], Awaitable[None]], answers: dict[str, Any]) -> None:
-    async def body() -> None:
-        clock = FakeClock()
-        paths = Paths(answers)
-        await main(Rig(paths, clock).base.discovery, paths, clock)
-
-    run_virtual(body)
+def on_paths(answers: dict[str, Any]) -> tuple[Discovery, Paths, FakeClock]:
+    clock = FakeClock()
+    paths = Paths(answers)
+    return Rig(paths, clock).base.discovery, paths, clock
 
 
 @pytest.mark.parametrize("run", [on_server, on_old_server])
-def test_a_server_is_read_whole(run: Callable[..., None]) -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        discovery = rig.client.discovery
-        pods = await discovery.find("po")
-        assert pods.resource == PODS
-        assert (pods.resource.kind, pods.resource.namespaced, pods.singular) == ("Pod", True, "pod")
-        assert {"get", "list", "watch"} <= set(pods.verbs)
-        assert "status" in pods.subresources
-        assert "all" in pods.categories
-        assert (await discovery.find("deployment.apps")).resource == DEPLOYMENTS
-        assert not (await discovery.find("ns")).resource.namespaced
-        hpas = await discovery.serves(HPAS)
-        assert hpas is not None
-        assert "hpa" in hpas.short_names
-
-    run(main)
+async def test_a_server_is_read_whole(run: Callable[..., None], rig: Rig, server: ScriptedServer) -> None:
+    discovery = rig.client.discovery
+    pods = await discovery.find("po")
+    assert pods.resource == PODS
+    assert (pods.resource.kind, pods.resource.namespaced, pods.singular) == ("Pod", True, "pod")
+    assert {"get", "list", "watch"} <= set(pods.verbs)
+    assert "status" in pods.subresources
+    assert "all" in pods.categories
+    assert (await discovery.find("deployment.apps")).resource == DEPLOYMENTS
+    assert not (await discovery.find("ns")).resource.namespaced
+    hpas = await discovery.serves(HPAS)
+    assert hpas is not None
+    assert "hpa" in hpas.short_names
 
 
-def test_two_requests_are_enough() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        await asyncio.gather(*(rig.client.discovery.find("pods") for _ in range(20)))
-        assert [handled.path for handled in server.requests] == ["/api", "/apis"]
-
-    on_server(main)
+async def test_two_requests_are_enough(rig: Rig, server: ScriptedServer) -> None:
+    await asyncio.gather(*(rig.client.discovery.find("pods") for _ in range(20)))
+    assert [handled.path for handled in server.requests] == ["/api", "/apis"]
 
 
-def test_both_ways_of_reading_agree() -> None:
+async def test_both_ways_of_reading_agree() -> None:
     found: list[list[str]] = []
-
-    async def main(rig: Rig, server: ScriptedServer) -> None:
+    for rig, server in (on_server(), on_old_server()):
         server.create(crd())
         catalog = await rig.client.discovery.catalog()
         found.append(sorted(str(api) for api in catalog.resources))
-
-    on_server(main)
-    on_old_server(main)
     assert found[0] == found[1]
     assert len(found[0]) > 10
 
 
 @pytest.mark.parametrize("run", [on_server, on_old_server])
-def test_a_new_type_is_found_at_its_first_miss(run: Callable[..., None]) -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        discovery = rig.client.discovery
-        assert await discovery.serves(FOOS) is None
-        server.create(crd())
-        await rig.clock.sleep(REFRESH_EVERY)
-        foos = await discovery.serves(FOOS)
-        assert foos is not None
-        assert "status" in foos.subresources
-        assert (await discovery.find("fo")).resource == FOOS
+async def test_a_new_type_is_found_at_its_first_miss(
+    run: Callable[..., None], rig: Rig, server: ScriptedServer
+) -> None:
+    discovery = rig.client.discovery
+    assert await discovery.serves(FOOS) is None
+    server.create(crd())
+    await rig.clock.sleep(REFRESH_EVERY)
+    foos = await discovery.serves(FOOS)
+    assert foos is not None
+    assert "status" in foos.subresources
+    assert (await discovery.find("fo")).resource == FOOS
 
-    run(main)
+
+async def test_misses_do_not_make_a_storm(rig: Rig, server: ScriptedServer) -> None:
+    discovery = rig.client.discovery
+    await discovery.catalog()
+    await rig.clock.sleep(60)
+    server.requests.clear()
+    for _ in range(10):
+        assert await asyncio.gather(*(discovery.serves(FOOS) for _ in range(50))) == [None] * 50
+    assert len(server.requests) == 2
+    await rig.clock.sleep(REFRESH_EVERY)
+    await discovery.serves(FOOS)
+    assert len(server.requests) == 4
 
 
-def test_misses_do_not_make_a_storm() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        discovery = rig.client.discovery
-        await discovery.catalog()
-        await rig.clock.sleep(60)
-        server.requests.clear()
-        for _ in range(10):
-            assert await asyncio.gather(*(discovery.serves(FOOS) for _ in range(50))) == [None] * 50
-        assert len(server.requests) == 2
-        await rig.clock.sleep(REFRESH_EVERY)
+async def test_forgetting_asks_at_once(rig: Rig, server: ScriptedServer) -> None:
+    discovery = rig.client.discovery
+    assert await discovery.serves(FOOS) is None
+    server.create(crd())
+    assert await discovery.serves(FOOS) is None
+    discovery.forget()
+    assert await discovery.serves(FOOS) is not None
+
+
+async def test_forgetting_while_it_is_read_asks_again(rig: Rig, server: ScriptedServer) -> None:
+    server.answer_delay = 1.0
+    first = asyncio.create_task(rig.client.discovery.serves(FOOS))
+    await rig.clock.sleep(0.5)
+    server.create(crd())
+    rig.client.discovery.forget()
+    assert await first is not None
+
+
+async def test_a_type_that_is_gone_stays_known_until_somebody_asks_again(rig: Rig, server: ScriptedServer) -> None:
+    server.create(crd())
+    discovery = rig.client.discovery
+    assert await discovery.serves(FOOS) is not None
+    server.delete(CRDS, crd()["metadata"]["name"])
+    await rig.clock.sleep(REFRESH_EVERY)
+    assert (await discovery.refresh()).get(FOOS) is None
+
+
+async def test_a_name_of_nothing_names_the_nearest(rig: Rig, server: ScriptedServer) -> None:
+    with pytest.raises(NotServed, match="The server has no resource type 'deplyments'") as caught:
+        await rig.client.discovery.find("deplyments")
+    assert caught.value.next_step == "Did you mean deployments.apps?"
+    assert caught.value.exit_code == NotFound.exit_code == 4
+    with pytest.raises(NotServed) as caught:
+        await rig.client.discovery.find("xyzzy")
+    assert "CRD" in caught.value.next_step
+
+
+async def test_a_server_that_is_down_is_asked_by_one_for_all(rig: Rig, server: ScriptedServer) -> None:
+    discovery = rig.client.discovery
+    server.down()
+    errors = await asyncio.gather(*(discovery.find("pods") for _ in range(20)), return_exceptions=True)
+    assert {type(error) for error in errors} == {Unreachable}
+    sent = rig.base.counters.sent
+    assert sent == 2
+    with pytest.raises(Unreachable):
+        await discovery.find("pods")
+    assert rig.base.counters.sent == sent
+    server.up()
+    await rig.clock.sleep(REFRESH_EVERY)
+    assert (await discovery.find("pods")).resource == PODS
+
+
+async def test_what_is_known_stays_known_while_the_server_is_down(rig: Rig, server: ScriptedServer) -> None:
+    discovery = rig.client.discovery
+    await discovery.catalog()
+    await rig.clock.sleep(60)
+    server.down()
+    assert await discovery.serves(PODS) is not None
+    with pytest.raises(Unreachable):
         await discovery.serves(FOOS)
-        assert len(server.requests) == 4
-
-    on_server(main)
+    assert (await discovery.find("deploy")).resource == DEPLOYMENTS
 
 
-def test_forgetting_asks_at_once() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        discovery = rig.client.discovery
-        assert await discovery.serves(FOOS) is None
-        server.create(crd())
-        assert await discovery.serves(FOOS) is None
-        discovery.forget()
-        assert await discovery.serves(FOOS) is not None
-
-    on_server(main)
-
-
-def test_forgetting_while_it_is_read_asks_again() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        server.answer_delay = 1.0
-        first = asyncio.create_task(rig.client.discovery.serves(FOOS))
-        await rig.clock.sleep(0.5)
-        server.create(crd())
-        rig.client.discovery.forget()
-        assert await first is not None
-
-    on_server(main)
+async def test_a_cancelled_reader_leaves_the_reading_to_the_next(rig: Rig, server: ScriptedServer) -> None:
+    server.answer_delay = 1.0
+    first = asyncio.create_task(rig.client.discovery.find("pods"))
+    second = asyncio.create_task(rig.client.discovery.find("pods"))
+    await rig.clock.sleep(0.5)
+    first.cancel()
+    assert (await second).resource == PODS
+    with pytest.raises(asyncio.CancelledError):
+        await first
 
 
-def test_a_type_that_is_gone_stays_known_until_somebody_asks_again() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        server.create(crd())
-        discovery = rig.client.discovery
-        assert await discovery.serves(FOOS) is not None
-        server.delete(CRDS, crd()["metadata"]["name"])
-        await rig.clock.sleep(REFRESH_EVERY)
-        assert (await discovery.refresh()).get(FOOS) is None
-
-    on_server(main)
-
-
-def test_a_name_of_nothing_names_the_nearest() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        with pytest.raises(NotServed, match="The server has no resource type 'deplyments'") as caught:
-            await rig.client.discovery.find("deplyments")
-        assert caught.value.next_step == "Did you mean deployments.apps?"
-        assert caught.value.exit_code == NotFound.exit_code == 4
-        with pytest.raises(NotServed) as caught:
-            await rig.client.discovery.find("xyzzy")
-        assert "CRD" in caught.value.next_step
-
-    on_server(main)
-
-
-def test_a_server_that_is_down_is_asked_by_one_for_all() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        discovery = rig.client.discovery
-        server.down()
-        errors = await asyncio.gather(*(discovery.find("pods") for _ in range(20)), return_exceptions=True)
-        assert {type(error) for error in errors} == {Unreachable}
-        sent = rig.base.counters.sent
-        assert sent == 2
-        with pytest.raises(Unreachable):
-            await discovery.find("pods")
-        assert rig.base.counters.sent == sent
-        server.up()
-        await rig.clock.sleep(REFRESH_EVERY)
-        assert (await discovery.find("pods")).resource == PODS
-
-    on_server(main)
-
-
-def test_what_is_known_stays_known_while_the_server_is_down() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        discovery = rig.client.discovery
-        await discovery.catalog()
-        await rig.clock.sleep(60)
-        server.down()
-        assert await discovery.serves(PODS) is not None
-        with pytest.raises(Unreachable):
-            await discovery.serves(FOOS)
-        assert (await discovery.find("deploy")).resource == DEPLOYMENTS
-
-    on_server(main)
-
-
-def test_a_cancelled_reader_leaves_the_reading_to_the_next() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        server.answer_delay = 1.0
-        first = asyncio.create_task(rig.client.discovery.find("pods"))
-        second = asyncio.create_task(rig.client.discovery.find("pods"))
-        await rig.clock.sleep(0.5)
-        first.cancel()
-        assert (await second).resource == PODS
-        with pytest.raises(asyncio.CancelledError):
-            await first
-
-    on_server(main)
-
-
-def test_a_reading_that_was_cut_off_does_not_count() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        discovery = rig.client.discovery
-        await discovery.catalog()
-        server.create(crd())
-        discovery.forget()
-        server.answer_delay = 1.0
-        cut = asyncio.create_task(discovery.refresh())
-        await rig.clock.sleep(0.5)
-        cut.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await cut
-        assert await discovery.serves(FOOS) is not None
-
-    on_server(main)
+async def test_a_reading_that_was_cut_off_does_not_count(rig: Rig, server: ScriptedServer) -> None:
+    discovery = rig.client.discovery
+    await discovery.catalog()
+    server.create(crd())
+    discovery.forget()
+    server.answer_delay = 1.0
+    cut = asyncio.create_task(discovery.refresh())
+    await rig.clock.sleep(0.5)
+    cut.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cut
+    assert await discovery.serves(FOOS) is not None
 
 
 # --- groups that do not answer
@@ -302,78 +257,63 @@ METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespac
 ENTRY = {"resource": "nodes", "responseKind": {"kind": "NodeMetrics"}, "scope": "Cluster", "verbs": ["get"]}
 
 
-def test_a_stale_group_costs_that_group_only() -> None:
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        assert (await discovery.find("pods")).resource == PODS
-        assert (await discovery.catalog()).failed == ("metrics.k8s.io/v1beta1",)
-        with pytest.raises(ServerError, match=r"'metrics\.k8s\.io/v1beta1' failed, so nodes.metrics.k8s.io is unknown"):
-            await discovery.serves(METRICS)
-        with pytest.raises(NotServed, match=r"These did not answer: metrics.k8s.io/v1beta1\."):
-            await discovery.find("nodes")
-        assert await discovery.serves(FOOS) is None
-
-    on_paths(main, {"/api": CORE, "/apis": groups(freshness="Stale")})
+async def test_a_stale_group_costs_that_group_only() -> None:
+    discovery, _paths, _clock = on_paths({"/api": CORE, "/apis": groups(freshness="Stale")})
+    assert (await discovery.find("pods")).resource == PODS
+    assert (await discovery.catalog()).failed == ("metrics.k8s.io/v1beta1",)
+    with pytest.raises(ServerError, match=r"'metrics\.k8s\.io/v1beta1' failed, so nodes.metrics.k8s.io is unknown"):
+        await discovery.serves(METRICS)
+    with pytest.raises(NotServed, match=r"These did not answer: metrics.k8s.io/v1beta1\."):
+        await discovery.find("nodes")
+    assert await discovery.serves(FOOS) is None
 
 
-def test_what_was_known_of_a_group_survives_its_silence() -> None:
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        assert await discovery.serves(METRICS) is not None
-        for silence in (groups(freshness="Stale"), answer(status(503), 503)):
-            paths.answers["/apis"] = silence
-            discovery.forget()
-            catalog = await discovery.refresh()
-            assert catalog.get(METRICS) is not None
-            assert catalog.failed == ("metrics.k8s.io/v1beta1",)
-        paths.answers["/apis"] = groups()
+async def test_what_was_known_of_a_group_survives_its_silence() -> None:
+    discovery, paths, _clock = on_paths({"/api": CORE, "/apis": groups(ENTRY)})
+    assert await discovery.serves(METRICS) is not None
+    for silence in (groups(freshness="Stale"), answer(status(503), 503)):
+        paths.answers["/apis"] = silence
         discovery.forget()
-        assert (await discovery.refresh()).get(METRICS) is None
+        catalog = await discovery.refresh()
+        assert catalog.get(METRICS) is not None
+        assert catalog.failed == ("metrics.k8s.io/v1beta1",)
+    paths.answers["/apis"] = groups()
+    discovery.forget()
+    assert (await discovery.refresh()).get(METRICS) is None
 
-    on_paths(main, {"/api": CORE, "/apis": groups(ENTRY)})
 
-
-def test_stale_but_listed_is_what_the_server_last_said() -> None:
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        assert await discovery.serves(METRICS) is not None
-
-    on_paths(main, {"/api": CORE, "/apis": groups(ENTRY, freshness="Stale")})
+async def test_stale_but_listed_is_what_the_server_last_said() -> None:
+    discovery, _paths, _clock = on_paths({"/api": CORE, "/apis": groups(ENTRY, freshness="Stale")})
+    assert await discovery.serves(METRICS) is not None
 
 
 @pytest.mark.parametrize("broken", [answer(status(403, "Forbidden"), 403), answer(b"<html>"), answer(status(500), 500)])
-def test_half_of_the_answers_is_better_than_none(broken: HttpResponse) -> None:
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        assert (await discovery.find("pods")).resource == PODS
-        assert (await discovery.catalog()).failed == ("/apis",)
-
-    on_paths(main, {"/api": CORE, "/apis": broken})
+async def test_half_of_the_answers_is_better_than_none(broken: HttpResponse) -> None:
+    discovery, _paths, _clock = on_paths({"/api": CORE, "/apis": broken})
+    assert (await discovery.find("pods")).resource == PODS
+    assert (await discovery.catalog()).failed == ("/apis",)
 
 
 @pytest.mark.parametrize(
     ("broken", "error"),
     [(answer(status(403, "Forbidden"), 403), Forbidden), (answer(b"<html>"), BadAnswer), (answer(b"[]"), BadAnswer)],
 )
-def test_no_answer_at_all_is_an_error(broken: HttpResponse, error: type[Exception]) -> None:
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        with pytest.raises(error):
-            await discovery.find("pods")
-
-    on_paths(main, {"/api": broken, "/apis": broken})
+async def test_no_answer_at_all_is_an_error(broken: HttpResponse, error: type[Exception]) -> None:
+    discovery, _paths, _clock = on_paths({"/api": broken, "/apis": broken})
+    with pytest.raises(error):
+        await discovery.find("pods")
 
 
-def test_a_server_without_a_core_group() -> None:
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        assert await discovery.serves(METRICS) is not None
-        assert (await discovery.catalog()).failed == ()
-
-    on_paths(main, {"/apis": groups(ENTRY)})
+async def test_a_server_without_a_core_group() -> None:
+    discovery, _paths, _clock = on_paths({"/apis": groups(ENTRY)})
+    assert await discovery.serves(METRICS) is not None
+    assert (await discovery.catalog()).failed == ()
 
 
-def test_entries_without_sense_are_passed_over() -> None:
+async def test_entries_without_sense_are_passed_over() -> None:
     odd: list[Any] = [None, 7, {}, {"resource": "x"}, {"resource": "x", "responseKind": {}}, ENTRY]
-
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        assert [api.resource for api in (await discovery.catalog()).resources] == [PODS, METRICS]
-
-    on_paths(main, {"/api": CORE, "/apis": groups(*odd)})
+    discovery, _paths, _clock = on_paths({"/api": CORE, "/apis": groups(*odd)})
+    assert [api.resource for api in (await discovery.catalog()).resources] == [PODS, METRICS]
 
 
 # --- servers that do not aggregate
@@ -407,33 +347,26 @@ OLD: dict[str, Any] = {
 }
 
 
-def test_the_preferred_version_is_the_servers_choice() -> None:
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        match = await discovery.match("hpas")
-        assert match.found.resource.version == "v1"
-        assert match.others == ()
-        assert not match.found.resource.namespaced
-        pods = await discovery.find("pod")
-        assert pods.singular == "pod"
-        assert pods.subresources == ("status", "eviction")
-        assert (await discovery.catalog()).failed == ("broken.example.com/v1",)
-        assert len(paths.asked) == 6
-
-    on_paths(main, dict(OLD))
+async def test_the_preferred_version_is_the_servers_choice() -> None:
+    discovery, paths, _clock = on_paths(dict(OLD))
+    match = await discovery.match("hpas")
+    assert match.found.resource.version == "v1"
+    assert match.others == ()
+    assert not match.found.resource.namespaced
+    pods = await discovery.find("pod")
+    assert pods.singular == "pod"
+    assert pods.subresources == ("status", "eviction")
+    assert (await discovery.catalog()).failed == ("broken.example.com/v1",)
+    assert len(paths.asked) == 6
 
 
-def test_repr() -> None:
-    async def main(discovery: Discovery, paths: Paths, clock: FakeClock) -> None:
-        assert repr(discovery) == "Discovery(None, readings=0)"
-        await discovery.catalog()
-        assert repr(discovery) == "Discovery(Catalog(resources=1, failed=0), readings=1)"
-
-    on_paths(main, {"/api": CORE})
+async def test_repr() -> None:
+    discovery, _paths, _clock = on_paths({"/api": CORE})
+    assert repr(discovery) == "Discovery(None, readings=0)"
+    await discovery.catalog()
+    assert repr(discovery) == "Discovery(Catalog(resources=1, failed=0), readings=1)"
 
 
-def test_scopes_share_what_is_known() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        clients: list[Client] = [rig.base, rig.client]
-        assert len({id(client.discovery) for client in clients}) == 1
-
-    on_server(main)
+async def test_scopes_share_what_is_known(rig: Rig, server: ScriptedServer) -> None:
+    clients: list[Client] = [rig.base, rig.client]
+    assert len({id(client.discovery) for client in clients}) == 1

@@ -11,7 +11,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, DEPLOYMENTS, PODS, Resource
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.server import ScriptedServer
-from tests.client.rig import Canned, Rig, answer, on_answers, on_server, status
+from tests.client.rig import Rig, answer, on_answers, status
 
 FOOS = Resource("samplecontroller.k8s.io", "v1alpha1", "foos", "Foo")
 
@@ -161,74 +161,59 @@ def crd(**properties: Any) -> Obj:
     }
 
 
-def test_a_served_schema_is_read_once_for_each_of_its_states() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        assert await served_schema(rig.client, FOOS) is None
-        server.create(crd(availableReplicas={"type": "integer"}))
-        found = await served_schema(rig.client, FOOS)
-        assert found is not None
-        wanted = {"availableReplicas": 1, "observedGeneration": 3}
-        assert prune(found, wanted, ("status",)) == ({"availableReplicas": 1}, ["status.observedGeneration"])
-        documents = [handled.path for handled in server.requests if handled.path.count("/") > 2]
-        assert await served_schema(rig.base, FOOS) is found
-        assert [handled.path for handled in server.requests if handled.path.count("/") > 2] == documents
-        newer = crd(availableReplicas={"type": "integer"}, observedGeneration={"type": "integer"})
-        server.change(CRDS, crd()["metadata"]["name"], {"spec": newer["spec"]})
-        found = await served_schema(rig.client, FOOS)
-        assert found is not None
-        assert prune(found, wanted, ("status",)) == (wanted, [])
-        assert repr(rig.base.schemas) == "SchemaCache(types=1)"
-        assert repr(found) == "Schema()"
-
-    on_server(main)
+async def test_a_served_schema_is_read_once_for_each_of_its_states(rig: Rig, server: ScriptedServer) -> None:
+    assert await served_schema(rig.client, FOOS) is None
+    server.create(crd(availableReplicas={"type": "integer"}))
+    found = await served_schema(rig.client, FOOS)
+    assert found is not None
+    wanted = {"availableReplicas": 1, "observedGeneration": 3}
+    assert prune(found, wanted, ("status",)) == ({"availableReplicas": 1}, ["status.observedGeneration"])
+    documents = [handled.path for handled in server.requests if handled.path.count("/") > 2]
+    assert await served_schema(rig.base, FOOS) is found
+    assert [handled.path for handled in server.requests if handled.path.count("/") > 2] == documents
+    newer = crd(availableReplicas={"type": "integer"}, observedGeneration={"type": "integer"})
+    server.change(CRDS, crd()["metadata"]["name"], {"spec": newer["spec"]})
+    found = await served_schema(rig.client, FOOS)
+    assert found is not None
+    assert prune(found, wanted, ("status",)) == (wanted, [])
+    assert repr(rig.base.schemas) == "SchemaCache(types=1)"
+    assert repr(found) == "Schema()"
 
 
 @pytest.mark.parametrize("code", [403, 404])
-def test_a_server_that_does_not_tell(code: int) -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        server.faults.fail(Match(path="/openapi/*"), code, reason="Forbidden" if code == 403 else "NotFound")
-        assert await served_schema(rig.client, DEPLOYMENTS) is None
-
-    on_server(main)
+async def test_a_server_that_does_not_tell(code: int, rig: Rig, server: ScriptedServer) -> None:
+    server.faults.fail(Match(path="/openapi/*"), code, reason="Forbidden" if code == 403 else "NotFound")
+    assert await served_schema(rig.client, DEPLOYMENTS) is None
 
 
-def test_a_server_that_fails_is_an_error() -> None:
-    async def main(rig: Rig, server: ScriptedServer) -> None:
-        server.faults.fail(Match(path="/openapi/*"), 500)
-        with pytest.raises(ServerError):
-            await served_schema(rig.client, DEPLOYMENTS)
-
-    on_server(main)
+async def test_a_server_that_fails_is_an_error(rig: Rig, server: ScriptedServer) -> None:
+    server.faults.fail(Match(path="/openapi/*"), 500)
+    with pytest.raises(ServerError):
+        await served_schema(rig.client, DEPLOYMENTS)
 
 
 INDEX = {"paths": {"apis/apps/v1": {"serverRelativeURL": "https://evil.example/openapi/v3/apis/apps/v1?hash=A%2FB"}}}
 
 
-def test_an_index_cannot_lead_elsewhere() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        assert await served_schema(rig.client, DEPLOYMENTS) is None
-        request = canned.requests[1]
-        assert (request.path, request.query) == ("/openapi/v3/apis/apps/v1", (("hash", "A/B"),))
-        with pytest.raises(BadAnswer, match="points to another server"):
-            await served_schema(rig.client, DEPLOYMENTS)
-        assert len(canned.requests) == 3
-
+async def test_an_index_cannot_lead_elsewhere() -> None:
     away = {"paths": {"apis/apps/v1": {"serverRelativeURL": "/api/v1/secrets"}}}
-    on_answers(main, answer(INDEX), answer(DOCUMENT), answer(away))
+    rig, canned = on_answers(answer(INDEX), answer(DOCUMENT), answer(away))
+    assert await served_schema(rig.client, DEPLOYMENTS) is None
+    request = canned.requests[1]
+    assert (request.path, request.query) == ("/openapi/v3/apis/apps/v1", (("hash", "A/B"),))
+    with pytest.raises(BadAnswer, match="points to another server"):
+        await served_schema(rig.client, DEPLOYMENTS)
+    assert len(canned.requests) == 3
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b""])
-def test_a_document_that_is_none(body: bytes) -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        with pytest.raises(BadAnswer):
-            await served_schema(rig.client, DEPLOYMENTS)
-
-    on_answers(main, answer(body))
+async def test_a_document_that_is_none(body: bytes) -> None:
+    rig, _canned = on_answers(answer(body))
+    with pytest.raises(BadAnswer):
+        await served_schema(rig.client, DEPLOYMENTS)
 
 
-def test_odd_indexes_know_nothing() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        for _ in range(3):
-            assert await served_schema(rig.client, DEPLOYMENTS) is None
-
-    on_answers(main, answer({}), answer({"paths": {"apis/apps/v1": {}}}), answer(status(404, "NotFound"), 404))
+async def test_odd_indexes_know_nothing() -> None:
+    rig, _canned = on_answers(answer({}), answer({"paths": {"apis/apps/v1": {}}}), answer(status(404, "NotFound"), 404))
+    for _ in range(3):
+        assert await served_schema(rig.client, DEPLOYMENTS) is None

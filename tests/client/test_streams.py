@@ -16,7 +16,9 @@ from kubectl_ctrl.client.transport import HttpRequest, NoAnswer, TooSlow
 from kubectl_ctrl.clock import Clock, SystemClock
 from tests.client.hands import HandClock, until
 from tests.client.loopback import STREAM, Loopback, Request, chunk, plain, server_tls, serving
-from tests.client.wired import connected, run
+from tests.client.wired import connected
+
+pytestmark = pytest.mark.real_loop
 
 
 class Script:
@@ -63,48 +65,38 @@ async def rest(stream: NetworkStream) -> list[bytes]:
     return [line async for batch in stream.batches() for line in batch]
 
 
-def test_lines_come_as_soon_as_they_are_whole(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with opened(tmp_path) as (_, script, stream):
-            batches = stream.batches()
-            script.say(chunk(b"one\ntw"))
-            assert await anext(batches) == [b"one"]
-            waiting = asyncio.ensure_future(anext(batches))
-            script.say(chunk(b"o") + chunk(b"\n\nthree\n"))
-            assert await waiting == [b"two", b"three"]
-            script.end()
-            assert [batch async for batch in batches] == []
-            assert "closed=True" in repr(stream)
-
-    run(test)
+async def test_lines_come_as_soon_as_they_are_whole(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (_, script, stream):
+        batches = stream.batches()
+        script.say(chunk(b"one\ntw"))
+        assert await anext(batches) == [b"one"]
+        waiting = asyncio.ensure_future(anext(batches))
+        script.say(chunk(b"o") + chunk(b"\n\nthree\n"))
+        assert await waiting == [b"two", b"three"]
+        script.end()
+        assert [batch async for batch in batches] == []
+        assert "closed=True" in repr(stream)
 
 
-def test_thousands_of_large_lines_in_one_go(tmp_path: Path) -> None:
+async def test_thousands_of_large_lines_in_one_go(tmp_path: Path) -> None:
     line = b"x" * 9000
-
-    async def test() -> None:
-        async with opened(tmp_path, tls=True) as (_, script, stream):
-            script.end(chunk((line + b"\n") * 4000) + b"0\r\n\r\n")
-            count = 0
-            async for batch in stream.batches():
-                assert set(batch) == {line}
-                count += len(batch)
-            assert count == 4000
-
-    run(test)
+    async with opened(tmp_path, tls=True) as (_, script, stream):
+        script.end(chunk((line + b"\n") * 4000) + b"0\r\n\r\n")
+        count = 0
+        async for batch in stream.batches():
+            assert set(batch) == {line}
+            count += len(batch)
+        assert count == 4000
 
 
-def test_a_stream_that_ended_well_leaves_its_connection(tmp_path: Path) -> None:
-    async def test() -> None:
-        script = Script()
-        async with serving(script.answer) as box, connected(tmp_path, box) as transport:
-            for _ in range(3):
-                stream = await transport.open(HttpRequest(method="GET", path="/watch"))
-                script.end(chunk(b"a\n") + b"0\r\n\r\n")
-                assert await rest(stream) == [b"a"]
-            assert box.connections == 1
-
-    run(test)
+async def test_a_stream_that_ended_well_leaves_its_connection(tmp_path: Path) -> None:
+    script = Script()
+    async with serving(script.answer) as box, connected(tmp_path, box) as transport:
+        for _ in range(3):
+            stream = await transport.open(HttpRequest(method="GET", path="/watch"))
+            script.end(chunk(b"a\n") + b"0\r\n\r\n")
+            assert await rest(stream) == [b"a"]
+        assert box.connections == 1
 
 
 @pytest.mark.parametrize(
@@ -116,174 +108,142 @@ def test_a_stream_that_ended_well_leaves_its_connection(tmp_path: Path) -> None:
         (chunk(b"a\n") + b"zz\r\n", "was truncated."),
     ],
 )
-def test_a_stream_that_breaks(tmp_path: Path, end: bytes, sentence: str) -> None:
-    async def test() -> None:
-        async with opened(tmp_path) as (_, script, stream):
-            script.end(end, close=True)
-            with pytest.raises(NoAnswer) as caught:
-                await rest(stream)
-            assert str(caught.value).endswith(sentence)
-            assert caught.value.sent
-
-    run(test)
+async def test_a_stream_that_breaks(tmp_path: Path, end: bytes, sentence: str) -> None:
+    async with opened(tmp_path) as (_, script, stream):
+        script.end(end, close=True)
+        with pytest.raises(NoAnswer) as caught:
+            await rest(stream)
+        assert str(caught.value).endswith(sentence)
+        assert caught.value.sent
 
 
-def test_a_stream_that_is_broken_from_its_beginning(tmp_path: Path) -> None:
+async def test_a_stream_that_is_broken_from_its_beginning(tmp_path: Path) -> None:
     async def answer(_request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM + b"zz\r\n")  # in one piece: the connection is lost before anybody reads
         writer.close()
 
-    async def test() -> None:
-        async with serving(answer) as box, connected(tmp_path, box) as transport:
-            with pytest.raises(NoAnswer, match=r"ended too early|not HTTP"):
-                await rest(await transport.open(HttpRequest(method="GET", path="/watch")))
-            with pytest.raises(NoAnswer, match=r"ended too early|not HTTP"):
-                await transport.send(HttpRequest(method="GET", path="/list"))
-
-    run(test)
+    async with serving(answer) as box, connected(tmp_path, box) as transport:
+        with pytest.raises(NoAnswer, match=r"ended too early|not HTTP"):
+            await rest(await transport.open(HttpRequest(method="GET", path="/watch")))
+        with pytest.raises(NoAnswer, match=r"ended too early|not HTTP"):
+            await transport.send(HttpRequest(method="GET", path="/list"))
 
 
-def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LONGEST", 1000)
-
-    async def test() -> None:
-        async with opened(tmp_path) as (box, script, stream):
-            script.say(chunk(b"x" * 5000))
-            with pytest.raises(NoAnswer, match="longer than"):
-                await rest(stream)
-            script.end(b"")
-            await until(lambda: box.open == 0)
-
-    run(test)
+    async with opened(tmp_path) as (box, script, stream):
+        script.say(chunk(b"x" * 5000))
+        with pytest.raises(NoAnswer, match="longer than"):
+            await rest(stream)
+        script.end(b"")
+        await until(lambda: box.open == 0)
 
 
 class TestSilence:
-    def test_it_is_noticed(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock()
-            async with opened(tmp_path, silence=70, clock=clock) as (box, script, stream):
-                batches = stream.batches()
-                script.say(chunk(b"a\n"))
-                assert await anext(batches) == [b"a"]
-                waiting = asyncio.ensure_future(anext(batches))
-                await until(lambda: clock.waits == [70])
-                clock.advance(69)
-                script.say(chunk(b"half a line"))  # any byte counts
-                await until(lambda: "bytes=13" in repr(stream))
-                clock.advance(2)
-                await until(lambda: clock.waits == [68])
-                assert not waiting.done()
-                clock.advance(68)
-                with pytest.raises(TooSlow, match=r"^No data arrived for 70 s\.$") as caught:
-                    await waiting
-                assert caught.value.sent
-                script.end(b"")
-                await until(lambda: box.open == 0)
-
-        run(test)
-
-    def test_a_night_in_the_bag_is_silence(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock()
-            async with opened(tmp_path, silence=70, clock=clock) as (_, script, stream):
-                waiting = asyncio.ensure_future(anext(stream.batches()))
-                await until(lambda: clock.waits == [70])
-                clock.advance(8 * 3600)
-                with pytest.raises(TooSlow):
-                    await waiting
-                script.end(b"")
-
-        run(test)
-
-    def test_closing_ends_the_watch_over_it(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock()
-            async with opened(tmp_path, silence=70, clock=clock) as (box, script, stream):
-                await until(lambda: clock.waits == [70])
-                await stream.close()
-                await stream.close()
-                await until(lambda: clock.waits == [])
-                script.end(b"")
-                await until(lambda: box.open == 0)
-
-        run(test)
-
-
-def test_an_error_is_read_whole(tmp_path: Path) -> None:
-    async def answer(_request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(plain(b"no\nsuch version", "410 Gone"))
-
-    async def test() -> None:
-        async with serving(answer) as box, connected(tmp_path, box) as transport:
-            for _ in range(2):
-                stream = await transport.open(HttpRequest(method="GET", path="/watch", silence=70))
-                assert (stream.status, stream.headers["content-length"]) == (410, "15")
-                assert await stream.read() == b"no\nsuch version"
-            assert box.connections == 1
-
-    run(test)
-
-
-def test_an_error_that_does_not_end_is_given_up(tmp_path: Path) -> None:
-    async def test() -> None:
+    async def test_it_is_noticed(self, tmp_path: Path) -> None:
         clock = HandClock()
-        async with opened(tmp_path, clock=clock) as (_, script, stream):
-            script.say(chunk(b"half"))
-            reading = asyncio.ensure_future(stream.read())
-            await until(lambda: clock.waits == [10])
-            clock.advance(10)
-            with pytest.raises(TooSlow):
-                await reading
-            script.end(b"")
-
-    run(test)
-
-
-def test_at_most_a_mebibyte_of_an_error_is_kept(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with opened(tmp_path) as (_, script, stream):
-            script.end(chunk(b"x" * (3 << 20)) + b"0\r\n\r\n")
-            assert len(await stream.read()) == 1 << 20
-
-    run(test)
-
-
-def test_a_head_that_never_comes(tmp_path: Path) -> None:
-    async def test() -> None:
-        clock, reached = HandClock(), asyncio.Event()
-
-        async def hang(_request: Request, _writer: asyncio.StreamWriter) -> None:
-            reached.set()
-            await asyncio.Event().wait()
-
-        async with serving(hang) as box, connected(tmp_path, box, clock=clock) as transport:
-            opening = asyncio.create_task(transport.open(HttpRequest(method="GET", path="/watch", deadline=30)))
-            await reached.wait()
-            clock.advance(30)
-            with pytest.raises(TooSlow):
-                await opening
-            assert repr(transport) == f"NetworkTransport({box.url}, calls=0, streams=0, closed=False)"
-
-    run(test)
-
-
-def test_a_reader_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with opened(tmp_path, silence=70) as (box, script, stream):
-            reading = asyncio.create_task(rest(stream))
+        async with opened(tmp_path, silence=70, clock=clock) as (box, script, stream):
+            batches = stream.batches()
             script.say(chunk(b"a\n"))
-            await until(lambda: "bytes=2" in repr(stream))
-            reading.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await reading
-            await stream.close()
+            assert await anext(batches) == [b"a"]
+            waiting = asyncio.ensure_future(anext(batches))
+            await until(lambda: clock.waits == [70])
+            clock.advance(69)
+            script.say(chunk(b"half a line"))  # any byte counts
+            await until(lambda: "bytes=13" in repr(stream))
+            clock.advance(2)
+            await until(lambda: clock.waits == [68])
+            assert not waiting.done()
+            clock.advance(68)
+            with pytest.raises(TooSlow, match=r"^No data arrived for 70 s\.$") as caught:
+                await waiting
+            assert caught.value.sent
             script.end(b"")
             await until(lambda: box.open == 0)
 
-    run(test)
+    async def test_a_night_in_the_bag_is_silence(self, tmp_path: Path) -> None:
+        clock = HandClock()
+        async with opened(tmp_path, silence=70, clock=clock) as (_, script, stream):
+            waiting = asyncio.ensure_future(anext(stream.batches()))
+            await until(lambda: clock.waits == [70])
+            clock.advance(8 * 3600)
+            with pytest.raises(TooSlow):
+                await waiting
+            script.end(b"")
+
+    async def test_closing_ends_the_watch_over_it(self, tmp_path: Path) -> None:
+        clock = HandClock()
+        async with opened(tmp_path, silence=70, clock=clock) as (box, script, stream):
+            await until(lambda: clock.waits == [70])
+            await stream.close()
+            await stream.close()
+            await until(lambda: clock.waits == [])
+            script.end(b"")
+            await until(lambda: box.open == 0)
 
 
-def test_closing_waits_for_no_goodbye_of_a_server_that_hangs(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+async def test_an_error_is_read_whole(tmp_path: Path) -> None:
+    async def answer(_request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(plain(b"no\nsuch version", "410 Gone"))
+
+    async with serving(answer) as box, connected(tmp_path, box) as transport:
+        for _ in range(2):
+            stream = await transport.open(HttpRequest(method="GET", path="/watch", silence=70))
+            assert (stream.status, stream.headers["content-length"]) == (410, "15")
+            assert await stream.read() == b"no\nsuch version"
+        assert box.connections == 1
+
+
+async def test_an_error_that_does_not_end_is_given_up(tmp_path: Path) -> None:
+    clock = HandClock()
+    async with opened(tmp_path, clock=clock) as (_, script, stream):
+        script.say(chunk(b"half"))
+        reading = asyncio.ensure_future(stream.read())
+        await until(lambda: clock.waits == [10])
+        clock.advance(10)
+        with pytest.raises(TooSlow):
+            await reading
+        script.end(b"")
+
+
+async def test_at_most_a_mebibyte_of_an_error_is_kept(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (_, script, stream):
+        script.end(chunk(b"x" * (3 << 20)) + b"0\r\n\r\n")
+        assert len(await stream.read()) == 1 << 20
+
+
+async def test_a_head_that_never_comes(tmp_path: Path) -> None:
+    clock, reached = HandClock(), asyncio.Event()
+
+    async def hang(_request: Request, _writer: asyncio.StreamWriter) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    async with serving(hang) as box, connected(tmp_path, box, clock=clock) as transport:
+        opening = asyncio.create_task(transport.open(HttpRequest(method="GET", path="/watch", deadline=30)))
+        await reached.wait()
+        clock.advance(30)
+        with pytest.raises(TooSlow):
+            await opening
+        assert repr(transport) == f"NetworkTransport({box.url}, calls=0, streams=0, closed=False)"
+
+
+async def test_a_reader_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path, silence=70) as (box, script, stream):
+        reading = asyncio.create_task(rest(stream))
+        script.say(chunk(b"a\n"))
+        await until(lambda: "bytes=2" in repr(stream))
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await stream.close()
+        script.end(b"")
+        await until(lambda: box.open == 0)
+
+
+async def test_closing_waits_for_no_goodbye_of_a_server_that_hangs(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
     over = threading.Event()
 
     def hang(listening: socket.socket) -> None:
@@ -293,17 +253,15 @@ def test_closing_waits_for_no_goodbye_of_a_server_that_hangs(tmp_path: Path, rec
             tls.sendall(STREAM + chunk(b"a\n"))
             over.wait()
 
-    async def test(box: Loopback) -> None:
-        async with connected(tmp_path, box) as transport:
-            stream = await transport.open(HttpRequest(method="GET", path="/watch", deadline=30))
-            assert await anext(stream.batches()) == [b"a"]
-            await stream.close()
-
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = threading.Thread(target=hang, args=(listening,))
         server.start()
         try:
-            asyncio.run(test(Loopback(f"https://127.0.0.1:{listening.getsockname()[1]}")))
+            box = Loopback(f"https://127.0.0.1:{listening.getsockname()[1]}")
+            async with connected(tmp_path, box) as transport:
+                stream = await transport.open(HttpRequest(method="GET", path="/watch", deadline=30))
+                assert await anext(stream.batches()) == [b"a"]
+                await stream.close()
         finally:
             over.set()
             server.join()

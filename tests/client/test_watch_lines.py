@@ -19,7 +19,7 @@ from kubectl_ctrl.errors import (
 from kubectl_ctrl.model.objects import Obj, name_of
 from kubectl_ctrl.model.resources import SECRETS
 from tests.cache.pods import line, pod
-from tests.client.rig import CONFIGMAPS, Canned, Lines, Rig, answer, configmap, on_answers, status
+from tests.client.rig import CONFIGMAPS, Lines, answer, configmap, on_answers, status
 
 EXPECTED = Expected(kind="ConfigMap", api_version="v1", metadata_only=False, sensitive=False)
 
@@ -48,35 +48,32 @@ def good(name: str, version: str = "1") -> Obj:
 # --- from written answers
 
 
-def test_an_error_frame_ends_the_watch_after_what_came_before() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == ["ADDED one"]
-        assert watch.end is not None
-        assert (watch.end.kind, watch.end.events) == (EndKind.EXPIRED, 1)
-        assert "too old resource version: 1 (9)" in str(watch.end.error)
-        assert canned.streams[0].closed == 1
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == []
-        assert watch.end is not None
-        assert (watch.end.kind, watch.end.retry_after) == (EndKind.REFUSED, 3.0)
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == []
-        assert watch.end is not None
-        assert watch.end.kind is EndKind.BROKEN
-        assert isinstance(watch.end.error, BadAnswer)
-
+async def test_an_error_frame_ends_the_watch_after_what_came_before() -> None:
     expired = status(410, "Expired", "too old resource version: 1 (9)")
     shed = status(429, "TooManyRequests", "slow down", retryAfterSeconds=3)
-    on_answers(
-        main,
+    rig, canned = on_answers(
         answer(frame("ADDED", good("one")) + frame("ERROR", expired) + frame("ADDED", good("two"))),
         answer(frame("ERROR", shed)),
         answer(frame("ERROR", {"kind": "Pod", "metadata": {}})),
     )
+    watch = rig.client.watch(CONFIGMAPS)
+    assert await to_the_end(watch) == ["ADDED one"]
+    assert watch.end is not None
+    assert (watch.end.kind, watch.end.events) == (EndKind.EXPIRED, 1)
+    assert "too old resource version: 1 (9)" in str(watch.end.error)
+    assert canned.streams[0].closed == 1
+    watch = rig.client.watch(CONFIGMAPS)
+    assert await to_the_end(watch) == []
+    assert watch.end is not None
+    assert (watch.end.kind, watch.end.retry_after) == (EndKind.REFUSED, 3.0)
+    watch = rig.client.watch(CONFIGMAPS)
+    assert await to_the_end(watch) == []
+    assert watch.end is not None
+    assert watch.end.kind is EndKind.BROKEN
+    assert isinstance(watch.end.error, BadAnswer)
 
 
-def test_garbage_between_good_lines_costs_nothing_else() -> None:
+async def test_garbage_between_good_lines_costs_nothing_else() -> None:
     lines = [
         frame("ADDED", good("one")),
         b"\n",
@@ -100,45 +97,38 @@ def test_garbage_between_good_lines_costs_nothing_else() -> None:
         frame("MODIFIED", good("two")),
         frame("BOOKMARK", {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}}),
     ]
-
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(CONFIGMAPS)
-        items = [item async for batch in watch for item in batch]
-        assert told(items)[0] == "ADDED one"
-        assert told(items)[-2:] == ["MODIFIED two", "BOOKMARK"]
-        bad = [item for item in items if isinstance(item, Poisoned)]
-        assert len(bad) == len(items) - 3 >= 17
-        assert all(item.why.endswith(".") and item.why.isprintable() and item.excerpt.isprintable() for item in bad)
-        assert watch.end is not None
-        assert (watch.end.kind, watch.end.events, watch.poisoned) == (EndKind.CLOSED, 3, len(bad))
-
-    on_answers(main, answer(b"".join(lines)))
+    rig, _canned = on_answers(answer(b"".join(lines)))
+    watch = rig.client.watch(CONFIGMAPS)
+    items = [item async for batch in watch for item in batch]
+    assert told(items)[0] == "ADDED one"
+    assert told(items)[-2:] == ["MODIFIED two", "BOOKMARK"]
+    bad = [item for item in items if isinstance(item, Poisoned)]
+    assert len(bad) == len(items) - 3 >= 17
+    assert all(item.why.endswith(".") and item.why.isprintable() and item.excerpt.isprintable() for item in bad)
+    assert watch.end is not None
+    assert (watch.end.kind, watch.end.events, watch.poisoned) == (EndKind.CLOSED, 3, len(bad))
 
 
-def test_a_login_page_is_no_stream() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == []
-        assert watch.end is not None
-        assert watch.end.kind is EndKind.REFUSED
-        assert isinstance(watch.end.error, BadAnswer)
-        assert "text/html" in watch.end.error.message
-        assert canned.streams[0].closed == 1
-
-    on_answers(main, answer(b"<html>\n" * 100, content_type="text/html"))
+async def test_a_login_page_is_no_stream() -> None:
+    rig, canned = on_answers(answer(b"<html>\n" * 100, content_type="text/html"))
+    watch = rig.client.watch(CONFIGMAPS)
+    assert await to_the_end(watch) == []
+    assert watch.end is not None
+    assert watch.end.kind is EndKind.REFUSED
+    assert isinstance(watch.end.error, BadAnswer)
+    assert "text/html" in watch.end.error.message
+    assert canned.streams[0].closed == 1
 
 
-def test_errors_of_our_own_end_it_and_foreign_ones_pass() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == []
-        assert watch.end is not None
-        assert watch.end.kind is EndKind.REFUSED
-        assert isinstance(watch.end.error, CredentialsError)
-        with pytest.raises(ZeroDivisionError):
-            await to_the_end(rig.client.watch(CONFIGMAPS))
-
-    on_answers(main, CredentialsError("The plugin failed."), ZeroDivisionError())
+async def test_errors_of_our_own_end_it_and_foreign_ones_pass() -> None:
+    rig, _canned = on_answers(CredentialsError("The plugin failed."), ZeroDivisionError())
+    watch = rig.client.watch(CONFIGMAPS)
+    assert await to_the_end(watch) == []
+    assert watch.end is not None
+    assert watch.end.kind is EndKind.REFUSED
+    assert isinstance(watch.end.error, CredentialsError)
+    with pytest.raises(ZeroDivisionError):
+        await to_the_end(rig.client.watch(CONFIGMAPS))
 
 
 class Endless(Lines):
@@ -156,42 +146,39 @@ class Endless(Lines):
     ("fault", "kind"),
     [(NoAnswer("Reset.", sent=True), EndKind.BROKEN), (TooSlow("Silent.", sent=True), EndKind.SILENT)],
 )
-def test_how_a_stream_breaks(fault: Exception, kind: EndKind) -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        async def open_(request: HttpRequest) -> HttpStream:
-            stream = Endless(answer(frame("ADDED", good("one"))))
-            stream.fault = fault
-            canned.streams.append(stream)
-            return stream
+async def test_how_a_stream_breaks(fault: Exception, kind: EndKind) -> None:
+    rig, canned = on_answers()
 
-        canned.open = open_  # type: ignore[method-assign]
-        watch = rig.client.watch(CONFIGMAPS)
-        assert await to_the_end(watch) == ["ADDED one"]
-        assert watch.end is not None
-        assert watch.end.kind is kind
-        assert canned.streams[0].closed == 1
+    async def open_(request: HttpRequest) -> HttpStream:
+        stream = Endless(answer(frame("ADDED", good("one"))))
+        stream.fault = fault
+        canned.streams.append(stream)
+        return stream
 
-    on_answers(main)
+    canned.open = open_  # type: ignore[method-assign]
+    watch = rig.client.watch(CONFIGMAPS)
+    assert await to_the_end(watch) == ["ADDED one"]
+    assert watch.end is not None
+    assert watch.end.kind is kind
+    assert canned.streams[0].closed == 1
 
 
-def test_a_flood_leaves_turns_to_others() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        turns = 0
+async def test_a_flood_leaves_turns_to_others() -> None:
+    rig, _canned = on_answers(answer(b"".join(frame("ADDED", good(f"m{number}")) for number in range(1_000))))
+    turns = 0
 
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await rig.clock.sleep(0)
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await rig.clock.sleep(0)
 
-        busy = asyncio.create_task(others())
-        batches = [len(batch) async for batch in rig.client.watch(CONFIGMAPS)]
-        busy.cancel()
-        assert sum(batches) == 1_000
-        assert max(batches) <= 8
-        assert turns >= 10
-
-    on_answers(main, answer(b"".join(frame("ADDED", good(f"m{number}")) for number in range(1_000))))
+    busy = asyncio.create_task(others())
+    batches = [len(batch) async for batch in rig.client.watch(CONFIGMAPS)]
+    busy.cancel()
+    assert sum(batches) == 1_000
+    assert max(batches) <= 8
+    assert turns >= 10
 
 
 # --- lines
@@ -212,17 +199,15 @@ def test_a_partial_object_is_poison_where_a_whole_one_was_asked_for() -> None:
     assert isinstance(event_of(frame("ADDED", obj), EXPECTED), Poisoned)
 
 
-def test_a_poisoned_secret_is_not_quoted() -> None:
-    async def main(rig: Rig, canned: Canned) -> None:
-        watch = rig.client.watch(SECRETS)
-        items = [item async for batch in watch for item in batch]
-        assert len(items) == 3
-        for item in items:
-            assert isinstance(item, Poisoned)
-            assert "hunter2" not in repr(item) + item.excerpt + item.why
-
+async def test_a_poisoned_secret_is_not_quoted() -> None:
     body = b'{"type":"ADDED","object":{"kind":"Secret","data":{"p":"hunter2"}}}\n'
-    on_answers(main, answer(body + b"hunter2\n" + frame("ADDED", {**good("x"), "data": {"p": "hunter2"}})))
+    rig, _canned = on_answers(answer(body + b"hunter2\n" + frame("ADDED", {**good("x"), "data": {"p": "hunter2"}})))
+    watch = rig.client.watch(SECRETS)
+    items = [item async for batch in watch for item in batch]
+    assert len(items) == 3
+    for item in items:
+        assert isinstance(item, Poisoned)
+        assert "hunter2" not in repr(item) + item.excerpt + item.why
 
 
 def test_a_poisoned_line_shows_its_beginning() -> None:

@@ -43,10 +43,6 @@ async def connected(
         await transport.close()
 
 
-def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(test(), debug=True)
-
-
 def hang(reached: asyncio.Event | None = None) -> Callable[[Request, asyncio.StreamWriter], Coroutine[Any, Any, None]]:
     async def answer(_request: Request, _writer: asyncio.StreamWriter) -> None:
         if reached is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -14,7 +14,6 @@ from kubectl_ctrl.install.requirements import needs
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CRDS, Resource
 from kubectl_ctrl.testing.clock import FakeClock
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
 from tests.runtime.world import crd
 
@@ -66,12 +65,3 @@ class Land:
         found = self.server.get(CRDS, THINGS.full_name)
         assert found is not None
         return found
-
-
-def on_land(play: Callable[[Land], Coroutine[Any, Any, None]]) -> None:
-    async def begin() -> None:
-        land = Land()
-        land.server.writes.clear()
-        await play(land)
-
-    run_virtual(begin())

@@ -98,27 +98,24 @@ def test_every_add_is_followed_by_a_run_and_no_key_runs_twice_at_once(seed: int)
     run_virtual(main)
 
 
-def test_work_is_spread_over_idle_workers() -> None:
-    async def main() -> None:
-        site = Site(1)
-        at_work = 0
-        most = 0
+async def test_work_is_spread_over_idle_workers() -> None:
+    site = Site(1)
+    at_work = 0
+    most = 0
 
-        async def worker() -> None:
-            nonlocal at_work, most
-            work = await site.queue.get()
-            at_work += 1
-            most = max(most, at_work)
-            await site.clock.sleep(1)
-            at_work -= 1
-            site.queue.done(work)
+    async def worker() -> None:
+        nonlocal at_work, most
+        work = await site.queue.get()
+        at_work += 1
+        most = max(most, at_work)
+        await site.clock.sleep(1)
+        at_work -= 1
+        site.queue.done(work)
 
-        workers = [asyncio.create_task(worker()) for _ in KEYS]
-        await settle()
-        for key in KEYS:
-            site.queue.add(key, 1)
-        began = site.clock.elapsed()
-        await asyncio.gather(*workers)
-        assert (most, site.clock.elapsed() - began) == (len(KEYS), 1)
-
-    run_virtual(main)
+    workers = [asyncio.create_task(worker()) for _ in KEYS]
+    await settle()
+    for key in KEYS:
+        site.queue.add(key, 1)
+    began = site.clock.elapsed()
+    await asyncio.gather(*workers)
+    assert (most, site.clock.elapsed() - began) == (len(KEYS), 1)

@@ -75,94 +75,76 @@ def test_no_more_than_the_slots_run_in_doubt_and_all_others_go_on(steps: list[tu
     run_virtual(main)
 
 
-def test_those_in_line_come_in_their_order_and_with_their_causes() -> None:
-    async def main() -> None:
-        queue = limited(1)
-        for key in "abc":
-            queue.doubt(key)
-            queue.add(key, f"{key}1")
-        first = take(queue)
-        assert queue.take() is None
-        queue.add("b", "b2", priority=5)
-        queue.add("z", "z1")
-        assert taken(queue) == ["z"], "who is not in doubt does not wait"
-        assert list(states(queue)) == ["a", "b", "c"]
-        queue.done(first)
-        second = take(queue)
-        assert (second.key, second.causes, second.priority) == ("b", ("b1", "b2"), 5)
-        queue.trust("c")
-        assert take(queue).key == "c"
-
-    run_virtual(main)
+async def test_those_in_line_come_in_their_order_and_with_their_causes() -> None:
+    queue = limited(1)
+    for key in "abc":
+        queue.doubt(key)
+        queue.add(key, f"{key}1")
+    first = take(queue)
+    assert queue.take() is None
+    queue.add("b", "b2", priority=5)
+    queue.add("z", "z1")
+    assert taken(queue) == ["z"], "who is not in doubt does not wait"
+    assert list(states(queue)) == ["a", "b", "c"]
+    queue.done(first)
+    second = take(queue)
+    assert (second.key, second.causes, second.priority) == ("b", ("b1", "b2"), 5)
+    queue.trust("c")
+    assert take(queue).key == "c"
 
 
-def test_a_worker_that_waits_is_woken_for_who_stood_in_line() -> None:
-    async def main() -> None:
-        queue = limited(1)
-        for key in "ab":
-            queue.doubt(key)
-            queue.add(key, "x")
-        first = take(queue)
-        waiting = asyncio.create_task(queue.get())
-        await settle()
-        assert not waiting.done()
-        queue.done(first)
-        assert (await waiting).key == "b"
-
-    run_virtual(main)
+async def test_a_worker_that_waits_is_woken_for_who_stood_in_line() -> None:
+    queue = limited(1)
+    for key in "ab":
+        queue.doubt(key)
+        queue.add(key, "x")
+    first = take(queue)
+    waiting = asyncio.create_task(queue.get())
+    await settle()
+    assert not waiting.done()
+    queue.done(first)
+    assert (await waiting).key == "b"
 
 
-def test_a_slot_that_nobody_needs_any_more_goes_to_the_next_in_line() -> None:
-    async def main() -> None:
-        queue = limited(1)
-        for key in "abc":
-            queue.doubt(key)
-            queue.add(key, "x")
-        first = take(queue)
-        assert queue.take() is None
-        queue.done(first)
-        queue.trust("b")
-        assert [take(queue).key for _ in "bc"] == ["b", "c"]
-
-    run_virtual(main)
+async def test_a_slot_that_nobody_needs_any_more_goes_to_the_next_in_line() -> None:
+    queue = limited(1)
+    for key in "abc":
+        queue.doubt(key)
+        queue.add(key, "x")
+    first = take(queue)
+    assert queue.take() is None
+    queue.done(first)
+    queue.trust("b")
+    assert [take(queue).key for _ in "bc"] == ["b", "c"]
 
 
-def test_a_worker_that_waits_is_woken_for_who_is_trusted_again() -> None:
-    async def main() -> None:
-        queue = limited(1)
-        for key in "ab":
-            queue.doubt(key)
-            queue.add(key, "x")
-        take(queue)
-        waiting = asyncio.create_task(queue.get())
-        await settle()
-        queue.trust("b")
-        assert (await waiting).key == "b"
-
-    run_virtual(main)
+async def test_a_worker_that_waits_is_woken_for_who_is_trusted_again() -> None:
+    queue = limited(1)
+    for key in "ab":
+        queue.doubt(key)
+        queue.add(key, "x")
+    take(queue)
+    waiting = asyncio.create_task(queue.get())
+    await settle()
+    queue.trust("b")
+    assert (await waiting).key == "b"
 
 
-def test_what_is_abandoned_is_left_and_told() -> None:
-    async def main() -> None:
-        queue = limited(1)
-        for key in "abc":
-            queue.doubt(key)
-            queue.add(key, "x")
-        first = take(queue)
-        assert queue.take() is None
-        assert [entry.key for entry in queue.abandon()] == ["a", "b", "c"]
-        queue.done(first)
-        assert (queue.take(), len(queue)) == (None, 0)
-
-    run_virtual(main)
+async def test_what_is_abandoned_is_left_and_told() -> None:
+    queue = limited(1)
+    for key in "abc":
+        queue.doubt(key)
+        queue.add(key, "x")
+    first = take(queue)
+    assert queue.take() is None
+    assert [entry.key for entry in queue.abandon()] == ["a", "b", "c"]
+    queue.done(first)
+    assert (queue.take(), len(queue)) == (None, 0)
 
 
-def test_without_slots_nobody_is_in_doubt() -> None:
-    async def main() -> None:
-        queue = limited(None)
-        for key in "abc":
-            queue.doubt(key)
-            queue.add(key, "x")
-        assert [take(queue).key for _ in "abc"] == ["a", "b", "c"]
-
-    run_virtual(main)
+async def test_without_slots_nobody_is_in_doubt() -> None:
+    queue = limited(None)
+    for key in "abc":
+        queue.doubt(key)
+        queue.add(key, "x")
+    assert [take(queue).key for _ in "abc"] == ["a", "b", "c"]

@@ -21,7 +21,7 @@ from tests.client.hands import HandClock, until
 from tests.client.loopback import server_tls, serving
 from tests.kubeconfig.kubeconfigs import certificate, kubeconfig, resolved, written
 
-pytestmark = pytest.mark.programs("tr", "wc")
+pytestmark = [pytest.mark.programs("tr", "wc"), pytest.mark.real_loop]
 
 CERTIFIED = {
     "client-certificate-data": base64.b64encode(certificate("client")).decode(),
@@ -104,236 +104,188 @@ class TestCurrent:
         ):
             asyncio.run(held.current())
 
-    def test_one_run_is_shared_and_kept(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            held = credentials(tmp_path, counting_plugin(tmp_path))
-            grants = await asyncio.gather(*(held.current() for _ in range(20)))
-            assert {id(grant) for grant in grants} == {id(await held.current())}
-            assert runs(tmp_path) == 1
+    async def test_one_run_is_shared_and_kept(self, tmp_path: Path) -> None:
+        held = credentials(tmp_path, counting_plugin(tmp_path))
+        grants = await asyncio.gather(*(held.current() for _ in range(20)))
+        assert {id(grant) for grant in grants} == {id(await held.current())}
+        assert runs(tmp_path) == 1
 
-        asyncio.run(test())
+    async def test_it_is_got_anew_when_it_expires(self, tmp_path: Path) -> None:
+        clock = HandClock(now=1772359200.0 - 100)
+        held = credentials(tmp_path, counting_plugin(tmp_path, life="2026-03-01T10:00:00Z"), clock)
+        assert (await held.current()).authorization == Secret("Bearer run-1")
+        clock.advance(99)
+        assert (await held.current()).authorization == Secret("Bearer run-1")
+        clock.advance(1)
+        # Over when it came, as with a clock that is ahead: used all the same, and asked for again the next time.
+        assert (await held.current()).authorization == Secret("Bearer run-2")
+        assert (await held.current()).authorization == Secret("Bearer run-3")
 
-    def test_it_is_got_anew_when_it_expires(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock(now=1772359200.0 - 100)
-            held = credentials(tmp_path, counting_plugin(tmp_path, life="2026-03-01T10:00:00Z"), clock)
-            assert (await held.current()).authorization == Secret("Bearer run-1")
-            clock.advance(99)
-            assert (await held.current()).authorization == Secret("Bearer run-1")
-            clock.advance(1)
-            # Over when it came, as with a clock that is ahead: used all the same, and asked for again the next time.
-            assert (await held.current()).authorization == Secret("Bearer run-2")
-            assert (await held.current()).authorization == Secret("Bearer run-3")
+    async def test_who_stops_waiting_does_not_stop_the_plugin(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "gate")
+        held = credentials(tmp_path, counting_plugin(tmp_path, more="read line <gate"))
+        impatient = asyncio.create_task(held.current())
+        await until(lambda: runs(tmp_path) == 1)
+        impatient.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await impatient
+        patient = asyncio.create_task(held.current())
+        await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
+        assert (await patient).authorization == Secret("Bearer run-1")
+        assert runs(tmp_path) == 1
 
-        asyncio.run(test())
+    async def test_closing_stops_the_plugin_and_tells_who_waits(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "gate")
+        held = credentials(tmp_path, counting_plugin(tmp_path, more="echo $$ >pid; read line <gate"))
+        waiting = asyncio.create_task(held.current())
+        pid = tmp_path / "pid"
+        await until(lambda: pid.exists() and bool(pid.read_text().strip()))
+        await held.close()
+        with pytest.raises(CredentialsError, match="closed"):
+            await waiting
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid.read_text()), 0)
+        await held.close()
 
-    def test_who_stops_waiting_does_not_stop_the_plugin(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            os.mkfifo(tmp_path / "gate")
-            held = credentials(tmp_path, counting_plugin(tmp_path, more="read line <gate"))
-            impatient = asyncio.create_task(held.current())
-            await until(lambda: runs(tmp_path) == 1)
-            impatient.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await impatient
-            patient = asyncio.create_task(held.current())
-            await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
-            assert (await patient).authorization == Secret("Bearer run-1")
-            assert runs(tmp_path) == 1
-
-        asyncio.run(test())
-
-    def test_closing_stops_the_plugin_and_tells_who_waits(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            os.mkfifo(tmp_path / "gate")
-            held = credentials(tmp_path, counting_plugin(tmp_path, more="echo $$ >pid; read line <gate"))
-            waiting = asyncio.create_task(held.current())
-            pid = tmp_path / "pid"
-            await until(lambda: pid.exists() and bool(pid.read_text().strip()))
-            await held.close()
-            with pytest.raises(CredentialsError, match="closed"):
-                await waiting
-            with pytest.raises(ProcessLookupError):
-                os.kill(int(pid.read_text()), 0)
-            await held.close()
-
-        asyncio.run(test())
-
-    def test_a_failing_plugin_is_run_less_and_less_often(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock()
-            held = credentials(tmp_path, counting_plugin(tmp_path, more="[ -e login ] || exit 1"), clock)
-            ends = await asyncio.gather(*(held.current() for _ in range(5)), return_exceptions=True)
-            assert {type(end) for end in ends} == {CredentialsError}
-            started = clock.elapsed()
-            tries: list[float] = []
-            while clock.elapsed() - started < 1200:
-                before = runs(tmp_path)
-                with pytest.raises(CredentialsError, match="exited with code 1"):
-                    await held.current()
-                tries += [clock.elapsed() - started] * (runs(tmp_path) - before)
-                clock.advance(5)
-            assert tries == [10, 30, 70, 150, 310, 610, 910]
-            with pytest.raises(CredentialsError) as caught:
-                await held.current()
-            assert caught.value.next_step.endswith("; the next try is in 10 s, or at once when the kubeconfig changes")
-            (tmp_path / "login").touch()
-            clock.advance(10)
-            assert (await held.current()).authorization == Secret("Bearer run-9")
-
-        asyncio.run(test())
-
-    def test_after_a_success_the_next_failure_is_the_first(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock()
-            held = credentials(tmp_path, counting_plugin(tmp_path, more="[ $n = 3 ] || exit 1"), clock)
-            for pause in (10, 20):
-                with pytest.raises(CredentialsError):
-                    await held.current()
-                clock.advance(pause)
-            refused = await held.current()
-            with pytest.raises(CredentialsError):
-                await held.renew(refused)
-            assert await held.renew(refused) is None
-            clock.advance(10)
-            with pytest.raises(CredentialsError):
-                await held.renew(refused)
-            assert runs(tmp_path) == 5
-            clock.advance(10)
+    async def test_a_failing_plugin_is_run_less_and_less_often(self, tmp_path: Path) -> None:
+        clock = HandClock()
+        held = credentials(tmp_path, counting_plugin(tmp_path, more="[ -e login ] || exit 1"), clock)
+        ends = await asyncio.gather(*(held.current() for _ in range(5)), return_exceptions=True)
+        assert {type(end) for end in ends} == {CredentialsError}
+        started = clock.elapsed()
+        tries: list[float] = []
+        while clock.elapsed() - started < 1200:
+            before = runs(tmp_path)
             with pytest.raises(CredentialsError, match="exited with code 1"):
-                await held.renew(refused)
-            assert runs(tmp_path) == 5
+                await held.current()
+            tries += [clock.elapsed() - started] * (runs(tmp_path) - before)
+            clock.advance(5)
+        assert tries == [10, 30, 70, 150, 310, 610, 910]
+        with pytest.raises(CredentialsError) as caught:
+            await held.current()
+        assert caught.value.next_step.endswith("; the next try is in 10 s, or at once when the kubeconfig changes")
+        (tmp_path / "login").touch()
+        clock.advance(10)
+        assert (await held.current()).authorization == Secret("Bearer run-9")
 
-        asyncio.run(test())
-
-    def test_a_changed_kubeconfig_ends_the_pause_after_a_failure(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock()
-            held = credentials(tmp_path, counting_plugin(tmp_path, more="exit 1"), clock)
-            for _ in range(2):
-                with pytest.raises(CredentialsError):
-                    await held.current()
-            written(tmp_path, kubeconfig(user={"token": "pasted"}))
-            clock.advance(1)
-            assert (await held.current()).authorization == Secret("Bearer pasted")
-            assert runs(tmp_path) == 1
-
-        asyncio.run(test())
-
-    def test_a_token_file_is_read_again_at_once(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            file = tmp_path / "token"
-            held = credentials(tmp_path, {"tokenFile": str(file)})
+    async def test_after_a_success_the_next_failure_is_the_first(self, tmp_path: Path) -> None:
+        clock = HandClock()
+        held = credentials(tmp_path, counting_plugin(tmp_path, more="[ $n = 3 ] || exit 1"), clock)
+        for pause in (10, 20):
             with pytest.raises(CredentialsError):
                 await held.current()
-            file.write_text("late")
-            assert (await held.current()).authorization == Secret("Bearer late")
+            clock.advance(pause)
+        refused = await held.current()
+        with pytest.raises(CredentialsError):
+            await held.renew(refused)
+        assert await held.renew(refused) is None
+        clock.advance(10)
+        with pytest.raises(CredentialsError):
+            await held.renew(refused)
+        assert runs(tmp_path) == 5
+        clock.advance(10)
+        with pytest.raises(CredentialsError, match="exited with code 1"):
+            await held.renew(refused)
+        assert runs(tmp_path) == 5
 
-        asyncio.run(test())
+    async def test_a_changed_kubeconfig_ends_the_pause_after_a_failure(self, tmp_path: Path) -> None:
+        clock = HandClock()
+        held = credentials(tmp_path, counting_plugin(tmp_path, more="exit 1"), clock)
+        for _ in range(2):
+            with pytest.raises(CredentialsError):
+                await held.current()
+        written(tmp_path, kubeconfig(user={"token": "pasted"}))
+        clock.advance(1)
+        assert (await held.current()).authorization == Secret("Bearer pasted")
+        assert runs(tmp_path) == 1
 
-    def test_a_failure_that_nobody_waits_for_any_longer_is_no_lost_error(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            os.mkfifo(tmp_path / "gate")
-            held = credentials(tmp_path, counting_plugin(tmp_path, more="read line <gate; exit 1"))
-            impatient = asyncio.create_task(held.current())
-            await until(lambda: runs(tmp_path) == 1)
-            impatient.cancel()
-            await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
-            await until(lambda: "fetching=False" in repr(held))
+    async def test_a_token_file_is_read_again_at_once(self, tmp_path: Path) -> None:
+        file = tmp_path / "token"
+        held = credentials(tmp_path, {"tokenFile": str(file)})
+        with pytest.raises(CredentialsError):
+            await held.current()
+        file.write_text("late")
+        assert (await held.current()).authorization == Secret("Bearer late")
 
-        asyncio.run(test())
+    async def test_a_failure_that_nobody_waits_for_any_longer_is_no_lost_error(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "gate")
+        held = credentials(tmp_path, counting_plugin(tmp_path, more="read line <gate; exit 1"))
+        impatient = asyncio.create_task(held.current())
+        await until(lambda: runs(tmp_path) == 1)
+        impatient.cancel()
+        await asyncio.to_thread((tmp_path / "gate").write_text, "go\n")
+        await until(lambda: "fetching=False" in repr(held))
         gc.collect()  # asyncio complains of an error that nobody saw when the task goes
 
-    def test_a_token_that_kubectl_refreshed_is_taken_from_the_kubeconfig(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock()
-            async with serving(tls=server_tls(ask=False)) as issuer:
+    async def test_a_token_that_kubectl_refreshed_is_taken_from_the_kubeconfig(self, tmp_path: Path) -> None:
+        clock = HandClock()
+        async with serving(tls=server_tls(ask=False)) as issuer:
 
-                def user(life: float) -> dict[str, Any]:
-                    return oidc_user(issuer, **{"id-token": id_token(clock.now() + life)})
+            def user(life: float) -> dict[str, Any]:
+                return oidc_user(issuer, **{"id-token": id_token(clock.now() + life)})
 
-                held = credentials(tmp_path, user(60), clock)
-                await held.current()
-                clock.advance(60)
-                written(tmp_path, kubeconfig(user=user(3600)))
-                assert (await held.current()).expires == clock.now() + 3590
-                # Using a refresh token that somebody used before can cost the user the whole login.
-                assert issuer.requests == []
+            held = credentials(tmp_path, user(60), clock)
+            await held.current()
+            clock.advance(60)
+            written(tmp_path, kubeconfig(user=user(3600)))
+            assert (await held.current()).expires == clock.now() + 3590
+            # Using a refresh token that somebody used before can cost the user the whole login.
+            assert issuer.requests == []
 
-        asyncio.run(test())
-
-    def test_a_failing_plugin_may_have_been_replaced_in_the_kubeconfig(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            held = credentials(tmp_path, NO_PLUGIN)
-            written(tmp_path, kubeconfig(user={"token": "pasted"}))
-            assert (await held.current()).authorization == Secret("Bearer pasted")
-
-        asyncio.run(test())
+    async def test_a_failing_plugin_may_have_been_replaced_in_the_kubeconfig(self, tmp_path: Path) -> None:
+        held = credentials(tmp_path, NO_PLUGIN)
+        written(tmp_path, kubeconfig(user={"token": "pasted"}))
+        assert (await held.current()).authorization == Secret("Bearer pasted")
 
 
 class TestRenew:
-    def test_the_plugin_runs_once_for_many_refusals(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            held = credentials(tmp_path, counting_plugin(tmp_path))
-            refused = await held.current()
-            fresh = await asyncio.gather(*(held.renew(refused) for _ in range(20)))
-            assert {grant and grant.authorization for grant in fresh} == {Secret("Bearer run-2")}
-            late = await held.renew(refused)  # its request was slower than the renewal
-            assert late is await held.current()
-            assert runs(tmp_path) == 2
+    async def test_the_plugin_runs_once_for_many_refusals(self, tmp_path: Path) -> None:
+        held = credentials(tmp_path, counting_plugin(tmp_path))
+        refused = await held.current()
+        fresh = await asyncio.gather(*(held.renew(refused) for _ in range(20)))
+        assert {grant and grant.authorization for grant in fresh} == {Secret("Bearer run-2")}
+        late = await held.renew(refused)  # its request was slower than the renewal
+        assert late is await held.current()
+        assert runs(tmp_path) == 2
 
-        asyncio.run(test())
+    async def test_a_user_without_rights_does_not_run_the_plugin_for_each_call(self, tmp_path: Path) -> None:
+        clock = HandClock()
+        held = credentials(tmp_path, counting_plugin(tmp_path), clock)
+        second = await held.renew(await held.current())
+        assert second is not None
+        assert await held.renew(second) is None
+        clock.advance(10)
+        third = await held.renew(second)
+        assert third is not None
+        assert third.authorization == Secret("Bearer run-3")
 
-    def test_a_user_without_rights_does_not_run_the_plugin_for_each_call(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            clock = HandClock()
-            held = credentials(tmp_path, counting_plugin(tmp_path), clock)
-            second = await held.renew(await held.current())
-            assert second is not None
-            assert await held.renew(second) is None
-            clock.advance(10)
-            third = await held.renew(second)
-            assert third is not None
-            assert third.authorization == Secret("Bearer run-3")
+    async def test_the_same_again_is_nothing_new(self, tmp_path: Path) -> None:
+        held = credentials(tmp_path, {"token": "t"})
+        refused = await held.current()
+        assert list(await asyncio.gather(held.renew(refused), held.renew(refused))) == [None, None]
+        assert await held.current() is refused
 
-        asyncio.run(test())
+    async def test_a_changed_entry_is_used(self, tmp_path: Path) -> None:
+        held = credentials(tmp_path, {"token": "old"})
+        refused = await held.current()
+        written(tmp_path, kubeconfig(user=counting_plugin(tmp_path)))
+        fresh = await held.renew(refused)
+        assert fresh is not None
+        assert fresh.authorization == Secret("Bearer run-1")
 
-    def test_the_same_again_is_nothing_new(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            held = credentials(tmp_path, {"token": "t"})
-            refused = await held.current()
-            assert list(await asyncio.gather(held.renew(refused), held.renew(refused))) == [None, None]
-            assert await held.current() is refused
-
-        asyncio.run(test())
-
-    def test_a_changed_entry_is_used(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            held = credentials(tmp_path, {"token": "old"})
-            refused = await held.current()
-            written(tmp_path, kubeconfig(user=counting_plugin(tmp_path)))
-            fresh = await held.renew(refused)
-            assert fresh is not None
-            assert fresh.authorization == Secret("Bearer run-1")
-
-        asyncio.run(test())
-
-    def test_a_new_certificate_file_is_used(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            for name in ("client", "client.key"):
-                (tmp_path / f"{name}.pem").write_bytes(certificate(name))
-            held = credentials(tmp_path, {"client-certificate": "client.pem", "client-key": "client.key.pem"})
-            refused = await held.current()
-            assert await held.renew(refused) is None
-            held._replaced_at = None
-            for name in ("client", "client.key"):
-                (tmp_path / f"{name}.pem").write_bytes(certificate(f"other-{name}"))
-            fresh = await held.renew(refused)
-            assert fresh is not None
-            assert fresh.certificate is not None
-            assert fresh.certificate.chain == certificate("other-client")
-
-        asyncio.run(test())
+    async def test_a_new_certificate_file_is_used(self, tmp_path: Path) -> None:
+        for name in ("client", "client.key"):
+            (tmp_path / f"{name}.pem").write_bytes(certificate(name))
+        held = credentials(tmp_path, {"client-certificate": "client.pem", "client-key": "client.key.pem"})
+        refused = await held.current()
+        assert await held.renew(refused) is None
+        held._replaced_at = None
+        for name in ("client", "client.key"):
+            (tmp_path / f"{name}.pem").write_bytes(certificate(f"other-{name}"))
+        fresh = await held.renew(refused)
+        assert fresh is not None
+        assert fresh.certificate is not None
+        assert fresh.certificate.chain == certificate("other-client")
 
     @pytest.mark.parametrize(
         "cluster",
@@ -343,16 +295,13 @@ class TestRenew:
             {"insecure-skip-tls-verify": True},
         ],
     )
-    def test_another_cluster_is_refused(self, tmp_path: Path, cluster: dict[str, Any]) -> None:
-        async def test() -> None:
-            held = credentials(tmp_path, {"token": "old"})
-            refused = await held.current()
-            written(tmp_path, kubeconfig(user={"token": "new"}, cluster=cluster))
-            ends = await asyncio.gather(held.renew(refused), held.renew(refused), return_exceptions=True)
-            assert {type(end) for end in ends} == {Refused}
-            assert "'dev' now means another cluster" in str(ends[0])
-
-        asyncio.run(test())
+    async def test_another_cluster_is_refused(self, tmp_path: Path, cluster: dict[str, Any]) -> None:
+        held = credentials(tmp_path, {"token": "old"})
+        refused = await held.current()
+        written(tmp_path, kubeconfig(user={"token": "new"}, cluster=cluster))
+        ends = await asyncio.gather(held.renew(refused), held.renew(refused), return_exceptions=True)
+        assert {type(end) for end in ends} == {Refused}
+        assert "'dev' now means another cluster" in str(ends[0])
 
     @pytest.mark.parametrize("content", ["", "[", None])
     def test_a_kubeconfig_that_went_away_changes_nothing(
@@ -373,17 +322,14 @@ class TestRenew:
             asyncio.run(test())
         assert [getattr(record, "action", "") for record in caplog.records] == ["credentials.reload_failed"]
 
-    def test_another_current_context_is_not_followed(self, tmp_path: Path) -> None:
-        async def test() -> None:
-            held = credentials(tmp_path, {"token": "old"})
-            refused = await held.current()
-            content = kubeconfig(user={"token": "new"}, current="other")
-            content["contexts"].append({"name": "other", "context": {"cluster": "other", "user": "other"}})
-            content["clusters"].append({"name": "other", "cluster": {"server": "https://other"}})
-            content["users"].append({"name": "other", "user": {"token": "other"}})
-            written(tmp_path, content)
-            fresh = await held.renew(refused)
-            assert fresh is not None
-            assert fresh.authorization == Secret("Bearer new")
-
-        asyncio.run(test())
+    async def test_another_current_context_is_not_followed(self, tmp_path: Path) -> None:
+        held = credentials(tmp_path, {"token": "old"})
+        refused = await held.current()
+        content = kubeconfig(user={"token": "new"}, current="other")
+        content["contexts"].append({"name": "other", "context": {"cluster": "other", "user": "other"}})
+        content["clusters"].append({"name": "other", "cluster": {"server": "https://other"}})
+        content["users"].append({"name": "other", "user": {"token": "other"}})
+        written(tmp_path, content)
+        fresh = await held.renew(refused)
+        assert fresh is not None
+        assert fresh.authorization == Secret("Bearer new")

@@ -4,7 +4,8 @@ import asyncio
 import base64
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -19,6 +20,9 @@ from kubectl_ctrl.kubeconfig.secret import Secret
 from tests.client.hands import HandClock
 from tests.client.loopback import Loopback, Request, plain, server_tls, serving
 from tests.kubeconfig.kubeconfigs import CERTIFICATES, certificate, kubeconfig, resolved
+
+pytestmark = pytest.mark.real_loop
+
 
 CANARY = "c4nary-in-the-mine"
 CA = base64.b64encode(certificate("ca")).decode()
@@ -81,74 +85,83 @@ def header(grant: Grant) -> str:
     return grant.authorization.reveal()
 
 
-def run(test: Callable[[Provider, Loopback, HandClock], Any], *, server: str = "server") -> None:
-    async def main() -> None:
-        clock = HandClock()
-        provider = Provider(clock)
-        async with serving(provider, tls=server_tls(server, ask=False)) as box:
-            provider.url = box.url
-            await test(provider, box, clock)
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
 
-    asyncio.run(main())
+
+@pytest.fixture
+def provider(clock: HandClock) -> Provider:
+    return Provider(clock)
+
+
+@asynccontextmanager
+async def served(provider: Provider, *, server: str = "server") -> AsyncIterator[Loopback]:
+    async with serving(provider, tls=server_tls(server, ask=False)) as box:
+        provider.url = box.url
+        yield box
+
+
+@pytest.fixture
+async def box(provider: Provider) -> AsyncIterator[Loopback]:
+    async with served(provider) as box:
+        yield box
 
 
 def source(folder: Path, box: Loopback, clock: HandClock, **config: str) -> Oidc:
     return Oidc(resolved(folder, kubeconfig(user=user(box, **config))), clock=clock)
 
 
-def test_a_token_that_lasts_is_used_as_it_is(tmp_path: Path) -> None:
-    async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
-        token = id_token(clock.now() + 60)
-        grant = await source(tmp_path, box, clock, **{"id-token": token}).obtain()
-        assert (header(grant), grant.expires) == (f"Bearer {token}", clock.now() + 50)
-        assert box.requests == []
-
-    run(test)
+async def test_a_token_that_lasts_is_used_as_it_is(tmp_path: Path, box: Loopback, clock: HandClock) -> None:
+    token = id_token(clock.now() + 60)
+    grant = await source(tmp_path, box, clock, **{"id-token": token}).obtain()
+    assert (header(grant), grant.expires) == (f"Bearer {token}", clock.now() + 50)
+    assert box.requests == []
 
 
 @pytest.mark.parametrize("left", [10, 0, -3600, None])
-def test_a_token_that_is_over_is_refreshed(tmp_path: Path, left: float | None) -> None:
-    async def test(provider: Provider, box: Loopback, clock: HandClock) -> None:
-        old = "" if left is None else id_token(clock.now() + left)
-        grant = await source(tmp_path, box, clock, **{"id-token": old}).obtain()
-        assert header(grant) == f"Bearer {id_token(clock.now() + 3600, mark='1')}"
-        sent = box.last
-        assert (sent.method, sent.target) == ("POST", "/token")
-        assert parse_qs(sent.body.decode()) == {"grant_type": ["refresh_token"], "refresh_token": ["refresh-1"]}
-        login = base64.b64encode(b"kube+ctl:s%26cret").decode()
-        assert sent.all("authorization") == [f"Basic {login}"]
-
-    run(test)
-
-
-def test_a_token_that_was_refused_is_refreshed_before_its_end(tmp_path: Path) -> None:
-    async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
-        oidc = source(tmp_path, box, clock, **{"id-token": id_token(clock.now() + 60)})
-        first, second = await oidc.obtain(), await oidc.obtain()
-        assert not first.proves_as(second)
-
-    run(test)
+async def test_a_token_that_is_over_is_refreshed(
+    tmp_path: Path, left: float | None, provider: Provider, box: Loopback, clock: HandClock
+) -> None:
+    old = "" if left is None else id_token(clock.now() + left)
+    grant = await source(tmp_path, box, clock, **{"id-token": old}).obtain()
+    assert header(grant) == f"Bearer {id_token(clock.now() + 3600, mark='1')}"
+    sent = box.last
+    assert (sent.method, sent.target) == ("POST", "/token")
+    assert parse_qs(sent.body.decode()) == {"grant_type": ["refresh_token"], "refresh_token": ["refresh-1"]}
+    login = base64.b64encode(b"kube+ctl:s%26cret").decode()
+    assert sent.all("authorization") == [f"Basic {login}"]
 
 
-def test_a_provider_that_wants_the_client_in_the_form(tmp_path: Path) -> None:
-    async def test(provider: Provider, box: Loopback, clock: HandClock) -> None:
-        provider.form_only = True
-        await source(tmp_path, box, clock).obtain()
-        assert parse_qs(box.last.body.decode()) == {
-            "grant_type": ["refresh_token"],
-            "refresh_token": ["refresh-1"],
-            "client_id": ["kube ctl"],
-            "client_secret": ["s&cret"],
-        }
-        assert box.last.all("authorization") == []
-
-    run(test)
+async def test_a_token_that_was_refused_is_refreshed_before_its_end(
+    tmp_path: Path, box: Loopback, clock: HandClock
+) -> None:
+    oidc = source(tmp_path, box, clock, **{"id-token": id_token(clock.now() + 60)})
+    first, second = await oidc.obtain(), await oidc.obtain()
+    assert not first.proves_as(second)
 
 
-def test_a_new_refresh_token_is_kept_and_told_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_provider_that_wants_the_client_in_the_form(
+    tmp_path: Path, provider: Provider, box: Loopback, clock: HandClock
+) -> None:
+    provider.form_only = True
+    await source(tmp_path, box, clock).obtain()
+    assert parse_qs(box.last.body.decode()) == {
+        "grant_type": ["refresh_token"],
+        "refresh_token": ["refresh-1"],
+        "client_id": ["kube ctl"],
+        "client_secret": ["s&cret"],
+    }
+    assert box.last.all("authorization") == []
+
+
+async def test_a_new_refresh_token_is_kept_and_told_about(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, provider: Provider, box: Loopback, clock: HandClock
+) -> None:
     seen: list[str] = []
 
-    async def test(provider: Provider, box: Loopback, clock: HandClock) -> None:
+    with caplog.at_level(logging.DEBUG):
+
         def rotate(form: dict[str, str]) -> dict[str, Any]:
             seen.append(form["refresh_token"])
             return provider.fresh(form) | {"refresh_token": f"{CANARY}-{len(seen)}"}
@@ -159,64 +172,53 @@ def test_a_new_refresh_token_is_kept_and_told_about(tmp_path: Path, caplog: pyte
         for _ in range(3):
             await oidc.obtain()
         assert (tmp_path / "config").read_bytes() == before
-
-    with caplog.at_level(logging.DEBUG):
-        run(test)
     assert seen == ["refresh-1", f"{CANARY}-1", f"{CANARY}-2"]
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert {getattr(record, "action", "") for record in warnings} == {"oidc.refresh_token_replaced"}
     assert CANARY not in caplog.text
 
 
-def test_the_client_certificate_of_the_user_stays(tmp_path: Path) -> None:
-    async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
-        files = {"client-certificate": CERTIFICATES / "client.pem", "client-key": CERTIFICATES / "client.key.pem"}
-        entry = user(box) | {key: str(value) for key, value in files.items()}
-        grant = await Oidc(resolved(tmp_path, kubeconfig(user=entry)), clock=clock).obtain()
-        assert grant.certificate is not None
-        assert grant.certificate.chain == certificate("client")
-
-    run(test)
+async def test_the_client_certificate_of_the_user_stays(tmp_path: Path, box: Loopback, clock: HandClock) -> None:
+    files = {"client-certificate": CERTIFICATES / "client.pem", "client-key": CERTIFICATES / "client.key.pem"}
+    entry = user(box) | {key: str(value) for key, value in files.items()}
+    grant = await Oidc(resolved(tmp_path, kubeconfig(user=entry)), clock=clock).obtain()
+    assert grant.certificate is not None
+    assert grant.certificate.chain == certificate("client")
 
 
 class TestTrust:
-    def test_a_file_as_authority(self, tmp_path: Path) -> None:
-        async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
-            files = {"idp-certificate-authority-data": "", "idp-certificate-authority": str(CERTIFICATES / "ca.pem")}
-            assert (await source(tmp_path, box, clock, **files).obtain()).authorization
-
-        run(test)
+    async def test_a_file_as_authority(self, tmp_path: Path, box: Loopback, clock: HandClock) -> None:
+        files = {"idp-certificate-authority-data": "", "idp-certificate-authority": str(CERTIFICATES / "ca.pem")}
+        assert (await source(tmp_path, box, clock, **files).obtain()).authorization
 
     @pytest.mark.parametrize(("server", "authority"), [("server", ""), ("alone", CA), ("named", CA)])
-    def test_a_provider_that_is_not_trusted_is_told_nothing(self, tmp_path: Path, server: str, authority: str) -> None:
-        async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
+    async def test_a_provider_that_is_not_trusted_is_told_nothing(
+        self, tmp_path: Path, server: str, authority: str, provider: Provider, clock: HandClock
+    ) -> None:
+        async with served(provider, server=server) as box:
             oidc = source(tmp_path, box, clock, **{"idp-certificate-authority-data": authority})
             with pytest.raises(CredentialsError, match=r"cannot be reached\.$") as caught:
                 await oidc.obtain()
             assert caught.value.tried == "ClientConnectorCertificateError"
             assert box.requests == []
 
-        run(test, server=server)
-
-    def test_insecure_for_the_cluster_is_not_insecure_for_the_provider(self, tmp_path: Path) -> None:
-        async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
-            entry = user(box, **{"idp-certificate-authority-data": ""})
-            found = resolved(tmp_path, kubeconfig(user=entry), insecure_skip_tls_verify=True)
-            with pytest.raises(CredentialsError, match="cannot be reached"):
-                await Oidc(found, clock=clock).obtain()
-
-        run(test)
+    async def test_insecure_for_the_cluster_is_not_insecure_for_the_provider(
+        self, tmp_path: Path, box: Loopback, clock: HandClock
+    ) -> None:
+        entry = user(box, **{"idp-certificate-authority-data": ""})
+        found = resolved(tmp_path, kubeconfig(user=entry), insecure_skip_tls_verify=True)
+        with pytest.raises(CredentialsError, match="cannot be reached"):
+            await Oidc(found, clock=clock).obtain()
 
     @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "idp.example", "https://"])
-    def test_only_https(self, tmp_path: Path, url: str) -> None:
-        async def test(provider: Provider, box: Loopback, clock: HandClock) -> None:
-            with pytest.raises(CredentialsError, match=r"The idp-issuer-url of .* is not an https URL"):
-                source(tmp_path, box, clock, **{"idp-issuer-url": url})
-            provider.discovery = json.dumps({"token_endpoint": url}).encode()
-            with pytest.raises(CredentialsError, match=r"The token_endpoint of .* is not an https URL"):
-                await source(tmp_path, box, clock).obtain()
-
-        run(test)
+    async def test_only_https(
+        self, tmp_path: Path, url: str, provider: Provider, box: Loopback, clock: HandClock
+    ) -> None:
+        with pytest.raises(CredentialsError, match=r"The idp-issuer-url of .* is not an https URL"):
+            source(tmp_path, box, clock, **{"idp-issuer-url": url})
+        provider.discovery = json.dumps({"token_endpoint": url}).encode()
+        with pytest.raises(CredentialsError, match=r"The token_endpoint of .* is not an https URL"):
+            await source(tmp_path, box, clock).obtain()
 
 
 @pytest.mark.parametrize(
@@ -238,52 +240,48 @@ class TestTrust:
         ({}, plain(b"[]"), "answered something that is not a JSON object."),
     ],
 )
-def test_errors(tmp_path: Path, config: dict[str, str], answer: Any, sentence: str) -> None:
-    async def test(provider: Provider, box: Loopback, clock: HandClock) -> None:
-        if answer is not None:
-            provider.answer = lambda _form: answer
-        given = {key: value.replace("{expired}", id_token(0)) for key, value in config.items()}
-        with pytest.raises(Exception) as caught:  # noqa: PT011 - its type is checked below
-            await source(tmp_path, box, clock, **given).obtain()
-        assert getattr(caught.value, "exit_code", None) == 3
-        assert sentence in str(caught.value)
-        assert CANARY not in f"{caught.value} {caught.value.__dict__}"
-
-    run(test)
-
-
-def test_a_provider_that_does_not_answer(tmp_path: Path) -> None:
-    async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
-        reached = asyncio.Event()
-
-        async def hang(_request: Request, _writer: asyncio.StreamWriter) -> None:
-            reached.set()
-            await asyncio.Event().wait()
-
-        box.answer = hang
-        getting = asyncio.ensure_future(source(tmp_path, box, clock).obtain())
-        await reached.wait()
-        clock.advance(30)
-        with pytest.raises(CredentialsError, match=r"did not answer within 30 s\.$"):
-            await getting
-
-    run(test)
+async def test_errors(
+    tmp_path: Path,
+    config: dict[str, str],
+    answer: Any,
+    sentence: str,
+    provider: Provider,
+    box: Loopback,
+    clock: HandClock,
+) -> None:
+    if answer is not None:
+        provider.answer = lambda _form: answer
+    given = {key: value.replace("{expired}", id_token(0)) for key, value in config.items()}
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - its type is checked below
+        await source(tmp_path, box, clock, **given).obtain()
+    assert getattr(caught.value, "exit_code", None) == 3
+    assert sentence in str(caught.value)
+    assert CANARY not in f"{caught.value} {caught.value.__dict__}"
 
 
-def test_a_wrong_issuer(tmp_path: Path) -> None:
-    async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
-        oidc = source(tmp_path, box, clock, **{"idp-issuer-url": f"{box.url}/elsewhere"})
-        with pytest.raises(CredentialsError, match=r"/elsewhere has no openid-configuration\.$"):
-            await oidc.obtain()
-        assert repr(oidc) == f"Oidc('{box.url}/elsewhere')"
+async def test_a_provider_that_does_not_answer(tmp_path: Path, box: Loopback, clock: HandClock) -> None:
+    reached = asyncio.Event()
 
-    run(test)
+    async def hang(_request: Request, _writer: asyncio.StreamWriter) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    box.answer = hang
+    getting = asyncio.ensure_future(source(tmp_path, box, clock).obtain())
+    await reached.wait()
+    clock.advance(30)
+    with pytest.raises(CredentialsError, match=r"did not answer within 30 s\.$"):
+        await getting
 
 
-def test_secrets_are_not_shown(tmp_path: Path) -> None:
-    async def test(_provider: Provider, box: Loopback, clock: HandClock) -> None:
-        oidc = source(tmp_path, box, clock, **{"client-secret": CANARY, "refresh-token": CANARY})
-        assert CANARY not in repr(oidc)
-        assert oidc._refresh_token == Secret(CANARY)
+async def test_a_wrong_issuer(tmp_path: Path, box: Loopback, clock: HandClock) -> None:
+    oidc = source(tmp_path, box, clock, **{"idp-issuer-url": f"{box.url}/elsewhere"})
+    with pytest.raises(CredentialsError, match=r"/elsewhere has no openid-configuration\.$"):
+        await oidc.obtain()
+    assert repr(oidc) == f"Oidc('{box.url}/elsewhere')"
 
-    run(test)
+
+async def test_secrets_are_not_shown(tmp_path: Path, box: Loopback, clock: HandClock) -> None:
+    oidc = source(tmp_path, box, clock, **{"client-secret": CANARY, "refresh-token": CANARY})
+    assert CANARY not in repr(oidc)
+    assert oidc._refresh_token == Secret(CANARY)
