@@ -8,7 +8,6 @@ from kubectl_ctrl.model.attempt import Attempt, Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.runtime.builder import ControllerSpec, controller
 from kubectl_ctrl.runtime.contract import Context, Result
-from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World
 
@@ -17,13 +16,6 @@ Body = Callable[[Context, Request], Awaitable[Result | None]]
 
 def spec_of(body: Body) -> ControllerSpec:
     return controller("toy", body).for_(TOYS).owns(CONFIGMAPS)
-
-
-def virtually(main: Callable[[], Awaitable[None]]) -> None:
-    async def run() -> None:
-        await main()
-
-    run_virtual(run())
 
 
 def outcomes(world: World, name: str = "bear") -> list[Outcome]:

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.objects import Obj, labels_of
 from kubectl_ctrl.model.resources import PODS
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.faults import Match
-from tests.runtime.loops import outcomes, spec_of, virtually
+from tests.runtime.loops import outcomes, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
 
@@ -26,172 +26,147 @@ def to_bear(obj: Obj, cached: object) -> tuple[Request, ...]:
     return (Request("default", "bear"),)
 
 
-def test_an_object_that_leaves_the_selection_is_told_as_deleted_and_one_that_enters_as_added() -> None:
+async def test_an_object_that_leaves_the_selection_is_told_as_deleted_and_one_that_enters_as_added() -> None:
     seen: list[tuple[list[str], list[CauseKind]]] = []
+    world = World()
 
-    async def main() -> None:
-        world = World()
+    async def look(ctx: Context, request: Request) -> Result | None:
+        seen.append(([obj["metadata"]["name"] for obj in await ctx.read.list(PODS)], []))
+        return None
 
-        async def look(ctx: Context, request: Request) -> Result | None:
-            seen.append(([obj["metadata"]["name"] for obj in await ctx.read.list(PODS)], []))
-            return None
-
-        spec = spec_of(look).watches(PODS, to=to_bear).caching(PODS, fields="status.phase!=Succeeded", labels="app!=no")
-        world.server.create(toy("bear"))
-        world.server.create(pod("a"))
-        async with world.running(spec):
-            world.server.change(PODS, "a", {"status": {"phase": "Succeeded"}}, subresource="status")
-            await world.rest(1)
-            world.server.change(PODS, "a", {"status": {"phase": "Running"}}, subresource="status")
-            await world.rest(1)
-            world.server.change(PODS, "a", {"metadata": {"labels": {"app": "no"}}})
-            await world.rest(1)
-        causes = [cause.kind for attempt in world.attempts for cause in attempt.start.causes]
-        assert [names for names, _ in seen] == [["a"], [], ["a"], []]
-        assert causes[-3:] == [CauseKind.DELETED, CauseKind.ADDED, CauseKind.DELETED]
-
-    virtually(main)
+    spec = spec_of(look).watches(PODS, to=to_bear).caching(PODS, fields="status.phase!=Succeeded", labels="app!=no")
+    world.server.create(toy("bear"))
+    world.server.create(pod("a"))
+    async with world.running(spec):
+        world.server.change(PODS, "a", {"status": {"phase": "Succeeded"}}, subresource="status")
+        await world.rest(1)
+        world.server.change(PODS, "a", {"status": {"phase": "Running"}}, subresource="status")
+        await world.rest(1)
+        world.server.change(PODS, "a", {"metadata": {"labels": {"app": "no"}}})
+        await world.rest(1)
+    causes = [cause.kind for attempt in world.attempts for cause in attempt.start.causes]
+    assert [names for names, _ in seen] == [["a"], [], ["a"], []]
+    assert causes[-3:] == [CauseKind.DELETED, CauseKind.ADDED, CauseKind.DELETED]
 
 
-def test_of_metadata_alone_nothing_else_is_fetched_or_kept() -> None:
+async def test_of_metadata_alone_nothing_else_is_fetched_or_kept() -> None:
     kept: list[Obj] = []
+    world = World()
 
-    async def main() -> None:
-        world = World()
+    async def look(ctx: Context, request: Request) -> Result | None:
+        kept.extend(await ctx.read.list(PODS))
+        return None
 
-        async def look(ctx: Context, request: Request) -> Result | None:
-            kept.extend(await ctx.read.list(PODS))
-            return None
-
-        world.server.create(pod("a"))
-        world.server.create(toy("bear"))
-        await world.run(spec_of(look).reads(PODS).caching(PODS, metadata_only=True), once=True)
-        assert [set(obj) for obj in kept] == [{"apiVersion", "kind", "metadata"}]
-        assert all("fieldsV1" not in entry for entry in kept[0]["metadata"].get("managedFields", []))
-
-    virtually(main)
+    world.server.create(pod("a"))
+    world.server.create(toy("bear"))
+    await world.run(spec_of(look).reads(PODS).caching(PODS, metadata_only=True), once=True)
+    assert [set(obj) for obj in kept] == [{"apiVersion", "kind", "metadata"}]
+    assert all("fieldsV1" not in entry for entry in kept[0]["metadata"].get("managedFields", []))
 
 
-def test_a_patch_of_metadata_alone_is_read_at_once_and_its_echo_wakes_nobody() -> None:
+async def test_a_patch_of_metadata_alone_is_read_at_once_and_its_echo_wakes_nobody() -> None:
     read: list[dict[str, str]] = []
+    world = World()
+    world.server.watch_delay = 5.0
 
-    async def main() -> None:
-        world = World()
-        world.server.watch_delay = 5.0
+    async def label(ctx: Context, request: Request) -> Result | None:
+        own = await ctx.read.get(TOYS, request.name)
+        assert own is not None
+        await ctx.write.patch(own, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
+        again = await ctx.read.get(TOYS, request.name)
+        assert again is not None
+        assert set(again) == {"apiVersion", "kind", "metadata"}
+        read.append(labels_of(again))
+        await ctx.write.patch(again, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
+        return None
 
-        async def label(ctx: Context, request: Request) -> Result | None:
-            own = await ctx.read.get(TOYS, request.name)
-            assert own is not None
-            await ctx.write.patch(own, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
-            again = await ctx.read.get(TOYS, request.name)
-            assert again is not None
-            assert set(again) == {"apiVersion", "kind", "metadata"}
-            read.append(labels_of(again))
-            await ctx.write.patch(again, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
-            return None
-
-        world.server.create(toy("bear", size=3))
-        async with world.running(spec_of(label).caching(TOYS, metadata_only=True)):
-            await world.rest(60)
-        found = world.server.get(TOYS, "bear")
-        assert found is not None
-        assert (found["spec"], labels_of(found)) == ({"size": 3}, {"seen": "yes"})
-        assert read == [{"seen": "yes"}]
-        assert len(list(world.writes())) == 1
-        assert outcomes(world) == [Outcome.DONE]
-
-    virtually(main)
+    world.server.create(toy("bear", size=3))
+    async with world.running(spec_of(label).caching(TOYS, metadata_only=True)):
+        await world.rest(60)
+    found = world.server.get(TOYS, "bear")
+    assert found is not None
+    assert (found["spec"], labels_of(found)) == ({"size": 3}, {"seen": "yes"})
+    assert read == [{"seen": "yes"}]
+    assert len(list(world.writes())) == 1
+    assert outcomes(world) == [Outcome.DONE]
 
 
-def test_an_object_that_is_written_out_of_the_selection_is_gone_at_once() -> None:
+async def test_an_object_that_is_written_out_of_the_selection_is_gone_at_once() -> None:
     read: list[Obj | None] = []
+    world = World()
+    world.server.watch_delay = 5.0
 
-    async def main() -> None:
-        world = World()
-        world.server.watch_delay = 5.0
+    async def label(ctx: Context, request: Request) -> Result | None:
+        own = await ctx.read.get(TOYS, request.name)
+        if own is not None:
+            await ctx.write.patch(own, {"metadata": {"labels": {"done": "yes"}}}, resource=TOYS)
+            read.append(await ctx.read.get(TOYS, request.name))
+        return None
 
-        async def label(ctx: Context, request: Request) -> Result | None:
-            own = await ctx.read.get(TOYS, request.name)
-            if own is not None:
-                await ctx.write.patch(own, {"metadata": {"labels": {"done": "yes"}}}, resource=TOYS)
-                read.append(await ctx.read.get(TOYS, request.name))
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(label).caching(TOYS, labels="!done", metadata_only=True)):
+        await world.rest(60)
+    assert read == [None]
+    assert len(list(world.writes())) == 1
+
+
+async def test_finalizers_and_deletions_work_on_metadata_alone() -> None:
+    world = World()
+
+    async def go(ctx: Context, request: Request) -> Result | None:
+        own = await ctx.read.get(TOYS, request.name)
+        if own is None:
             return None
+        if own["metadata"].get("deletionTimestamp"):
+            await ctx.write.remove_finalizer(own, "example.com/hold", resource=TOYS)
+            return None
+        held = await ctx.write.add_finalizer(own, "example.com/hold", resource=TOYS)
+        await ctx.write.delete(held, resource=TOYS)
+        return Result(again=True)
 
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(label).caching(TOYS, labels="!done", metadata_only=True)):
-            await world.rest(60)
-        assert read == [None]
-        assert len(list(world.writes())) == 1
-
-    virtually(main)
-
-
-def test_finalizers_and_deletions_work_on_metadata_alone() -> None:
-    async def main() -> None:
-        world = World()
-
-        async def go(ctx: Context, request: Request) -> Result | None:
-            own = await ctx.read.get(TOYS, request.name)
-            if own is None:
-                return None
-            if own["metadata"].get("deletionTimestamp"):
-                await ctx.write.remove_finalizer(own, "example.com/hold", resource=TOYS)
-                return None
-            held = await ctx.write.add_finalizer(own, "example.com/hold", resource=TOYS)
-            await ctx.write.delete(held, resource=TOYS)
-            return Result(again=True)
-
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(go).caching(TOYS, metadata_only=True)):
-            await world.rest(5)
-        assert world.server.objects(TOYS) == []
-        assert set(outcomes(world)) <= {Outcome.DONE, Outcome.AGAIN}
-
-    virtually(main)
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(go).caching(TOYS, metadata_only=True)):
+        await world.rest(5)
+    assert world.server.objects(TOYS) == []
+    assert set(outcomes(world)) <= {Outcome.DONE, Outcome.AGAIN}
 
 
 @pytest.mark.parametrize("verb", ["ensure", "status"])
-def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kept(verb: str) -> None:
-    async def main() -> None:
-        world = World()
+async def test_what_compares_whole_objects_is_refused_where_only_metadata_is_kept(verb: str) -> None:
+    world = World()
 
-        async def write(ctx: Context, request: Request) -> Result | None:
-            own: Any = await ctx.read.live(TOYS, request.name)
-            if verb == "status":
-                await ctx.write.status(own, {"ready": True})
-            else:
-                await ctx.write.ensure({"metadata": {"name": "child"}}, owner=own, resource=CONFIGMAPS)
-            return None
+    async def write(ctx: Context, request: Request) -> Result | None:
+        own: Any = await ctx.read.live(TOYS, request.name)
+        if verb == "status":
+            await ctx.write.status(own, {"ready": True})
+        else:
+            await ctx.write.ensure({"metadata": {"name": "child"}}, owner=own, resource=CONFIGMAPS)
+        return None
 
-        world.server.create(toy("bear"))
-        spec = spec_of(write).caching(TOYS, metadata_only=True).caching(CONFIGMAPS, metadata_only=True)
-        await world.run(spec, once=True)
-        (attempt,) = world.attempts
-        resource = TOYS if verb == "status" else CONFIGMAPS
-        assert attempt.verdict.outcome is Outcome.TERMINAL
-        assert attempt.verdict.message.startswith(
-            f"Controller 'toy' keeps of {resource} the metadata alone, so {verb}() cannot tell what would change."
-        )
-        assert list(world.writes()) == []
-
-    virtually(main)
+    world.server.create(toy("bear"))
+    spec = spec_of(write).caching(TOYS, metadata_only=True).caching(CONFIGMAPS, metadata_only=True)
+    await world.run(spec, once=True)
+    (attempt,) = world.attempts
+    resource = TOYS if verb == "status" else CONFIGMAPS
+    assert attempt.verdict.outcome is Outcome.TERMINAL
+    assert attempt.verdict.message.startswith(
+        f"Controller 'toy' keeps of {resource} the metadata alone, so {verb}() cannot tell what would change."
+    )
+    assert list(world.writes()) == []
 
 
-def test_a_lost_answer_of_a_patch_on_metadata_alone_is_looked_up() -> None:
-    async def main() -> None:
-        world = World()
+async def test_a_lost_answer_of_a_patch_on_metadata_alone_is_looked_up() -> None:
+    world = World()
 
-        async def label(ctx: Context, request: Request) -> Result | None:
-            own = await ctx.read.get(TOYS, request.name)
-            assert own is not None
-            await ctx.write.patch(own, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
-            return None
+    async def label(ctx: Context, request: Request) -> Result | None:
+        own = await ctx.read.get(TOYS, request.name)
+        assert own is not None
+        await ctx.write.patch(own, {"metadata": {"labels": {"seen": "yes"}}}, resource=TOYS)
+        return None
 
-        world.server.create(toy("bear"))
-        world.server.faults.lose(Match(verb="patch"))
-        async with world.running(spec_of(label).caching(TOYS, metadata_only=True)):
-            await world.rest(60)
-        assert len(list(world.writes())) == 1
-        assert outcomes(world) == [Outcome.DONE]
-
-    virtually(main)
+    world.server.create(toy("bear"))
+    world.server.faults.lose(Match(verb="patch"))
+    async with world.running(spec_of(label).caching(TOYS, metadata_only=True)):
+        await world.rest(60)
+    assert len(list(world.writes())) == 1
+    assert outcomes(world) == [Outcome.DONE]

@@ -11,54 +11,48 @@ from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.ids import current_attempt
 from kubectl_ctrl.testing.loop import run_virtual
-from tests.runtime.loops import causes, nothing, outcomes, spec_of, virtually
+from tests.runtime.loops import causes, nothing, outcomes, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
 
 # --- attempts and their names ---
 
 
-def test_an_attempt_is_told_when_it_starts_calls_and_ends_under_one_name() -> None:
+async def test_an_attempt_is_told_when_it_starts_calls_and_ends_under_one_name() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
         return None
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body), run_id="r7f3"):
-            pass
-        told = [value for value in world.observed if isinstance(value, Started | Called | Attempt)]
-        assert [type(value) for value in told] == [Started, Called, Called, Attempt]
-        start, sent, answered, attempt = told
-        assert isinstance(start, Started)
-        assert isinstance(sent, Called)
-        assert isinstance(answered, Called)
-        assert isinstance(attempt, Attempt)
-        assert start.id == sent.attempt == answered.attempt == attempt.id == "r7f3-1"
-        assert (sent.answered, sent.call.code, answered.answered, answered.call.code) == (False, None, True, 201)
-        assert attempt.calls == (answered.call,)
-        [write] = world.writes()
-        assert write.audit_id == answered.call.id == "r7f3-1.1"
-        assert (start.try_no, start.causes_total, causes(attempt)) == (1, 1, [CauseKind.INITIAL])
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body), run_id="r7f3"):
+        pass
+    told = [value for value in world.observed if isinstance(value, Started | Called | Attempt)]
+    assert [type(value) for value in told] == [Started, Called, Called, Attempt]
+    start, sent, answered, attempt = told
+    assert isinstance(start, Started)
+    assert isinstance(sent, Called)
+    assert isinstance(answered, Called)
+    assert isinstance(attempt, Attempt)
+    assert start.id == sent.attempt == answered.attempt == attempt.id == "r7f3-1"
+    assert (sent.answered, sent.call.code, answered.answered, answered.call.code) == (False, None, True, 201)
+    assert attempt.calls == (answered.call,)
+    [write] = world.writes()
+    assert write.audit_id == answered.call.id == "r7f3-1.1"
+    assert (start.try_no, start.causes_total, causes(attempt)) == (1, 1, [CauseKind.INITIAL])
 
 
-def test_attempts_are_numbered_over_all_objects_and_controllers_of_a_run() -> None:
-    async def main() -> None:
-        world = World()
-        for name in ("bear", "robot"):
-            world.server.create(toy(name))
-        other = controller("other", nothing).for_(TOYS)
-        async with world.running(spec_of(nothing), other, run_id="r001"):
-            pass
-        assert sorted(attempt.id for attempt in world.attempts) == ["r001-1", "r001-2", "r001-3", "r001-4"]
-
-    virtually(main)
+async def test_attempts_are_numbered_over_all_objects_and_controllers_of_a_run() -> None:
+    world = World()
+    for name in ("bear", "robot"):
+        world.server.create(toy(name))
+    other = controller("other", nothing).for_(TOYS)
+    async with world.running(spec_of(nothing), other, run_id="r001"):
+        pass
+    assert sorted(attempt.id for attempt in world.attempts) == ["r001-1", "r001-2", "r001-3", "r001-4"]
 
 
-def test_the_attempt_is_known_wherever_its_code_runs() -> None:
+async def test_the_attempt_is_known_wherever_its_code_runs() -> None:
     seen: list[str] = []
 
     async def deeper() -> None:
@@ -72,85 +66,69 @@ def test_the_attempt_is_known_wherever_its_code_runs() -> None:
         seen.append(ctx.attempt)
         return None
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body), run_id="r001"):
-            pass
-        assert seen == ["r001-1"] * 4
-        assert current_attempt() == ""
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body), run_id="r001"):
+        pass
+    assert seen == ["r001-1"] * 4
+    assert current_attempt() == ""
 
 
-def test_time_and_chance_of_an_attempt_are_kept_with_it() -> None:
+async def test_time_and_chance_of_an_attempt_are_kept_with_it() -> None:
     drawn: list[tuple[float, float]] = []
 
     async def body(ctx: Context, request: Request) -> Result | None:
         drawn.append((ctx.now(), ctx.random.random()))
         return None
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            pass
-        [attempt] = world.attempts
-        [(now, chance)] = drawn
-        assert attempt.times == (now,)
-        assert Random(attempt.seed).random() == chance
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        pass
+    [attempt] = world.attempts
+    [(now, chance)] = drawn
+    assert attempt.times == (now,)
+    assert Random(attempt.seed).random() == chance
 
 
 # --- causes ---
 
 
-def test_changes_that_come_while_it_runs_make_one_more_run_that_knows_them_all() -> None:
+async def test_changes_that_come_while_it_runs_make_one_more_run_that_knows_them_all() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         await world.clock.sleep(10)
         return None
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            for size in range(3):
-                world.server.change(TOYS, "bear", {"spec": {"size": size}})
-                await world.rest(1)
-            await world.rest(30)
-        first, second = world.attempts
-        assert causes(first) == [CauseKind.INITIAL]
-        assert causes(second) == [CauseKind.MODIFIED] * 3
-        versions = [(cause.old_version, cause.new_version) for cause in second.start.causes]
-        assert [old for old, _ in versions[1:]] == [new for _, new in versions[:-1]]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        for size in range(3):
+            world.server.change(TOYS, "bear", {"spec": {"size": size}})
+            await world.rest(1)
+        await world.rest(30)
+    first, second = world.attempts
+    assert causes(first) == [CauseKind.INITIAL]
+    assert causes(second) == [CauseKind.MODIFIED] * 3
+    versions = [(cause.old_version, cause.new_version) for cause in second.start.causes]
+    assert [old for old, _ in versions[1:]] == [new for _, new in versions[:-1]]
 
 
-def test_many_causes_are_counted_and_the_first_and_the_last_are_kept() -> None:
+async def test_many_causes_are_counted_and_the_first_and_the_last_are_kept() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         await world.clock.sleep(10)
         return None
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            for size in range(40):
-                last = world.server.change(TOYS, "bear", {"spec": {"size": size}})
-            await world.rest(30)
-        second = world.attempts[1]
-        assert (len(second.start.causes), second.start.causes_total) == (16, 40)
-        assert second.start.causes[-1].new_version == last["metadata"]["resourceVersion"]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        for size in range(40):
+            last = world.server.change(TOYS, "bear", {"spec": {"size": size}})
+        await world.rest(30)
+    second = world.attempts[1]
+    assert (len(second.start.causes), second.start.causes_total) == (16, 40)
+    assert second.start.causes[-1].new_version == last["metadata"]["resourceVersion"]
 
 
 def test_every_attempt_has_a_cause_and_none_of_one_object_overlap() -> None:
@@ -202,7 +180,7 @@ def test_every_attempt_has_a_cause_and_none_of_one_object_overlap() -> None:
 # --- order ---
 
 
-def test_live_changes_go_before_the_rest_of_the_initial_list() -> None:
+async def test_live_changes_go_before_the_rest_of_the_initial_list() -> None:
     order: list[str] = []
 
     async def body(ctx: Context, request: Request) -> Result | None:
@@ -211,98 +189,78 @@ def test_live_changes_go_before_the_rest_of_the_initial_list() -> None:
         return None
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        for number in range(30):
-            world.server.create(toy(f"toy-{number:02}"))
-        async with world.running(spec_of(body), workers=1):
-            await world.rest(0.95)
-            world.server.change(TOYS, "toy-29", {"spec": {"size": 2}})
-            await world.rest(5)
-        assert order.index("toy-29") == 10
-        assert len(order) == 30
-
-    virtually(main)
+    world = World()
+    for number in range(30):
+        world.server.create(toy(f"toy-{number:02}"))
+    async with world.running(spec_of(body), workers=1):
+        await world.rest(0.95)
+        world.server.change(TOYS, "toy-29", {"spec": {"size": 2}})
+        await world.rest(5)
+    assert order.index("toy-29") == 10
+    assert len(order) == 30
 
 
-def test_a_resync_runs_everything_again_in_the_background() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(nothing), resync=3600):
-            await world.rest(2 * 3600)
-        kinds = [causes(attempt)[0] for attempt in world.attempts]
-        assert kinds[:2] == [CauseKind.INITIAL, CauseKind.RESYNC]
-
-    virtually(main)
+async def test_a_resync_runs_everything_again_in_the_background() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(nothing), resync=3600):
+        await world.rest(2 * 3600)
+    kinds = [causes(attempt)[0] for attempt in world.attempts]
+    assert kinds[:2] == [CauseKind.INITIAL, CauseKind.RESYNC]
 
 
 # --- observers ---
 
 
-def test_an_observer_that_raises_changes_neither_order_nor_verdicts() -> None:
-    async def main() -> None:
-        def broken_observer(value: Observed) -> None:
-            raise OSError("disk full")
+async def test_an_observer_that_raises_changes_neither_order_nor_verdicts() -> None:
+    def broken_observer(value: Observed) -> None:
+        raise OSError("disk full")
 
-        world = World()
-        for name in ("bear", "robot"):
-            world.server.create(toy(name))
-        async with world.running(spec_of(nothing), observers=[broken_observer]):
-            pass
-        assert outcomes(world, "bear") == outcomes(world, "robot") == [Outcome.DONE]
-
-    virtually(main)
+    world = World()
+    for name in ("bear", "robot"):
+        world.server.create(toy(name))
+    async with world.running(spec_of(nothing), observers=[broken_observer]):
+        pass
+    assert outcomes(world, "bear") == outcomes(world, "robot") == [Outcome.DONE]
 
 
-def test_the_queue_is_told_again_and_again_as_a_sign_of_life() -> None:
+async def test_the_queue_is_told_again_and_again_as_a_sign_of_life() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         if request.name == "bad":
             raise ValueError("bad")
         return Result(100) if request.name == "timed" else None
 
-    async def main() -> None:
-        world = World()
-        for name in ("bad", "timed", "fine"):
-            world.server.create(toy(name))
-        async with world.running(spec_of(body)):
-            await world.rest(20)
-            states = world.told(State)
-            assert 9 <= len(states) <= 40
-            latest = states[-1]
-            entries = {entry.request.name: entry for entry in latest.entries}
-            assert {name: str(entry.state) for name, entry in entries.items()} == {"bad": "backoff", "timed": "timer"}
-            assert entries["bad"].failures > 3
-            due = entries["timed"].due
-            assert due is not None
-            assert 75 < due - latest.at < 85
-            assert (latest.leading, latest.synced, latest.message) == (True, True, "")
-
-    virtually(main)
+    world = World()
+    for name in ("bad", "timed", "fine"):
+        world.server.create(toy(name))
+    async with world.running(spec_of(body)):
+        await world.rest(20)
+        states = world.told(State)
+        assert 9 <= len(states) <= 40
+        latest = states[-1]
+        entries = {entry.request.name: entry for entry in latest.entries}
+        assert {name: str(entry.state) for name, entry in entries.items()} == {"bad": "backoff", "timed": "timer"}
+        assert entries["bad"].failures > 3
+        due = entries["timed"].due
+        assert due is not None
+        assert 75 < due - latest.at < 85
+        assert (latest.leading, latest.synced, latest.message) == (True, True, "")
 
 
-def test_it_can_be_looked_at() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(nothing)) as running:
-            look = repr(running.manager.members[0].controller)
-            assert look == "Controller(toy, open, running=0, <Queue 'toy': 0 ready, 0 running, 0 timers>)"
-            assert "attempts=1" in repr(running.manager)
-
-    virtually(main)
+async def test_it_can_be_looked_at() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(nothing)) as running:
+        look = repr(running.manager.members[0].controller)
+        assert look == "Controller(toy, open, running=0, <Queue 'toy': 0 ready, 0 running, 0 timers>)"
+        assert "attempts=1" in repr(running.manager)
 
 
-def test_a_child_of_another_kind_wakes_nobody() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.running(spec_of(nothing)):
-            other: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
-            world.server.create(other)
-            await world.rest()
-        assert world.attempts == []
-        assert DEPLOYMENTS not in spec_of(nothing).resources
-
-    virtually(main)
+async def test_a_child_of_another_kind_wakes_nobody() -> None:
+    world = World()
+    async with world.running(spec_of(nothing)):
+        other: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
+        world.server.create(other)
+        await world.rest()
+    assert world.attempts == []
+    assert DEPLOYMENTS not in spec_of(nothing).resources

@@ -12,7 +12,7 @@ from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.model.objects import Key
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.verdict import SLOW_RETRY
-from tests.runtime.loops import causes, nothing, outcomes, spec_of, virtually
+from tests.runtime.loops import causes, nothing, outcomes, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, toy
 
@@ -20,34 +20,29 @@ BEAR = Key("default", "bear")
 SITE = CallSite("patch", "toys default/bear")
 
 
-def test_a_failure_is_retried_with_growing_delays_and_says_what_it_retries() -> None:
+async def test_a_failure_is_retried_with_growing_delays_and_says_what_it_retries() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         if len(world.attempts) < 3:
             raise ValueError("no wheels")
         return None
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body), run_id="r001"):
-            await world.rest(5)
-        assert outcomes(world) == [Outcome.RETRY] * 3 + [Outcome.DONE]
-        delays = [attempt.verdict.delay for attempt in world.attempts[:3]]
-        assert delays[0] < delays[1] < delays[2] <= 0.02
-        last = world.attempts[3]
-        [why] = last.start.causes
-        assert (why.kind, why.attempt, why.count, why.detail) == (CauseKind.RETRY, "r001-3", 3, "ValueError: no wheels")
-        assert last.start.try_no == 4
-        assert world.attempts[0].verdict.where.startswith("runtime/test_controller_follows.py:")
-        assert "ValueError: no wheels" in world.attempts[0].traceback
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body), run_id="r001"):
+        await world.rest(5)
+    assert outcomes(world) == [Outcome.RETRY] * 3 + [Outcome.DONE]
+    delays = [attempt.verdict.delay for attempt in world.attempts[:3]]
+    assert delays[0] < delays[1] < delays[2] <= 0.02
+    last = world.attempts[3]
+    [why] = last.start.causes
+    assert (why.kind, why.attempt, why.count, why.detail) == (CauseKind.RETRY, "r001-3", 3, "ValueError: no wheels")
+    assert last.start.try_no == 4
+    assert world.attempts[0].verdict.where.startswith("runtime/test_controller_follows.py:")
+    assert "ValueError: no wheels" in world.attempts[0].traceback
 
 
-def test_after_a_success_the_next_failure_is_the_first() -> None:
+async def test_after_a_success_the_next_failure_is_the_first() -> None:
     failing = [True, True, False, True, False]
 
     async def body(ctx: Context, request: Request) -> Result | None:
@@ -55,16 +50,13 @@ def test_after_a_success_the_next_failure_is_the_first() -> None:
             raise ValueError("no wheels")
         return None
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(1)
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-            await world.rest(1)
-        assert [attempt.start.try_no for attempt in world.attempts] == [1, 2, 3, 1, 2]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(1)
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest(1)
+    assert [attempt.start.try_no for attempt in world.attempts] == [1, 2, 3, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -76,21 +68,18 @@ def test_after_a_success_the_next_failure_is_the_first() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_terminal_error_is_not_retried_until_something_changes(error: Exception) -> None:
+async def test_a_terminal_error_is_not_retried_until_something_changes(error: Exception) -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         raise error
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(3600)
-            assert outcomes(world) == [Outcome.TERMINAL]
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-            await world.rest()
-        assert outcomes(world) == [Outcome.TERMINAL] * 2
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(3600)
+        assert outcomes(world) == [Outcome.TERMINAL]
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest()
+    assert outcomes(world) == [Outcome.TERMINAL] * 2
 
 
 @pytest.mark.parametrize(
@@ -101,94 +90,80 @@ def test_a_terminal_error_is_not_retried_until_something_changes(error: Exceptio
     ],
     ids=["with a time", "without"],
 )
-def test_a_time_that_an_error_names_is_kept_to(error: Exception, least: float) -> None:
+async def test_a_time_that_an_error_names_is_kept_to(error: Exception, least: float) -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         if not world.attempts:
             raise error
         return None
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(60)
-        first, second = world.attempts
-        assert first.verdict.delay == pytest.approx(least, abs=0.01)
-        assert second.start.started - first.start.started == pytest.approx(first.verdict.delay, abs=0.001)
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(60)
+    first, second = world.attempts
+    assert first.verdict.delay == pytest.approx(least, abs=0.01)
+    assert second.start.started - first.start.started == pytest.approx(first.verdict.delay, abs=0.001)
 
 
-def test_a_forbidden_write_is_retried_slowly() -> None:
+async def test_a_forbidden_write_is_retried_slowly() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
         return None
 
-    async def main() -> None:
-        from kubectl_ctrl.testing.faults import Match
+    from kubectl_ctrl.testing.faults import Match
 
-        world = World()
-        world.server.create(toy("bear"))
-        world.server.faults.fail(Match(verb="create"), 403, reason="Forbidden", message="exceeded quota: small")
-        async with world.running(spec_of(body)):
-            await world.rest(SLOW_RETRY - 1)
-            assert outcomes(world) == [Outcome.RETRY]
-            await world.rest(2)
-        assert outcomes(world) == [Outcome.RETRY, Outcome.DONE]
-        assert "exceeded quota: small" in world.attempts[0].verdict.message
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    world.server.faults.fail(Match(verb="create"), 403, reason="Forbidden", message="exceeded quota: small")
+    async with world.running(spec_of(body)):
+        await world.rest(SLOW_RETRY - 1)
+        assert outcomes(world) == [Outcome.RETRY]
+        await world.rest(2)
+    assert outcomes(world) == [Outcome.RETRY, Outcome.DONE]
+    assert "exceeded quota: small" in world.attempts[0].verdict.message
 
 
-def test_a_schedule_runs_again_then_and_an_earlier_change_replaces_it() -> None:
+async def test_a_schedule_runs_again_then_and_an_earlier_change_replaces_it() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(10)
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body), run_id="r001"):
-            await world.rest(12)  # at 0 and 10
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-            await world.rest(9)  # at 12, and the timer of 20 is gone
-            assert [causes(attempt)[0] for attempt in world.attempts] == [
-                CauseKind.INITIAL,
-                CauseKind.TIMER,
-                CauseKind.MODIFIED,
-            ]
-            await world.rest(2)
-        timer = world.attempts[-1].start
-        [why] = timer.causes
-        assert (why.kind, why.attempt, why.detail) == (CauseKind.TIMER, "r001-3", "10s")
-        assert timer.started - world.attempts[2].start.started == pytest.approx(10)
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body), run_id="r001"):
+        await world.rest(12)  # at 0 and 10
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest(9)  # at 12, and the timer of 20 is gone
+        assert [causes(attempt)[0] for attempt in world.attempts] == [
+            CauseKind.INITIAL,
+            CauseKind.TIMER,
+            CauseKind.MODIFIED,
+        ]
+        await world.rest(2)
+    timer = world.attempts[-1].start
+    [why] = timer.causes
+    assert (why.kind, why.attempt, why.detail) == (CauseKind.TIMER, "r001-3", "10s")
+    assert timer.started - world.attempts[2].start.started == pytest.approx(10)
 
 
-def test_waiting_runs_when_something_changes_or_after_the_time_it_gave() -> None:
+async def test_waiting_runs_when_something_changes_or_after_the_time_it_gave() -> None:
     results = [Result(waiting_for="wheels"), Result(30, waiting_for="wheels"), None]
 
     async def body(ctx: Context, request: Request) -> Result | None:
         return results.pop(0)
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(3600)
-            assert outcomes(world) == [Outcome.WAITING]
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-            await world.rest(31)
-        assert outcomes(world) == [Outcome.WAITING, Outcome.WAITING, Outcome.DONE]
-        assert causes(world.attempts[2]) == [CauseKind.TIMER]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(3600)
+        assert outcomes(world) == [Outcome.WAITING]
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest(31)
+    assert outcomes(world) == [Outcome.WAITING, Outcome.WAITING, Outcome.DONE]
+    assert causes(world.attempts[2]) == [CauseKind.TIMER]
 
 
-def test_an_object_deleted_during_a_task_group_is_done() -> None:
+async def test_an_object_deleted_during_a_task_group_is_done() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         if bear is None:
@@ -199,71 +174,57 @@ def test_an_object_deleted_during_a_task_group_is_done() -> None:
         return None
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(60)
-        assert set(outcomes(world)) == {Outcome.DONE}
-        assert world.attempts[0].verdict.message == "It was deleted while it was reconciled."
-        assert world.attempts[0].traceback == ""
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(60)
+    assert set(outcomes(world)) == {Outcome.DONE}
+    assert world.attempts[0].verdict.message == "It was deleted while it was reconciled."
+    assert world.attempts[0].traceback == ""
 
 
-def test_another_pass_at_once_is_run_and_a_loop_of_them_slows_down() -> None:
+async def test_another_pass_at_once_is_run_and_a_loop_of_them_slows_down() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(again=True)
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(60)
-            starts = [attempt.start.started for attempt in world.attempts]
-            gaps = [late - early for early, late in pairwise(starts)]
-            assert gaps[0] == 0
-            assert gaps == sorted(gaps)
-            assert len(starts) < 20
-        assert causes(world.attempts[1]) == [CauseKind.AGAIN]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(60)
+        starts = [attempt.start.started for attempt in world.attempts]
+        gaps = [late - early for early, late in pairwise(starts)]
+        assert gaps[0] == 0
+        assert gaps == sorted(gaps)
+        assert len(starts) < 20
+    assert causes(world.attempts[1]) == [CauseKind.AGAIN]
 
 
-def test_returning_nonsense_is_a_terminal_mistake() -> None:
+async def test_returning_nonsense_is_a_terminal_mistake() -> None:
     async def body(ctx: Context, request: Request) -> Any:
         return {"requeue": True}
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(60)
-        assert outcomes(world) == [Outcome.TERMINAL]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(60)
+    assert outcomes(world) == [Outcome.TERMINAL]
 
 
-def test_a_result_of_zero_seconds_runs_once_and_names_the_mistake() -> None:
+async def test_a_result_of_zero_seconds_runs_once_and_names_the_mistake() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(0)
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(60)
-        [verdict] = [attempt.verdict for attempt in world.attempts]
-        assert (verdict.outcome, verdict.error_id) == (Outcome.TERMINAL, "CTRL-CONTROLLER")
-        assert verdict.message.startswith("Result(after=0) could mean at once, or never")
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(60)
+    [verdict] = [attempt.verdict for attempt in world.attempts]
+    assert (verdict.outcome, verdict.error_id) == (Outcome.TERMINAL, "CTRL-CONTROLLER")
+    assert verdict.message.startswith("Result(after=0) could mean at once, or never")
 
 
 @pytest.mark.parametrize("error", [Invalid("No.", site=SITE, code=422), ValueError("No.")], ids=["terminal", "retried"])
-def test_a_failure_leaves_the_schedule_that_stood_before_it(error: Exception) -> None:
+async def test_a_failure_leaves_the_schedule_that_stood_before_it(error: Exception) -> None:
     """The object is to run every hour; from half past on it fails."""
     failing = False
 
@@ -272,24 +233,20 @@ def test_a_failure_leaves_the_schedule_that_stood_before_it(error: Exception) ->
             raise error
         return Result(3600)
 
-    async def main() -> None:
-        nonlocal failing
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            began = world.clock.now()
-            await world.rest(1800)
-            failing = True
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-            await world.rest(1900)
-        [timed] = [attempt for attempt in world.attempts if CauseKind.TIMER in causes(attempt)]
-        assert timed.start.started - began == pytest.approx(3600, abs=1)
-        assert not isinstance(error, Invalid) or len(world.attempts) == 3
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        began = world.clock.now()
+        await world.rest(1800)
+        failing = True
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest(1900)
+    [timed] = [attempt for attempt in world.attempts if CauseKind.TIMER in causes(attempt)]
+    assert timed.start.started - began == pytest.approx(3600, abs=1)
+    assert not isinstance(error, Invalid) or len(world.attempts) == 3
 
 
-def test_a_schedule_that_passes_during_a_failure_runs_at_once() -> None:
+async def test_a_schedule_that_passes_during_a_failure_runs_at_once() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         if len(world.attempts) == 1:
             await world.clock.sleep(20)
@@ -297,38 +254,28 @@ def test_a_schedule_that_passes_during_a_failure_runs_at_once() -> None:
         return Result(10)
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(5)
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-            await world.rest(21)
-        assert outcomes(world) == [Outcome.AFTER, Outcome.TERMINAL, Outcome.AFTER]
-        assert causes(world.attempts[2]) == [CauseKind.TIMER]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(5)
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest(21)
+    assert outcomes(world) == [Outcome.AFTER, Outcome.TERMINAL, Outcome.AFTER]
+    assert causes(world.attempts[2]) == [CauseKind.TIMER]
 
 
-def test_a_terminal_failure_of_the_scheduled_run_itself_is_the_last_one() -> None:
+async def test_a_terminal_failure_of_the_scheduled_run_itself_is_the_last_one() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         if world.attempts:
             raise Invalid("No.", site=SITE, code=422)
         return Result(10)
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(3600)
-        assert outcomes(world) == [Outcome.AFTER, Outcome.TERMINAL]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(3600)
+    assert outcomes(world) == [Outcome.AFTER, Outcome.TERMINAL]
 
 
 @pytest.mark.parametrize(
@@ -340,56 +287,47 @@ def test_a_terminal_failure_of_the_scheduled_run_itself_is_the_last_one() -> Non
     ],
     ids=["terminal", "retried slowly", "group"],
 )
-def test_a_failure_can_name_when_the_next_run_must_come(error: Exception, outcome: Outcome) -> None:
+async def test_a_failure_can_name_when_the_next_run_must_come(error: Exception, outcome: Outcome) -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         return Result(10, failed=error)
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body)) as running:
-            await world.rest(3600)
-            summary = await running.stopped()
-        assert set(outcomes(world)) == {outcome}
-        starts = [attempt.start.started for attempt in world.attempts]
-        assert max(late - early for early, late in pairwise(starts)) <= 10.01
-        assert [one.verdict.message for one in summary.failed] == [world.attempts[0].verdict.message]
-        assert "No." in world.attempts[0].traceback
-        if outcome is Outcome.TERMINAL:
-            assert {attempt.verdict.delay for attempt in world.attempts} == {10}
-            assert causes(world.attempts[1]) == [CauseKind.TIMER]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)) as running:
+        await world.rest(3600)
+        summary = await running.stopped()
+    assert set(outcomes(world)) == {outcome}
+    starts = [attempt.start.started for attempt in world.attempts]
+    assert max(late - early for early, late in pairwise(starts)) <= 10.01
+    assert [one.verdict.message for one in summary.failed] == [world.attempts[0].verdict.message]
+    assert "No." in world.attempts[0].traceback
+    if outcome is Outcome.TERMINAL:
+        assert {attempt.verdict.delay for attempt in world.attempts} == {10}
+        assert causes(world.attempts[1]) == [CauseKind.TIMER]
 
 
-def test_somebody_can_ask_for_a_run() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.running(spec_of(nothing)) as running:
-            running.manager.ask("toy", BEAR, "by hand")
-            await world.rest()
-            with pytest.raises(ControllerError, match="No controller 'other'"):
-                running.manager.ask("other", BEAR)
-        [why] = world.attempts[0].start.causes
-        assert (why.kind, why.detail) == (CauseKind.MANUAL, "by hand")
-
-    virtually(main)
+async def test_somebody_can_ask_for_a_run() -> None:
+    world = World()
+    async with world.running(spec_of(nothing)) as running:
+        running.manager.ask("toy", BEAR, "by hand")
+        await world.rest()
+        with pytest.raises(ControllerError, match="No controller 'other'"):
+            running.manager.ask("other", BEAR)
+    [why] = world.attempts[0].start.causes
+    assert (why.kind, why.detail) == (CauseKind.MANUAL, "by hand")
 
 
-def test_objects_that_fail_together_are_retried_at_a_limited_rate() -> None:
+async def test_objects_that_fail_together_are_retried_at_a_limited_rate() -> None:
     """As in client-go: a burst of 100, then ten each second, for all objects of a controller together."""
 
     async def body(ctx: Context, request: Request) -> Result | None:
         raise ValueError("The webhook is down.")
 
-    async def main() -> None:
-        world = World()
-        for number in range(300):
-            world.server.create(toy(f"toy-{number}"))
-        async with world.running(spec_of(body)):
-            await world.rest(10)
-            retried = [attempt for attempt in world.attempts if attempt.start.try_no > 1]
-            assert len(world.attempts) - len(retried) == 300
-            assert 190 <= len(retried) <= 201
-
-    virtually(main)
+    world = World()
+    for number in range(300):
+        world.server.create(toy(f"toy-{number}"))
+    async with world.running(spec_of(body)):
+        await world.rest(10)
+        retried = [attempt for attempt in world.attempts if attempt.start.try_no > 1]
+        assert len(world.attempts) - len(retried) == 300
+        assert 190 <= len(retried) <= 201

@@ -13,7 +13,7 @@ from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.cause import CauseKind, Request
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.runtime.summary import Reason
-from tests.runtime.loops import Body, causes, outcomes, spec_of, virtually
+from tests.runtime.loops import Body, causes, outcomes, spec_of
 from tests.runtime.thrones import Throne, on_throne
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import Running, World, toy
@@ -73,43 +73,37 @@ def broken(kind: str, world: Callable[[], World]) -> Body:
         "loops in awaits",
     ],
 )
-def test_an_object_whose_reconcile_is_broken_delays_no_other(kind: str) -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("broken"))
+async def test_an_object_whose_reconcile_is_broken_delays_no_other(kind: str) -> None:
+    world = World()
+    world.server.create(toy("broken"))
+    for number in range(20):
+        world.server.create(toy(f"toy-{number:02}"))
+    async with world.running(spec_of(broken(kind, lambda: world)), workers=2, attempt_timeout=60):
+        await world.rest(1)
+        done = {attempt.start.request.name for attempt in world.attempts if attempt.verdict.outcome is Outcome.DONE}
+        assert len(done) == 20
         for number in range(20):
-            world.server.create(toy(f"toy-{number:02}"))
-        async with world.running(spec_of(broken(kind, lambda: world)), workers=2, attempt_timeout=60):
-            await world.rest(1)
-            done = {attempt.start.request.name for attempt in world.attempts if attempt.verdict.outcome is Outcome.DONE}
-            assert len(done) == 20
-            for number in range(20):
-                world.server.change(TOYS, f"toy-{number:02}", {"spec": {"size": 2}})
-            await world.rest(1)
-            assert sum(attempt.verdict.outcome is Outcome.DONE for attempt in world.attempts) == 40
-            await world.rest(200)
-        mine = [one.verdict for one in world.attempts if one.start.request.name == "broken"]
-        assert len(mine) >= 2
-        assert mine[0].outcome is Outcome.RETRY
-
-    virtually(main)
+            world.server.change(TOYS, f"toy-{number:02}", {"spec": {"size": 2}})
+        await world.rest(1)
+        assert sum(attempt.verdict.outcome is Outcome.DONE for attempt in world.attempts) == 40
+        await world.rest(200)
+    mine = [one.verdict for one in world.attempts if one.start.request.name == "broken"]
+    assert len(mine) >= 2
+    assert mine[0].outcome is Outcome.RETRY
 
 
-def test_a_result_that_cannot_be_shown_is_a_mistake_of_its_object_alone() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("broken"))
-        async with world.running(spec_of(broken("returns what cannot be shown", lambda: world)), workers=1):
-            await world.rest(1)
-            world.server.create(toy("other"))
-            await world.rest(1)
-        assert outcomes(world, "broken") == [Outcome.TERMINAL]
-        assert outcomes(world, "other") == [Outcome.DONE]
-
-    virtually(main)
+async def test_a_result_that_cannot_be_shown_is_a_mistake_of_its_object_alone() -> None:
+    world = World()
+    world.server.create(toy("broken"))
+    async with world.running(spec_of(broken("returns what cannot be shown", lambda: world)), workers=1):
+        await world.rest(1)
+        world.server.create(toy("other"))
+        await world.rest(1)
+    assert outcomes(world, "broken") == [Outcome.TERMINAL]
+    assert outcomes(world, "other") == [Outcome.DONE]
 
 
-def test_an_attempt_that_takes_too_long_is_cut_and_retried() -> None:
+async def test_an_attempt_that_takes_too_long_is_cut_and_retried() -> None:
     cleaned: list[float] = []
 
     async def body(ctx: Context, request: Request) -> Result | None:
@@ -122,23 +116,18 @@ def test_an_attempt_that_takes_too_long_is_cut_and_retried() -> None:
         return None
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body), attempt_timeout=20):
-            await world.rest(30)
-        first, second = world.attempts
-        assert first.verdict.message == "The attempt was cut after 20 s, its timeout."
-        assert (first.verdict.outcome, len(cleaned)) == (Outcome.RETRY, 1)
-        assert first.took == pytest.approx(20)
-        assert causes(second) == [CauseKind.RETRY]
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body), attempt_timeout=20):
+        await world.rest(30)
+    first, second = world.attempts
+    assert first.verdict.message == "The attempt was cut after 20 s, its timeout."
+    assert (first.verdict.outcome, len(cleaned)) == (Outcome.RETRY, 1)
+    assert first.took == pytest.approx(20)
+    assert causes(second) == [CauseKind.RETRY]
 
 
-def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_only_its_own_object(
+async def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_only_its_own_object(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     tried: list[str] = []  # what became of the call that it made after it was cut
@@ -156,10 +145,7 @@ def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_only_its_
                 tried.append(str(error))
         return None
 
-    world: World
-
-    async def main() -> None:
-        nonlocal world
+    with caplog.at_level(logging.ERROR):
         world = World()
         world.server.create(toy("stubborn"))
         async with world.running(spec_of(body), workers=1, attempt_timeout=10) as running:
@@ -179,13 +165,10 @@ def test_a_reconciler_that_ignores_being_cut_loses_its_doors_and_holds_only_its_
         assert len(tried) == 1
         assert "is over" in tried[0]
         assert world.server.get(CONFIGMAPS, "late") is None
-
-    with caplog.at_level(logging.ERROR):
-        virtually(main)
     assert "goes on although it was cancelled" in caplog.text
 
 
-def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
+async def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
     caught: list[str] = []
 
     async def body(ctx: Context, request: Request) -> Result | None:
@@ -201,49 +184,41 @@ def test_what_a_reconcile_leaves_running_cannot_use_its_doors() -> None:
 
     world: World
     tasks: list[asyncio.Task[None]] = []
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body)):
+        await world.rest(10)
+    assert len(caught) == 1
+    assert list(world.writes()) == []
 
-    async def main() -> None:
-        nonlocal world
-        world = World()
+
+async def test_a_worker_whose_attempt_ignores_a_lost_lease_is_free_again_soon() -> None:
+    world, throne, hold = World(), Throne(), asyncio.Event()
+
+    async def body(ctx: Context, request: Request) -> Result | None:
+        while request.name == "stubborn" and not hold.is_set():
+            try:
+                await hold.wait()
+            except asyncio.CancelledError:
+                continue
+        return None
+
+    world.server.create(toy("stubborn"))
+    async with world.running(spec_of(body), workers=1, attempt_timeout=1000, services=on_throne(throne)):
+        throne.set(True)
+        await world.rest(1)
+        throne.set(False)
+        await world.rest(1)
+        throne.set(True)
         world.server.create(toy("bear"))
-        async with world.running(spec_of(body)):
-            await world.rest(10)
-        assert len(caught) == 1
-        assert list(world.writes()) == []
-
-    virtually(main)
-
-
-def test_a_worker_whose_attempt_ignores_a_lost_lease_is_free_again_soon() -> None:
-    async def main() -> None:
-        world, throne, hold = World(), Throne(), asyncio.Event()
-
-        async def body(ctx: Context, request: Request) -> Result | None:
-            while request.name == "stubborn" and not hold.is_set():
-                try:
-                    await hold.wait()
-                except asyncio.CancelledError:
-                    continue
-            return None
-
-        world.server.create(toy("stubborn"))
-        async with world.running(spec_of(body), workers=1, attempt_timeout=1000, services=on_throne(throne)):
-            throne.set(True)
-            await world.rest(1)
-            throne.set(False)
-            await world.rest(1)
-            throne.set(True)
-            world.server.create(toy("bear"))
-            await world.rest(5)
-            assert outcomes(world, "bear") == [Outcome.DONE]
-            hold.set()
-            await world.rest()
-        assert outcomes(world, "stubborn")[0] is Outcome.DROPPED
-
-    virtually(main)
+        await world.rest(5)
+        assert outcomes(world, "bear") == [Outcome.DONE]
+        hold.set()
+        await world.rest()
+    assert outcomes(world, "stubborn")[0] is Outcome.DROPPED
 
 
-def test_requests_that_hung_before_leave_a_worker_to_the_others() -> None:
+async def test_requests_that_hung_before_leave_a_worker_to_the_others() -> None:
     """As many as there are workers hang in every attempt; the others wait for the first cut, and then never again."""
 
     async def body(ctx: Context, request: Request) -> Result | None:
@@ -251,26 +226,23 @@ def test_requests_that_hung_before_leave_a_worker_to_the_others() -> None:
             await asyncio.Event().wait()
         return None
 
-    async def main() -> None:
-        world = World()
-        for at in range(4):
-            world.server.create(toy(f"stuck-{at}"))
-        async with world.running(spec_of(body), workers=2, attempt_timeout=60.0):
-            await world.rest(200)
-            for at in range(20):
-                world.server.create(toy(f"bear-{at}"))
-                await world.rest(37)
-        waits = [one.start.waited for one in world.attempts if one.start.request.name.startswith("bear")]
-        assert len(waits) == 20
-        assert max(waits) == 0
-        hung = {one.start.request.name for one in world.attempts if one.start.started > world.clock.now() - 700}
-        assert {f"stuck-{at}" for at in range(4)} <= hung, "they get their turns all the same"
-
-    virtually(main)
+    world = World()
+    for at in range(4):
+        world.server.create(toy(f"stuck-{at}"))
+    async with world.running(spec_of(body), workers=2, attempt_timeout=60.0):
+        await world.rest(200)
+        for at in range(20):
+            world.server.create(toy(f"bear-{at}"))
+            await world.rest(37)
+    waits = [one.start.waited for one in world.attempts if one.start.request.name.startswith("bear")]
+    assert len(waits) == 20
+    assert max(waits) == 0
+    hung = {one.start.request.name for one in world.attempts if one.start.started > world.clock.now() - 700}
+    assert {f"stuck-{at}" for at in range(4)} <= hung, "they get their turns all the same"
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_an_attempt_that_ignores_its_cancellation_is_left_and_reported(once: bool) -> None:
+async def test_an_attempt_that_ignores_its_cancellation_is_left_and_reported(once: bool) -> None:
     release = asyncio.Event()
 
     async def body(ctx: Context, request: Request) -> Result | None:
@@ -279,29 +251,26 @@ def test_an_attempt_that_ignores_its_cancellation_is_left_and_reported(once: boo
                 await release.wait()
         return None
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        running = Running(world.manager(spec_of(body), once=once, drain=20, attempt_timeout=60, run_id="r001"))
-        await world.rest(100)
-        began = world.clock.elapsed()
-        summary = await running.stopped()
-        assert world.clock.elapsed() - began <= 25  # the drain time, and a moment for what was cancelled
-        [left] = summary.left
-        assert (left.entry.request.name, left.entry.state, left.entry.attempt) == ("bear", "running", "r001-1")
-        [attempt] = world.attempts
-        assert (attempt.id, attempt.verdict.outcome) == ("r001-1", Outcome.DROPPED)
-        assert attempt.verdict.message == "The attempt ignored its cancellation (timeout) and was abandoned."
-        assert summary.reason is (Reason.ONCE if once else Reason.CUT)
-        assert [one.verdict for one in summary.failed] == ([attempt.verdict] if once else [])
-        release.set()
-        await world.rest(1)
-        assert len(world.attempts) == 1, "its end is told once"
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    running = Running(world.manager(spec_of(body), once=once, drain=20, attempt_timeout=60, run_id="r001"))
+    await world.rest(100)
+    began = world.clock.elapsed()
+    summary = await running.stopped()
+    assert world.clock.elapsed() - began <= 25  # the drain time, and a moment for what was cancelled
+    [left] = summary.left
+    assert (left.entry.request.name, left.entry.state, left.entry.attempt) == ("bear", "running", "r001-1")
+    [attempt] = world.attempts
+    assert (attempt.id, attempt.verdict.outcome) == ("r001-1", Outcome.DROPPED)
+    assert attempt.verdict.message == "The attempt ignored its cancellation (timeout) and was abandoned."
+    assert summary.reason is (Reason.ONCE if once else Reason.CUT)
+    assert [one.verdict for one in summary.failed] == ([attempt.verdict] if once else [])
+    release.set()
+    await world.rest(1)
+    assert len(world.attempts) == 1, "its end is told once"
 
 
-def test_an_attempt_that_ends_late_after_its_timeout_is_waited_for_at_the_end() -> None:
+async def test_an_attempt_that_ends_late_after_its_timeout_is_waited_for_at_the_end() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         try:
             await world.clock.sleep(1000)
@@ -310,15 +279,10 @@ def test_an_attempt_that_ends_late_after_its_timeout_is_waited_for_at_the_end() 
         return None
 
     world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(body), drain=20, attempt_timeout=60) as running:
-            await world.rest(66)
-            summary = await running.stopped()
-        assert [attempt.verdict.error_id for attempt in world.attempts] == ["AttemptTimeout"]
-        assert (summary.reason, [one.entry.state for one in summary.left]) == (Reason.STOPPED, ["backoff"])
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(body), drain=20, attempt_timeout=60) as running:
+        await world.rest(66)
+        summary = await running.stopped()
+    assert [attempt.verdict.error_id for attempt in world.attempts] == ["AttemptTimeout"]
+    assert (summary.reason, [one.entry.state for one in summary.left]) == (Reason.STOPPED, ["backoff"])

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 
 from kubectl_ctrl.model.attempt import Attempt, Echoed
 from kubectl_ctrl.model.cause import Cause, CauseKind, Request
@@ -126,44 +127,37 @@ async def say_seen(world: World, ctx: Context) -> Result | None:
     return None
 
 
-def run_toy(body: Body, then: Callable[[World], Awaitable[None]]) -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(world, body)):
-            await then(world)
-
-    run_virtual(main())
+@asynccontextmanager
+async def running_toy(body: Body) -> AsyncIterator[World]:
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(world, body)):
+        yield world
 
 
 def kinds(attempt: Attempt) -> list[CauseKind]:
     return [cause.kind for cause in attempt.start.causes]
 
 
-def test_a_reconcile_does_not_run_because_of_its_own_writes() -> None:
-    async def then(world: World) -> None:
+async def test_a_reconcile_does_not_run_because_of_its_own_writes() -> None:
+    async with running_toy(say_seen) as world:
         await world.rest(60)
         assert [attempt.echoes for attempt in world.attempts] == [1]
         world.server.change(TOYS, "bear", {"spec": {"size": 2}})
         await world.rest(60)
         assert [attempt.echoes for attempt in world.attempts] == [1, 1]
 
-    run_toy(say_seen, then)
 
-
-def test_an_echo_after_the_end_of_its_attempt_is_dropped_and_told() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.watch_delay = 0.5
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(world, say_seen)):
-            await world.rest(60)
-        [attempt] = world.attempts
-        [echo] = world.told(Echoed)
-        assert (echo.attempt, echo.request, echo.version) == (attempt.id, BEAR, attempt.writes[0].new_version)
-        assert (attempt.echoes, round(echo.after, 3)) == (0, 0.5)
-
-    run_virtual(main())
+async def test_an_echo_after_the_end_of_its_attempt_is_dropped_and_told() -> None:
+    world = World()
+    world.server.watch_delay = 0.5
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(world, say_seen)):
+        await world.rest(60)
+    [attempt] = world.attempts
+    [echo] = world.told(Echoed)
+    assert (echo.attempt, echo.request, echo.version) == (attempt.id, BEAR, attempt.writes[0].new_version)
+    assert (attempt.echoes, round(echo.after, 3)) == (0, 0.5)
 
 
 def test_an_echo_that_comes_while_its_attempt_runs_is_counted_with_the_attempt() -> None:
@@ -184,7 +178,7 @@ def test_an_echo_that_comes_while_its_attempt_runs_is_counted_with_the_attempt()
     run_virtual(main())
 
 
-def test_a_foreign_change_between_read_and_write_is_never_lost() -> None:
+async def test_a_foreign_change_between_read_and_write_is_never_lost() -> None:
     async def body(world: World, ctx: Context) -> Result | None:
         bear = await ctx.read.get(TOYS, "bear")
         assert bear is not None
@@ -193,7 +187,7 @@ def test_a_foreign_change_between_read_and_write_is_never_lost() -> None:
         await ctx.write.status(bear, {"seen": bear["spec"].get("size", 1)})
         return None
 
-    async def then(world: World) -> None:
+    async with running_toy(body) as world:
         await world.rest(60)
         first, second = world.attempts
         assert kinds(second) == [CauseKind.MODIFIED]
@@ -202,25 +196,21 @@ def test_a_foreign_change_between_read_and_write_is_never_lost() -> None:
         assert found is not None
         assert found["status"]["seen"] == 2
 
-    run_toy(body, then)
 
-
-def test_a_foreign_change_after_the_write_is_never_lost() -> None:
+async def test_a_foreign_change_after_the_write_is_never_lost() -> None:
     async def body(world: World, ctx: Context) -> Result | None:
         await say_seen(world, ctx)
         if not world.attempts:
             world.server.change(TOYS, "bear", {"status": {"ready": True}}, subresource="status", manager="somebody")
         return None
 
-    async def then(world: World) -> None:
+    async with running_toy(body) as world:
         await world.rest(60)
         first, second = world.attempts
         assert (first.echoes, kinds(second)) == (1, [CauseKind.MODIFIED])
 
-    run_toy(body, then)
 
-
-def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hides_nothing() -> None:
+async def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hides_nothing() -> None:
     async def body(world: World, ctx: Context) -> Result | None:
         bear = await ctx.read.get(TOYS, "bear")
         assert bear is not None
@@ -232,7 +222,7 @@ def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hides_noth
         await ctx.write.status(bear, {"seen": min(2, len(world.attempts) + 1)})
         return None
 
-    async def then(world: World) -> None:
+    async with running_toy(body) as world:
         world.server.change(TOYS, "bear", {"spec": {"size": 1}})
         await world.rest(60)
         second = world.attempts[1]
@@ -242,56 +232,47 @@ def test_an_apply_that_changed_nothing_and_answered_a_foreign_version_hides_noth
         assert last_change.new is not None
         assert last_change.new["spec"]["size"] == 2
 
-    run_toy(body, then)
 
-
-def test_a_list_that_is_owned_whole_and_set_twice_within_a_second_is_an_echo() -> None:
+async def test_a_list_that_is_owned_whole_and_set_twice_within_a_second_is_an_echo() -> None:
     """The times in managedFields have seconds, so only what was sent tells that the second step was ours too."""
+    world = World()
 
-    async def main() -> None:
-        world = World()
+    async def reconcile(ctx: Context, request: Request) -> Result | None:
+        bear = await ctx.read.get(TOYS, request.name)
+        assert bear is not None
+        await ctx.write.status(bear, {"names": ["a", str(bear["spec"]["size"])]})
+        return None
 
-        async def reconcile(ctx: Context, request: Request) -> Result | None:
-            bear = await ctx.read.get(TOYS, request.name)
-            assert bear is not None
-            await ctx.write.status(bear, {"names": ["a", str(bear["spec"]["size"])]})
-            return None
-
-        world.server.create(toy("bear", size=1))
-        async with world.running(controller("toy", reconcile).for_(TOYS)):
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-            await world.rest(0.1)
-            await world.rest(60)
-        assert [len(attempt.writes) for attempt in world.attempts] == [1, 1]
-
-    run_virtual(main())
+    world.server.create(toy("bear", size=1))
+    async with world.running(controller("toy", reconcile).for_(TOYS)):
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest(0.1)
+        await world.rest(60)
+    assert [len(attempt.writes) for attempt in world.attempts] == [1, 1]
 
 
-def test_an_own_write_is_news_for_every_other_request() -> None:
+async def test_an_own_write_is_news_for_every_other_request() -> None:
     def both(obj: Obj, cached: Cached) -> Iterable[Request]:
         return [key_of(toy) for toy in cached.list(TOYS)]
 
-    async def main() -> None:
-        world = World()
+    world = World()
 
-        async def reconcile(ctx: Context, request: Request) -> Result | None:
-            if request == BEAR:
-                settings = await ctx.read.get(CONFIGMAPS, "settings")
-                if settings is None:
-                    await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
-            return None
+    async def reconcile(ctx: Context, request: Request) -> Result | None:
+        if request == BEAR:
+            settings = await ctx.read.get(CONFIGMAPS, "settings")
+            if settings is None:
+                await ctx.write.create({"metadata": {"name": "settings"}}, resource=CONFIGMAPS)
+        return None
 
-        for name in ("bear", "robot"):
-            world.server.create(toy(name))
-        async with world.running(controller("toy", reconcile).for_(TOYS).watches(CONFIGMAPS, to=both), workers=1):
-            await world.rest(60)
-        woken = [attempt.start.request for attempt in world.attempts if CauseKind.ADDED in kinds(attempt)]
-        assert woken == [ROBOT]
-
-    run_virtual(main())
+    for name in ("bear", "robot"):
+        world.server.create(toy(name))
+    async with world.running(controller("toy", reconcile).for_(TOYS).watches(CONFIGMAPS, to=both), workers=1):
+        await world.rest(60)
+    woken = [attempt.start.request for attempt in world.attempts if CauseKind.ADDED in kinds(attempt)]
+    assert woken == [ROBOT]
 
 
-def test_when_causes_overflowed_nothing_is_dropped() -> None:
+async def test_when_causes_overflowed_nothing_is_dropped() -> None:
     async def body(world: World, ctx: Context) -> Result | None:
         if not world.attempts:
             bear = await ctx.read.get(TOYS, "bear")
@@ -300,22 +281,20 @@ def test_when_causes_overflowed_nothing_is_dropped() -> None:
                 bear = await ctx.write.status(bear, {"seen": seen})
         return None
 
-    async def then(world: World) -> None:
+    async with running_toy(body) as world:
         await world.rest(60)
         first, second = world.attempts
         assert (first.echoes, second.start.causes_total) == (0, 40)
 
-    run_toy(body, then)
 
-
-def test_an_own_write_that_only_a_later_list_shows_runs_once_more() -> None:
+async def test_an_own_write_that_only_a_later_list_shows_runs_once_more() -> None:
     async def body(world: World, ctx: Context) -> Result | None:
         if not world.attempts:
             world.server.hang_watches()
             await say_seen(world, ctx)
         return None
 
-    async def then(world: World) -> None:
+    async with running_toy(body) as world:
         await world.rest(1)
         world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}})
         world.server.compact()
@@ -326,10 +305,8 @@ def test_an_own_write_that_only_a_later_list_shows_runs_once_more() -> None:
         assert second.start.causes[0].new_version == first.writes[0].new_version
         assert second.verdict.outcome == "done"
 
-    run_toy(body, then)
 
-
-def test_writes_of_an_attempt_that_was_cut_before_their_answer_are_news() -> None:
+async def test_writes_of_an_attempt_that_was_cut_before_their_answer_are_news() -> None:
     async def body(world: World, ctx: Context) -> Result | None:
         if world.attempts:
             return None
@@ -340,9 +317,7 @@ def test_writes_of_an_attempt_that_was_cut_before_their_answer_are_news() -> Non
         await asyncio.wait([task])
         return None
 
-    async def then(world: World) -> None:
+    async with running_toy(body) as world:
         await world.rest(60)
         assert [attempt.echoes for attempt in world.attempts] == [0, 0]
         assert kinds(world.attempts[1]) == [CauseKind.MODIFIED]
-
-    run_toy(body, then)

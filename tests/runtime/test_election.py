@@ -62,133 +62,111 @@ def lease(server: ScriptedServer) -> dict[str, Any]:
     return spec
 
 
-def test_a_leader_renews_and_gives_the_lease_back() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        one = Process(server, "one")
+async def test_a_leader_renews_and_gives_the_lease_back() -> None:
+    server = ScriptedServer(FakeClock())
+    one = Process(server, "one")
+    async with one.standing():
+        await one.clock.sleep(60)
+        assert one.elector.leading
+        assert lease(server)["holderIdentity"] == "one"
+        assert lease(server)["leaseDurationSeconds"] == 15
+        assert lease(server)["leaseTransitions"] == 0
+    assert one.log == ["lead", "lost"]
+    assert lease(server)["holderIdentity"] == ""
+    assert lease(server)["leaseDurationSeconds"] == 1
+    gets = [seen for seen in server.requests if seen.verb == "get"]
+    assert len(gets) == 1, "a renewal is one PUT"
+
+
+async def test_a_released_lease_is_taken_within_one_try_and_counted_as_a_transition() -> None:
+    server = ScriptedServer(FakeClock())
+    one, two = Process(server, "one"), Process(server, "two")
+    async with two.standing():
         async with one.standing():
-            await one.clock.sleep(60)
-            assert one.elector.leading
-            assert lease(server)["holderIdentity"] == "one"
-            assert lease(server)["leaseDurationSeconds"] == 15
-            assert lease(server)["leaseTransitions"] == 0
-        assert one.log == ["lead", "lost"]
-        assert lease(server)["holderIdentity"] == ""
-        assert lease(server)["leaseDurationSeconds"] == 1
-        gets = [seen for seen in server.requests if seen.verb == "get"]
-        assert len(gets) == 1, "a renewal is one PUT"
-
-    run_virtual(main)
-
-
-def test_a_released_lease_is_taken_within_one_try_and_counted_as_a_transition() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        one, two = Process(server, "one"), Process(server, "two")
-        async with two.standing():
-            async with one.standing():
-                await one.clock.sleep(30)
-            first = "one" if one.log else "two"
-            assert first == "two" or two.log == []
-            await two.clock.sleep(3)
-            assert two.elector.leading
-            assert lease(server)["leaseTransitions"] == (1 if first == "one" else 0)
-
-    run_virtual(main)
-
-
-def test_a_silent_holder_is_succeeded_after_its_own_duration_and_not_before() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        server.create(
-            {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "metadata": {"name": LEASE.name, "namespace": "default"},
-                "spec": {
-                    "holderIdentity": "gone",
-                    "leaseDurationSeconds": 40,
-                    "renewTime": "2001-01-01T00:00:00.000000Z",
-                },
-            }
-        )
-        two = Process(server, "two")
-        async with two.standing():
-            await two.clock.sleep(39)
-            assert not two.elector.leading, "the record's wall clock times prove nothing"
-            await two.clock.sleep(5)
-            assert two.elector.leading
-
-    run_virtual(main)
-
-
-def test_a_holder_that_is_certainly_dead_is_succeeded_at_once() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        one = Process(server, "one")
-        async with one.standing():
-            await one.clock.sleep(1)
-            server.down()
-        server.up()
-        two = Process(server, "two", is_dead=lambda holder: holder == "one")
-        async with two.standing():
-            await two.clock.sleep(1)
-            assert two.elector.leading
-
-    run_virtual(main)
-
-
-def test_an_impatient_candidate_is_refused_only_after_seeing_a_renewal() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        one, two = Process(server, "one"), Process(server, "two", patient=False)
-        async with one.standing():
-            await one.clock.sleep(1)
-            async with two.standing() as task:
-                started = two.clock.elapsed()
-                with pytest.raises(Refused, match="holds the Lease 'default/kubectl-ctrl-foo' and renews it: one"):
-                    await task
-                assert 1 < two.clock.elapsed() - started < 10
-            assert one.elector.leading
-
-    run_virtual(main)
-
-
-def test_without_the_right_to_use_leases_it_goes_on_or_fails_as_asked() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        server.faults.fail(Match(plural="leases"), 403, times=None)
-        free, strict = Process(server, "free", required=False), Process(server, "strict", required=True)
-        async with free.standing(), strict.standing() as task:
-            await free.clock.sleep(60)
-            assert free.elector.leading
-            assert free.elector.gate() is None
-            with pytest.raises(Forbidden):
-                await task
-        assert free.log == ["lead", "lost"]
-
-    run_virtual(main)
-
-
-def test_who_loses_the_right_after_having_led_does_not_lead_without_it() -> None:
-    """Another with that right may hold the Lease by then."""
-
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        one = Process(server, "one", required=False)
-        async with one.standing():
-            await one.clock.sleep(5)
-            fault = server.faults.fail(Match(plural="leases"), 403, times=None)
             await one.clock.sleep(30)
-            assert one.log == ["lead", "lost"]
-            with pytest.raises(NotLeading):
-                one.elector.gate()
-            fault.stop()
-            await one.clock.sleep(5)
-            assert one.log == ["lead", "lost", "lead"]
-            assert one.elector.gate() is not None
+        first = "one" if one.log else "two"
+        assert first == "two" or two.log == []
+        await two.clock.sleep(3)
+        assert two.elector.leading
+        assert lease(server)["leaseTransitions"] == (1 if first == "one" else 0)
 
-    run_virtual(main)
+
+async def test_a_silent_holder_is_succeeded_after_its_own_duration_and_not_before() -> None:
+    server = ScriptedServer(FakeClock())
+    server.create(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": LEASE.name, "namespace": "default"},
+            "spec": {
+                "holderIdentity": "gone",
+                "leaseDurationSeconds": 40,
+                "renewTime": "2001-01-01T00:00:00.000000Z",
+            },
+        }
+    )
+    two = Process(server, "two")
+    async with two.standing():
+        await two.clock.sleep(39)
+        assert not two.elector.leading, "the record's wall clock times prove nothing"
+        await two.clock.sleep(5)
+        assert two.elector.leading
+
+
+async def test_a_holder_that_is_certainly_dead_is_succeeded_at_once() -> None:
+    server = ScriptedServer(FakeClock())
+    one = Process(server, "one")
+    async with one.standing():
+        await one.clock.sleep(1)
+        server.down()
+    server.up()
+    two = Process(server, "two", is_dead=lambda holder: holder == "one")
+    async with two.standing():
+        await two.clock.sleep(1)
+        assert two.elector.leading
+
+
+async def test_an_impatient_candidate_is_refused_only_after_seeing_a_renewal() -> None:
+    server = ScriptedServer(FakeClock())
+    one, two = Process(server, "one"), Process(server, "two", patient=False)
+    async with one.standing():
+        await one.clock.sleep(1)
+        async with two.standing() as task:
+            started = two.clock.elapsed()
+            with pytest.raises(Refused, match="holds the Lease 'default/kubectl-ctrl-foo' and renews it: one"):
+                await task
+            assert 1 < two.clock.elapsed() - started < 10
+        assert one.elector.leading
+
+
+async def test_without_the_right_to_use_leases_it_goes_on_or_fails_as_asked() -> None:
+    server = ScriptedServer(FakeClock())
+    server.faults.fail(Match(plural="leases"), 403, times=None)
+    free, strict = Process(server, "free", required=False), Process(server, "strict", required=True)
+    async with free.standing(), strict.standing() as task:
+        await free.clock.sleep(60)
+        assert free.elector.leading
+        assert free.elector.gate() is None
+        with pytest.raises(Forbidden):
+            await task
+    assert free.log == ["lead", "lost"]
+
+
+async def test_who_loses_the_right_after_having_led_does_not_lead_without_it() -> None:
+    """Another with that right may hold the Lease by then."""
+    server = ScriptedServer(FakeClock())
+    one = Process(server, "one", required=False)
+    async with one.standing():
+        await one.clock.sleep(5)
+        fault = server.faults.fail(Match(plural="leases"), 403, times=None)
+        await one.clock.sleep(30)
+        assert one.log == ["lead", "lost"]
+        with pytest.raises(NotLeading):
+            one.elector.gate()
+        fault.stop()
+        await one.clock.sleep(5)
+        assert one.log == ["lead", "lost", "lead"]
+        assert one.elector.gate() is not None
 
 
 class Locked(ScriptedServer):
@@ -203,25 +181,22 @@ class Locked(ScriptedServer):
 
 
 @pytest.mark.parametrize("seconds", [5, 30])
-def test_credentials_that_fail_for_a_while_are_no_end(seconds: float) -> None:
-    async def main() -> None:
-        server = Locked(FakeClock())
+async def test_credentials_that_fail_for_a_while_are_no_end(seconds: float) -> None:
+    server = Locked(FakeClock())
+    server.locked = True
+    one = Process(server, "one")
+    async with one.standing() as task:
+        await one.clock.sleep(5)
+        server.locked = False
+        await one.clock.sleep(5)
+        assert one.elector.leading
         server.locked = True
-        one = Process(server, "one")
-        async with one.standing() as task:
-            await one.clock.sleep(5)
-            server.locked = False
-            await one.clock.sleep(5)
-            assert one.elector.leading
-            server.locked = True
-            await one.clock.sleep(seconds)
-            assert one.elector.leading == (seconds < 10)
-            server.locked = False
-            await one.clock.sleep(5)
-            assert one.elector.leading
-            assert not task.done()
-
-    run_virtual(main)
+        await one.clock.sleep(seconds)
+        assert one.elector.leading == (seconds < 10)
+        server.locked = False
+        await one.clock.sleep(5)
+        assert one.elector.leading
+        assert not task.done()
 
 
 class Liar(ScriptedServer):
@@ -234,63 +209,51 @@ class Liar(ScriptedServer):
         return replace(response, body=response.body.replace(b'"one"', b'"two"'))
 
 
-def test_an_answer_that_names_another_holder_makes_no_leader() -> None:
-    async def main() -> None:
-        one = Process(Liar(FakeClock()), "one")
-        async with one.standing():
-            await one.clock.sleep(10)
-            assert not one.elector.leading
-            assert one.log == []
-
-    run_virtual(main)
+async def test_an_answer_that_names_another_holder_makes_no_leader() -> None:
+    one = Process(Liar(FakeClock()), "one")
+    async with one.standing():
+        await one.clock.sleep(10)
+        assert not one.elector.leading
+        assert one.log == []
 
 
-def test_after_a_suspend_longer_than_the_deadline_nothing_may_be_sent() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        one = Process(server, "one")
-        async with one.standing():
+async def test_after_a_suspend_longer_than_the_deadline_nothing_may_be_sent() -> None:
+    server = ScriptedServer(FakeClock())
+    one = Process(server, "one")
+    async with one.standing():
+        await one.clock.sleep(5)
+        assert one.elector.gate()
+        one.clock.suspend(30)
+        assert not one.elector.leading
+        with pytest.raises(NotLeading):
+            one.elector.gate()
+
+
+async def test_jumps_of_the_wall_clock_change_nothing() -> None:
+    server = ScriptedServer(FakeClock())
+    one, two = Process(server, "one"), Process(server, "two")
+    async with one.standing():
+        await one.clock.sleep(5)
+        async with two.standing():
+            for jump in (86_400, -200_000, 3_600):
+                one.clock.step(jump)
+                two.clock.step(-jump)
+                await one.clock.sleep(30)
+                assert one.elector.leading
+                assert not two.elector.leading
+
+
+async def test_a_leader_cut_off_stops_before_a_rival_may_take_over() -> None:
+    server = ScriptedServer(FakeClock())
+    one, two = Process(server, "one"), Process(server, "two")
+    async with one.standing():
+        await one.clock.sleep(5)
+        async with two.standing():
             await one.clock.sleep(5)
-            assert one.elector.gate()
-            one.clock.suspend(30)
-            assert not one.elector.leading
-            with pytest.raises(NotLeading):
-                one.elector.gate()
-
-    run_virtual(main)
-
-
-def test_jumps_of_the_wall_clock_change_nothing() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        one, two = Process(server, "one"), Process(server, "two")
-        async with one.standing():
-            await one.clock.sleep(5)
-            async with two.standing():
-                for jump in (86_400, -200_000, 3_600):
-                    one.clock.step(jump)
-                    two.clock.step(-jump)
-                    await one.clock.sleep(30)
-                    assert one.elector.leading
-                    assert not two.elector.leading
-
-    run_virtual(main)
-
-
-def test_a_leader_cut_off_stops_before_a_rival_may_take_over() -> None:
-    async def main() -> None:
-        server = ScriptedServer(FakeClock())
-        one, two = Process(server, "one"), Process(server, "two")
-        async with one.standing():
-            await one.clock.sleep(5)
-            async with two.standing():
-                await one.clock.sleep(5)
-                server.faults.fail(Match(plural="leases"), 500, times=None)
-                await one.clock.sleep(11)
-                assert one.log == ["lead", "lost"]
-                assert two.log == []
-
-    run_virtual(main)
+            server.faults.fail(Match(plural="leases"), 500, times=None)
+            await one.clock.sleep(11)
+            assert one.log == ["lead", "lost"]
+            assert two.log == []
 
 
 @pytest.mark.parametrize("wrong", [{"lease": 10.0}, {"renew_deadline": 2.0}, {"retry": 0.0}])

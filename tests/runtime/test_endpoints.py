@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.runtime.endpoints import Answer, check, parse_address, serving
+
+pytestmark = pytest.mark.real_loop
+
 
 PAGES = {
     "/healthz": check(list),
@@ -30,12 +32,10 @@ async def ask(address: str, request: bytes) -> tuple[int, bytes]:
     return (int(head.split()[1]) if head else 0), body
 
 
-def served(body: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-    async def main() -> None:
-        async with serving("127.0.0.1:0", PAGES, clock=SystemClock()) as address:
-            await body(address)
-
-    asyncio.run(main())
+@pytest.fixture
+async def address() -> AsyncIterator[str]:
+    async with serving("127.0.0.1:0", PAGES, clock=SystemClock()) as address:
+        yield address
 
 
 @pytest.mark.parametrize(
@@ -51,28 +51,19 @@ def served(body: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         (b"hello", 400, b"bad request\n"),
     ],
 )
-def test_plain_answers(line: bytes, code: int, text: bytes) -> None:
-    async def body(address: str) -> None:
-        assert await ask(address, line + b"\r\nHost: x\r\n\r\n") == (code, text)
-
-    served(body)
+async def test_plain_answers(line: bytes, code: int, text: bytes, address: str) -> None:
+    assert await ask(address, line + b"\r\nHost: x\r\n\r\n") == (code, text)
 
 
-def test_a_head_without_end_is_cut_off_and_the_server_lives() -> None:
-    async def body(address: str) -> None:
-        assert await ask(address, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n") == (0, b"")
-        assert (await ask(address, b"GET /healthz HTTP/1.1\r\n\r\n"))[0] == 200
-
-    served(body)
+async def test_a_head_without_end_is_cut_off_and_the_server_lives(address: str) -> None:
+    assert await ask(address, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n") == (0, b"")
+    assert (await ask(address, b"GET /healthz HTTP/1.1\r\n\r\n"))[0] == 200
 
 
-def test_a_port_in_use_is_one_clear_error() -> None:
-    async def body(address: str) -> None:
-        with pytest.raises(UsageError, match="Nothing can listen on"):
-            async with serving(address, PAGES, clock=SystemClock()):
-                pass
-
-    served(body)
+async def test_a_port_in_use_is_one_clear_error(address: str) -> None:
+    with pytest.raises(UsageError, match="Nothing can listen on"):
+        async with serving(address, PAGES, clock=SystemClock()):
+            pass
 
 
 @pytest.mark.parametrize("text", ["8080", "host:", "host:port", "host:70000", ""])

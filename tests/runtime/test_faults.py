@@ -15,7 +15,7 @@ from kubectl_ctrl.model.resources import EVENTS
 from kubectl_ctrl.runtime.contract import Context, Result
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
-from tests.runtime.loops import causes, outcomes, spec_of, virtually
+from tests.runtime.loops import causes, outcomes, spec_of
 from tests.runtime.managers import names
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import Running, World, toy
@@ -41,119 +41,103 @@ def child(world: World, name: str = "bear") -> Obj | None:
     return None if found is None else found["data"]
 
 
-def test_f03_dead_between_the_status_and_the_event() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        sent = world.server.faults.hang(Match(verb="create", plural="events"), after_commit=True)
-        running = Running(world.manager(spec_of(copied), services=Stage.services(world)))
-        await world.rest(5)
-        assert sent.hits == 1
-        running.task.cancel()
-        await asyncio.wait([running.task])
-        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-        async with world.running(spec_of(copied), services=Stage.services(world)):
-            await world.rest(60)
-            assert child(world) == {"size": "2"}
-        found = world.server.get(TOYS, "bear")
-        assert found is not None
-        assert found["status"] == {"seen": 2}
-        assert sum(event["count"] for event in world.server.objects(EVENTS)) == 2, "one of each run, none three times"
-
-    virtually(main)
+async def test_f03_dead_between_the_status_and_the_event() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    sent = world.server.faults.hang(Match(verb="create", plural="events"), after_commit=True)
+    running = Running(world.manager(spec_of(copied), services=Stage.services(world)))
+    await world.rest(5)
+    assert sent.hits == 1
+    running.task.cancel()
+    await asyncio.wait([running.task])
+    world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+    async with world.running(spec_of(copied), services=Stage.services(world)):
+        await world.rest(60)
+        assert child(world) == {"size": "2"}
+    found = world.server.get(TOYS, "bear")
+    assert found is not None
+    assert found["status"] == {"seen": 2}
+    assert sum(event["count"] for event in world.server.objects(EVENTS)) == 2, "one of each run, none three times"
 
 
-def test_f07_conflicts_for_ever_back_off_and_others_go_on() -> None:
-    async def main() -> None:
-        world = World()
-        for name in ("bear", "robot"):
-            world.server.create(toy(name))
-        bears = Match(plural="configmaps", verb="create", when=lambda request: b'"bear"' in (request.body or b""))
-        refused = world.server.faults.fail(bears, 409, reason="Conflict", times=None)
-        async with world.running(spec_of(copied)):
-            await world.rest(3600)
-            assert child(world, "robot") == {"size": "1"}
-            world.server.change(TOYS, "robot", {"spec": {"size": 3}})
-            await world.rest(1)
-            assert child(world, "robot") == {"size": "3"}, "others do not wait"
-            tries = [attempt.start.started for attempt in world.attempts if attempt.start.request.name == "bear"]
-            pauses = [later - earlier for earlier, later in pairwise(tries)]
-            assert max(pauses) <= 1100, "a cap"
-            assert 10 <= len(tries) <= 40, "no storm"
-            assert sum(pauses[-4:]) > 10 * sum(pauses[:4])
-            assert not any(attempt.traceback for attempt in world.attempts)
-            refused.stop()
-            await world.rest(1100)
-            assert child(world) == {"size": "1"}
-
-    virtually(main)
+async def test_f07_conflicts_for_ever_back_off_and_others_go_on() -> None:
+    world = World()
+    for name in ("bear", "robot"):
+        world.server.create(toy(name))
+    bears = Match(plural="configmaps", verb="create", when=lambda request: b'"bear"' in (request.body or b""))
+    refused = world.server.faults.fail(bears, 409, reason="Conflict", times=None)
+    async with world.running(spec_of(copied)):
+        await world.rest(3600)
+        assert child(world, "robot") == {"size": "1"}
+        world.server.change(TOYS, "robot", {"spec": {"size": 3}})
+        await world.rest(1)
+        assert child(world, "robot") == {"size": "3"}, "others do not wait"
+        tries = [attempt.start.started for attempt in world.attempts if attempt.start.request.name == "bear"]
+        pauses = [later - earlier for earlier, later in pairwise(tries)]
+        assert max(pauses) <= 1100, "a cap"
+        assert 10 <= len(tries) <= 40, "no storm"
+        assert sum(pauses[-4:]) > 10 * sum(pauses[:4])
+        assert not any(attempt.traceback for attempt in world.attempts)
+        refused.stop()
+        await world.rest(1100)
+        assert child(world) == {"size": "1"}
 
 
 @pytest.mark.parametrize("how", ["gone", "made again", "ending", "nobody may ask"])
-def test_f14_no_child_comes_back_for_an_owner_whose_end_was_not_seen(how: str) -> None:
+async def test_f14_no_child_comes_back_for_an_owner_whose_end_was_not_seen(how: str) -> None:
     """The watch of the owners is away, that of the children tells at once what the garbage collector took."""
-
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(copied)):
-            away = world.server.faults.fail(Match(verb="watch list", plural="toys"), 503, times=None)
-            world.server.drop_watches(TOYS, cleanly=False)
-            world.server.writes.clear()
-            if how == "nobody may ask":
-                world.server.faults.fail(Match(verb="get", plural="toys"), 403, times=None)
-            if how == "ending":
-                world.server.change(TOYS, "bear", {"metadata": {"finalizers": [HOLD]}})
-            world.server.collecting = how != "nobody may ask"
-            world.server.delete(TOYS, "bear")
-            if how == "made again":
-                world.server.create(toy("bear", size=9))
-            if child(world) is not None:
-                world.server.delete(CONFIGMAPS, "bear")
-            await world.rest(20)
-            created = [write for write in world.writes() if write.verb == "create"]
-            assert len(created) == (how == "nobody may ask"), "then it is left to the garbage collector"
-            assert not any(attempt.traceback for attempt in world.attempts)
-            away.stop()
-            await world.rest(60)
-            world.server.collecting = True
-            world.server.settle()
-            await world.rest(60)
-            assert child(world) == ({"size": "9"} if how == "made again" else None)
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(copied)):
+        away = world.server.faults.fail(Match(verb="watch list", plural="toys"), 503, times=None)
+        world.server.drop_watches(TOYS, cleanly=False)
+        world.server.writes.clear()
+        if how == "nobody may ask":
+            world.server.faults.fail(Match(verb="get", plural="toys"), 403, times=None)
+        if how == "ending":
+            world.server.change(TOYS, "bear", {"metadata": {"finalizers": [HOLD]}})
+        world.server.collecting = how != "nobody may ask"
+        world.server.delete(TOYS, "bear")
+        if how == "made again":
+            world.server.create(toy("bear", size=9))
+        if child(world) is not None:
+            world.server.delete(CONFIGMAPS, "bear")
+        await world.rest(20)
+        created = [write for write in world.writes() if write.verb == "create"]
+        assert len(created) == (how == "nobody may ask"), "then it is left to the garbage collector"
+        assert not any(attempt.traceback for attempt in world.attempts)
+        away.stop()
+        await world.rest(60)
+        world.server.collecting = True
+        world.server.settle()
+        await world.rest(60)
+        assert child(world) == ({"size": "9"} if how == "made again" else None)
 
 
-def test_f14_one_that_somebody_deleted_is_made_again() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(copied)):
-            for _ in range(3):
-                world.server.delete(CONFIGMAPS, "bear")
-                await world.rest(1)
-                assert child(world) == {"size": "1"}
-
-    virtually(main)
+async def test_f14_one_that_somebody_deleted_is_made_again() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(copied)):
+        for _ in range(3):
+            world.server.delete(CONFIGMAPS, "bear")
+            await world.rest(1)
+            assert child(world) == {"size": "1"}
 
 
-def test_f15_a_change_while_a_watch_is_away_is_told() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(copied)):
-            for size in range(2, 12):
-                world.server.drop_watches(cleanly=bool(size % 2))
-                world.server.change(TOYS, "bear", {"spec": {"size": size}})
-                await world.rest(30)
-                assert child(world) == {"size": str(size)}
-        lists = [one for one in world.server.requests if one.verb == "list" or dict(one.query).get("sendInitialEvents")]
-        assert len(lists) == 2, "one for each resource, at the start"
-
-    virtually(main)
+async def test_f15_a_change_while_a_watch_is_away_is_told() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(copied)):
+        for size in range(2, 12):
+            world.server.drop_watches(cleanly=bool(size % 2))
+            world.server.change(TOYS, "bear", {"spec": {"size": size}})
+            await world.rest(30)
+            assert child(world) == {"size": str(size)}
+    lists = [one for one in world.server.requests if one.verb == "list" or dict(one.query).get("sendInitialEvents")]
+    assert len(lists) == 2, "one for each resource, at the start"
 
 
-def test_f16_a_watch_that_is_too_old_to_go_on() -> None:
+async def test_f16_a_watch_that_is_too_old_to_go_on() -> None:
     seen: list[tuple[str, object]] = []
 
     async def look(ctx: Context, request: Request) -> Result | None:
@@ -161,92 +145,80 @@ def test_f16_a_watch_that_is_too_old_to_go_on() -> None:
         seen.append((request.name, own and own["spec"].get("size")))
         return None
 
-    async def main() -> None:
-        world = World()
-        for name in ("bear", "robot"):
-            world.server.create(toy(name, size=1))
-        async with world.running(spec_of(look)):
-            away = world.server.faults.fail(Match(verb="watch list"), 503, times=None)
+    world = World()
+    for name in ("bear", "robot"):
+        world.server.create(toy(name, size=1))
+    async with world.running(spec_of(look)):
+        away = world.server.faults.fail(Match(verb="watch list"), 503, times=None)
+        world.server.drop_watches(cleanly=False)
+        world.server.delete(TOYS, "robot")
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+        await world.rest(20)
+        world.server.compact()
+        away.stop()
+        await world.rest(60)
+        assert sorted(seen[2:], key=str) == [("bear", 2), ("robot", None)]
+        gone = [attempt for attempt in world.attempts if attempt.start.request.name == "robot"][-1]
+        assert causes(gone) == [CauseKind.DELETED]
+
+
+async def test_f17_events_that_come_again_write_nothing() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(copied)):
+        world.server.writes.clear()
+        for again in range(5):
             world.server.drop_watches(cleanly=False)
-            world.server.delete(TOYS, "robot")
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-            await world.rest(20)
             world.server.compact()
-            away.stop()
             await world.rest(60)
-            assert sorted(seen[2:], key=str) == [("bear", 2), ("robot", None)]
-            gone = [attempt for attempt in world.attempts if attempt.start.request.name == "robot"][-1]
-            assert causes(gone) == [CauseKind.DELETED]
-
-    virtually(main)
-
-
-def test_f17_events_that_come_again_write_nothing() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(copied)):
-            world.server.writes.clear()
-            for again in range(5):
-                world.server.drop_watches(cleanly=False)
-                world.server.compact()
-                await world.rest(60)
-                world.server.garble(TOYS, lambda line: line.replace(b'"type":"MODIFIED"', b'"type":"ADDED"'))
-                world.server.change(TOYS, "bear", {"metadata": {"labels": {"again": str(again)}}})
-                await world.rest(60)
-            assert list(world.writes()) == []
-            assert set(outcomes(world)) == {Outcome.DONE}
-
-    virtually(main)
-
-
-def test_f18_what_came_and_went_unseen_leaves_nothing_to_do() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.running(spec_of(copied)):
-            away = world.server.faults.fail(Match(verb="watch list"), 503, times=None)
-            world.server.drop_watches(cleanly=False)
-            for size in (1, 2):
-                world.server.create(toy("bear", size=size))
-                world.server.delete(TOYS, "bear")
-            world.server.create(toy("robot", size=1))
-            world.server.change(TOYS, "robot", {"spec": {"size": 7}})
-            world.server.change(TOYS, "robot", {"spec": {"size": 1}})
-            away.stop()
+            world.server.garble(TOYS, lambda line: line.replace(b'"type":"MODIFIED"', b'"type":"ADDED"'))
+            world.server.change(TOYS, "bear", {"metadata": {"labels": {"again": str(again)}}})
             await world.rest(60)
-            assert child(world, "robot") == {"size": "1"}
-            assert set(names(world.attempts)) <= {"bear", "robot"}
-            assert [write.verb for write in world.writes() if write.resource == CONFIGMAPS] == ["create"]
-
-    virtually(main)
+        assert list(world.writes()) == []
+        assert set(outcomes(world)) == {Outcome.DONE}
 
 
-def test_f19_a_deletion_that_was_missed_is_told_by_the_next_list() -> None:
+async def test_f18_what_came_and_went_unseen_leaves_nothing_to_do() -> None:
+    world = World()
+    async with world.running(spec_of(copied)):
+        away = world.server.faults.fail(Match(verb="watch list"), 503, times=None)
+        world.server.drop_watches(cleanly=False)
+        for size in (1, 2):
+            world.server.create(toy("bear", size=size))
+            world.server.delete(TOYS, "bear")
+        world.server.create(toy("robot", size=1))
+        world.server.change(TOYS, "robot", {"spec": {"size": 7}})
+        world.server.change(TOYS, "robot", {"spec": {"size": 1}})
+        away.stop()
+        await world.rest(60)
+        assert child(world, "robot") == {"size": "1"}
+        assert set(names(world.attempts)) <= {"bear", "robot"}
+        assert [write.verb for write in world.writes() if write.resource == CONFIGMAPS] == ["create"]
+
+
+async def test_f19_a_deletion_that_was_missed_is_told_by_the_next_list() -> None:
     seen: list[bool] = []
 
     async def look(ctx: Context, request: Request) -> Result | None:
         seen.append(await ctx.read.get(TOYS, request.name) is not None)
         return None
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(look)):
-            away = world.server.faults.fail(Match(verb="watch list"), 503, times=None)
-            world.server.drop_watches(cleanly=False)
-            world.server.delete(TOYS, "bear")
-            world.server.compact()
-            await world.rest(5)
-            assert seen == [True]
-            away.stop()
-            await world.rest(60)
-            assert seen == [True, False]
-            assert world.attempts[-1].start.causes[0].relisted
-
-    virtually(main)
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(look)):
+        away = world.server.faults.fail(Match(verb="watch list"), 503, times=None)
+        world.server.drop_watches(cleanly=False)
+        world.server.delete(TOYS, "bear")
+        world.server.compact()
+        await world.rest(5)
+        assert seen == [True]
+        away.stop()
+        await world.rest(60)
+        assert seen == [True, False]
+        assert world.attempts[-1].start.causes[0].relisted
 
 
-def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone() -> None:
+async def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone() -> None:
     mended: list[bool] = []
 
     async def clean(ctx: Context, request: Request) -> Result | None:
@@ -263,26 +235,23 @@ def test_f56_a_cleanup_that_fails_for_ever_holds_its_object_alone() -> None:
         await ctx.write.remove_finalizer(own, HOLD)
         return None
 
-    async def main() -> None:
-        world = World()
+    world = World()
+    for name in ("bear", "robot"):
+        world.server.create(toy(name))
+    async with world.running(spec_of(clean)) as running:
+        await world.rest(1)
         for name in ("bear", "robot"):
-            world.server.create(toy(name))
-        async with world.running(spec_of(clean)) as running:
-            await world.rest(1)
-            for name in ("bear", "robot"):
-                world.server.delete(TOYS, name)
-            await world.rest(3600)
-            assert world.server.get(TOYS, "robot") is None
-            held = world.server.get(TOYS, "bear")
-            assert held is not None
-            assert held["metadata"]["finalizers"] == [HOLD]
-            assert (find(held, "CleanedUp") or {})["status"] == "False"
-            (member,) = running.manager.members
-            standing = member.controller.standings[Request("default", "bear")]
-            assert standing.verdict.message == "RuntimeError: the shelf does not let go"
-            assert len(outcomes(world)) <= 40, "slower and slower"
-            mended.append(True)
-            await world.rest(1100)
-            assert world.server.get(TOYS, "bear") is None
-
-    virtually(main)
+            world.server.delete(TOYS, name)
+        await world.rest(3600)
+        assert world.server.get(TOYS, "robot") is None
+        held = world.server.get(TOYS, "bear")
+        assert held is not None
+        assert held["metadata"]["finalizers"] == [HOLD]
+        assert (find(held, "CleanedUp") or {})["status"] == "False"
+        (member,) = running.manager.members
+        standing = member.controller.standings[Request("default", "bear")]
+        assert standing.verdict.message == "RuntimeError: the shelf does not let go"
+        assert len(outcomes(world)) <= 40, "slower and slower"
+        mended.append(True)
+        await world.rest(1100)
+        assert world.server.get(TOYS, "bear") is None

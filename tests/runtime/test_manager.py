@@ -28,28 +28,25 @@ from tests.runtime.world import World, crd, toy
 # --- start ---
 
 
-def test_nothing_runs_before_every_cache_is_complete_and_told() -> None:
+async def test_nothing_runs_before_every_cache_is_complete_and_told() -> None:
     seen: list[int] = []
 
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         seen.append(len(await ctx.read.list(CONFIGMAPS)))
         return None
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        for number in range(5):
-            world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c-{number}"}})
-        world.server.faults.delay(Match(plural="configmaps"), before=20)
-        async with world.running(spec_of(world, body)):
-            await world.rest(19)
-            assert seen == []
-            [state] = world.told(State)[-1:]
-            assert (state.synced, state.message) == (False, "the cache of configmaps is starting")
-            await world.rest(10)
-        assert seen == [5]
-
-    run_virtual(main())
+    world = World()
+    world.server.create(toy("bear"))
+    for number in range(5):
+        world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c-{number}"}})
+    world.server.faults.delay(Match(plural="configmaps"), before=20)
+    async with world.running(spec_of(world, body)):
+        await world.rest(19)
+        assert seen == []
+        [state] = world.told(State)[-1:]
+        assert (state.synced, state.message) == (False, "the cache of configmaps is starting")
+        await world.rest(10)
+    assert seen == [5]
 
 
 def test_controllers_share_caches_and_differ_in_manager_and_user_agent() -> None:
@@ -71,136 +68,118 @@ def test_controllers_share_caches_and_differ_in_manager_and_user_agent() -> None
     run_virtual(main())
 
 
-def test_two_controllers_of_one_name_cannot_run_together() -> None:
-    async def main() -> None:
-        world = World()
-        with pytest.raises(ControllerError, match="Two controllers are named 'toy'"):
-            world.manager(spec_of(world, nothing), spec_of(world, nothing))
-
-    run_virtual(main())
+async def test_two_controllers_of_one_name_cannot_run_together() -> None:
+    world = World()
+    with pytest.raises(ControllerError, match="Two controllers are named 'toy'"):
+        world.manager(spec_of(world, nothing), spec_of(world, nothing))
 
 
-def test_a_run_is_of_its_namespace_and_labels() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "attic"}})
-        for name, labels in (("bear", {"kind": "soft"}), ("robot", {})):
-            for namespace in ("default", "attic"):
-                obj = toy(name, namespace)
-                obj["metadata"]["labels"] = labels
-                owner = world.server.create(obj)
-                child: Obj = {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": {"name": name, "namespace": namespace},
+async def test_a_run_is_of_its_namespace_and_labels() -> None:
+    world = World()
+    world.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "attic"}})
+    for name, labels in (("bear", {"kind": "soft"}), ("robot", {})):
+        for namespace in ("default", "attic"):
+            obj = toy(name, namespace)
+            obj["metadata"]["labels"] = labels
+            owner = world.server.create(obj)
+            child: Obj = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": namespace},
+            }
+            child["metadata"]["ownerReferences"] = [
+                {
+                    "apiVersion": TOYS.api_version,
+                    "kind": "Toy",
+                    "name": name,
+                    "uid": owner["metadata"]["uid"],
+                    "controller": True,
                 }
-                child["metadata"]["ownerReferences"] = [
-                    {
-                        "apiVersion": TOYS.api_version,
-                        "kind": "Toy",
-                        "name": name,
-                        "uid": owner["metadata"]["uid"],
-                        "controller": True,
-                    }
-                ]
-                world.server.create(child)
-        async with world.running(spec_of(world, nothing), namespace="attic", labels="kind=soft"):
-            world.server.change(CONFIGMAPS, "robot", {"data": {"a": "b"}}, namespace="attic")
-            world.server.change(CONFIGMAPS, "bear", {"data": {"a": "b"}}, namespace="attic")
-            await world.rest()
-            world.server.delete(TOYS, "bear", "attic")
-            await world.rest()
-        assert {attempt.start.request for attempt in world.attempts} == {("attic", "bear")}
-        assert any(cause.kind is CauseKind.DELETED for cause in world.attempts[-1].start.causes)
-        tally = world.told(Tally)[-1]
-        assert dict(tally.filtered)["not selected by this run's labels"] == 3  # robot's twice; bear's went after it
-
-    run_virtual(main())
+            ]
+            world.server.create(child)
+    async with world.running(spec_of(world, nothing), namespace="attic", labels="kind=soft"):
+        world.server.change(CONFIGMAPS, "robot", {"data": {"a": "b"}}, namespace="attic")
+        world.server.change(CONFIGMAPS, "bear", {"data": {"a": "b"}}, namespace="attic")
+        await world.rest()
+        world.server.delete(TOYS, "bear", "attic")
+        await world.rest()
+    assert {attempt.start.request for attempt in world.attempts} == {("attic", "bear")}
+    assert any(cause.kind is CauseKind.DELETED for cause in world.attempts[-1].start.causes)
+    tally = world.told(Tally)[-1]
+    assert dict(tally.filtered)["not selected by this run's labels"] == 3  # robot's twice; bear's went after it
 
 
 # --- resource types that come and go ---
 
 
-def test_f27_a_missing_crd_is_waited_for_and_the_controller_starts_by_itself() -> None:
-    async def main() -> None:
-        world = World(installed=False)
-        async with world.running(spec_of(world, nothing)):
-            await world.rest(600)
-            state = world.told(State)[-1]
-            assert state.message == "toys.toys.example.com is not installed"
-            assert len(world.server.requests) < 400
-            world.server.create(crd())
-            world.server.create(toy("bear"))
-            await world.rest(10)
-            assert names(world.attempts) == ["bear"]
-            assert world.told(State)[-1].message == ""
-
-    run_virtual(main())
+async def test_f27_a_missing_crd_is_waited_for_and_the_controller_starts_by_itself() -> None:
+    world = World(installed=False)
+    async with world.running(spec_of(world, nothing)):
+        await world.rest(600)
+        state = world.told(State)[-1]
+        assert state.message == "toys.toys.example.com is not installed"
+        assert len(world.server.requests) < 400
+        world.server.create(crd())
+        world.server.create(toy("bear"))
+        await world.rest(10)
+        assert names(world.attempts) == ["bear"]
+        assert world.told(State)[-1].message == ""
 
 
-def test_f27_a_crd_that_is_deleted_while_running_stops_the_work_until_it_is_back() -> None:
+async def test_f27_a_crd_that_is_deleted_while_running_stops_the_work_until_it_is_back() -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         return Result(1)
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(world, body)):
-            await world.rest(3)
-            world.server.delete(CRDS, "toys.toys.example.com")
-            await world.rest(120)
-            assert world.told(State)[-1].message == "toys.toys.example.com is not installed"
-            before, asked = len(world.attempts), len(world.server.requests)
-            await world.rest(600)
-            assert len(world.attempts) == before
-            assert len(world.server.requests) - asked < 400
-            world.server.create(crd())
-            world.server.create(toy("robot"))
-            await world.rest(40)
-            assert "robot" in names(world.attempts)
-
-    run_virtual(main())
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(world, body)):
+        await world.rest(3)
+        world.server.delete(CRDS, "toys.toys.example.com")
+        await world.rest(120)
+        assert world.told(State)[-1].message == "toys.toys.example.com is not installed"
+        before, asked = len(world.attempts), len(world.server.requests)
+        await world.rest(600)
+        assert len(world.attempts) == before
+        assert len(world.server.requests) - asked < 400
+        world.server.create(crd())
+        world.server.create(toy("robot"))
+        await world.rest(40)
+        assert "robot" in names(world.attempts)
 
 
 # --- what goes wrong outside ---
 
 
-def test_an_api_server_that_is_away_for_minutes_costs_no_restart() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(world, settings_for)):
-            await world.rest(5)
-            world.server.down()
-            await world.rest(300)
-            assert "retrying" in world.told(State)[-1].message
-            world.server.up()
-            world.server.change(TOYS, "bear", {"spec": {"size": 7}})
-            await world.rest(60)
-            found = world.server.get(CONFIGMAPS, "bear")
-            assert found is not None
-            assert found["data"] == {"size": "7"}
-            assert world.told(State)[-1].message == ""
-
-    run_virtual(main())
+async def test_an_api_server_that_is_away_for_minutes_costs_no_restart() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(world, settings_for)):
+        await world.rest(5)
+        world.server.down()
+        await world.rest(300)
+        assert "retrying" in world.told(State)[-1].message
+        world.server.up()
+        world.server.change(TOYS, "bear", {"spec": {"size": 7}})
+        await world.rest(60)
+        found = world.server.get(CONFIGMAPS, "bear")
+        assert found is not None
+        assert found["data"] == {"size": "7"}
+        assert world.told(State)[-1].message == ""
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_an_attempt_that_finds_another_cluster_ends_the_run(grouped: bool) -> None:
+async def test_an_attempt_that_finds_another_cluster_ends_the_run(grouped: bool) -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         error = Refused("The credentials lead to another cluster now.")
         raise ExceptionGroup("unhandled errors in a TaskGroup", [error]) if grouped else error
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        summary = await world.run(spec_of(world, body), timeout=60)
-        assert summary.reason is Reason.FATAL
-        problem = summary.problem()
-        assert isinstance(problem, Refused)
-        assert problem.exit_code == 6
-
-    run_virtual(main())
+    world = World()
+    world.server.create(toy("bear"))
+    summary = await world.run(spec_of(world, body), timeout=60)
+    assert summary.reason is Reason.FATAL
+    problem = summary.problem()
+    assert isinstance(problem, Refused)
+    assert problem.exit_code == 6
 
 
 class Switching:
@@ -226,49 +205,43 @@ class Switching:
         await self._inner.close()
 
 
-def test_a_watch_that_finds_another_cluster_ends_the_run() -> None:
-    async def main() -> None:
-        from kubectl_ctrl.client.client import Client
+async def test_a_watch_that_finds_another_cluster_ends_the_run() -> None:
+    from kubectl_ctrl.client.client import Client
 
-        world = World()
-        transport = Switching(world)
-        client = Client(transport, clock=world.clock, rng=world.rng, user_agent="test-run")
-        manager = Manager(
-            [spec_of(world, nothing)], client=client, clock=world.clock, rng=Random(1), options=RunOptions()
-        )
-        task = asyncio.create_task(manager.run(Stop()))
-        await world.rest(1)
-        transport.switched = True
-        world.server.drop_watches()
-        summary = await task
-        assert (summary.reason, isinstance(summary.problem(), Refused)) == (Reason.FATAL, True)
-
-    run_virtual(main())
+    world = World()
+    transport = Switching(world)
+    client = Client(transport, clock=world.clock, rng=world.rng, user_agent="test-run")
+    manager = Manager([spec_of(world, nothing)], client=client, clock=world.clock, rng=Random(1), options=RunOptions())
+    task = asyncio.create_task(manager.run(Stop()))
+    await world.rest(1)
+    transport.switched = True
+    world.server.drop_watches()
+    summary = await task
+    assert (summary.reason, isinstance(summary.problem(), Refused)) == (Reason.FATAL, True)
 
 
 # --- what can be seen ---
 
 
-def test_held_back_changes_and_store_versions_are_tallied() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
+async def test_held_back_changes_and_store_versions_are_tallied() -> None:
+    world = World()
+    world.server.create(toy("bear"))
 
-        async def reconcile(ctx: Context, request: Request) -> Result | None:
-            return None
+    async def reconcile(ctx: Context, request: Request) -> Result | None:
+        return None
 
-        spec = controller("toy", reconcile).for_(TOYS, when=generation_changed)
-        async with world.running(spec):
-            last = world.server.change(TOYS, "bear", {"status": {"seen": 1}}, subresource="status")
-            await world.rest(15)
-            tally = world.told(Tally)[-1]
-            assert tally.filtered == (("generation changed", 1),)
-            [(resource, version)] = tally.versions
-            assert (resource, version) == (TOYS, last["metadata"]["resourceVersion"])
-            [held] = tally.held
-            assert (held.key.name, held.version, held.by) == ("bear", version, ("generation changed",))
-            assert held.changed == ("status.seen",)
-        assert len(world.attempts) == 1
+    spec = controller("toy", reconcile).for_(TOYS, when=generation_changed)
+    async with world.running(spec):
+        last = world.server.change(TOYS, "bear", {"status": {"seen": 1}}, subresource="status")
+        await world.rest(15)
+        tally = world.told(Tally)[-1]
+        assert tally.filtered == (("generation changed", 1),)
+        [(resource, version)] = tally.versions
+        assert (resource, version) == (TOYS, last["metadata"]["resourceVersion"])
+        [held] = tally.held
+        assert (held.key.name, held.version, held.by) == ("bear", version, ("generation changed",))
+        assert held.changed == ("status.seen",)
+    assert len(world.attempts) == 1
 
 
 def test_what_was_held_back_is_tallied_soon() -> None:

@@ -42,59 +42,47 @@ def test_once_runs_every_object_once_and_ends() -> None:
     run_virtual(main())
 
 
-def test_once_tells_when_the_object_wants_to_be_looked_at_again() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
+async def test_once_tells_when_the_object_wants_to_be_looked_at_again() -> None:
+    world = World()
+    world.server.create(toy("bear"))
 
-        async def later(world: World, ctx: Context, request: Request) -> Result:
-            return Result(after=3600)
+    async def later(world: World, ctx: Context, request: Request) -> Result:
+        return Result(after=3600)
 
-        await world.run(spec_of(world, later), once=True)
-        [verdict] = [attempt.verdict for attempt in world.attempts]
-        assert (verdict.outcome, verdict.delay, verdict.last) == (Outcome.AFTER, 3600.0, True)
-
-    run_virtual(main())
+    await world.run(spec_of(world, later), once=True)
+    [verdict] = [attempt.verdict for attempt in world.attempts]
+    assert (verdict.outcome, verdict.delay, verdict.last) == (Outcome.AFTER, 3600.0, True)
 
 
-def test_once_with_nothing_to_do_ends_at_once() -> None:
-    async def main() -> None:
-        world = World()
-        began = world.clock.elapsed()
-        summary = await world.run(spec_of(world, nothing), once=True)
-        assert (summary.reason, world.attempts) == (Reason.ONCE, [])
-        assert world.clock.elapsed() - began < 1
-
-    run_virtual(main())
+async def test_once_with_nothing_to_do_ends_at_once() -> None:
+    world = World()
+    began = world.clock.elapsed()
+    summary = await world.run(spec_of(world, nothing), once=True)
+    assert (summary.reason, world.attempts) == (Reason.ONCE, [])
+    assert world.clock.elapsed() - began < 1
 
 
-def test_once_without_the_crd_ends_saying_so_and_watches_nothing() -> None:
-    async def main() -> None:
-        world = World(installed=False)
-        summary = await world.run(spec_of(world, nothing), once=True)
-        assert summary.reason is Reason.NOT_INSTALLED
-        problem = summary.problem()
-        assert isinstance(problem, NotInstalled)
-        assert "toys.toys.example.com (toys.example.com/v1) is not installed" in problem.message
-        assert [request.verb for request in world.server.requests if request.verb in ("list", "watch")] == []
-
-    run_virtual(main())
+async def test_once_without_the_crd_ends_saying_so_and_watches_nothing() -> None:
+    world = World(installed=False)
+    summary = await world.run(spec_of(world, nothing), once=True)
+    assert summary.reason is Reason.NOT_INSTALLED
+    problem = summary.problem()
+    assert isinstance(problem, NotInstalled)
+    assert "toys.toys.example.com (toys.example.com/v1) is not installed" in problem.message
+    assert [request.verb for request in world.server.requests if request.verb in ("list", "watch")] == []
 
 
-def test_once_without_a_status_subresource_ends_saying_so() -> None:
-    async def main() -> None:
-        world = World(installed=False)
-        world.server.create(crd(status=False))
-        world.server.create(toy("bear"))
-        summary = await world.run(spec_of(world, settings_for), once=True)
-        assert summary.reason is Reason.NOT_INSTALLED
-        assert world.attempts[0].verdict.outcome is Outcome.WAITING
-        problem = summary.problem()
-        assert problem is not None
-        assert problem.exit_code == 8
-        assert "without a status subresource" in problem.message
-
-    run_virtual(main())
+async def test_once_without_a_status_subresource_ends_saying_so() -> None:
+    world = World(installed=False)
+    world.server.create(crd(status=False))
+    world.server.create(toy("bear"))
+    summary = await world.run(spec_of(world, settings_for), once=True)
+    assert summary.reason is Reason.NOT_INSTALLED
+    assert world.attempts[0].verdict.outcome is Outcome.WAITING
+    problem = summary.problem()
+    assert problem is not None
+    assert problem.exit_code == 8
+    assert "without a status subresource" in problem.message
 
 
 # --- until idle ---
@@ -122,65 +110,53 @@ def test_until_idle_ends_a_second_after_the_last_work() -> None:
     run_virtual(main())
 
 
-def test_until_idle_waits_for_objects_that_wait() -> None:
+async def test_until_idle_waits_for_objects_that_wait() -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         ready = (await ctx.read.get(CONFIGMAPS, "wheels")) is not None
         return None if ready else Result(2, waiting_for="wheels")
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        task = asyncio.create_task(world.run(spec_of(world, body), until_idle=True, timeout=300))
-        await world.rest(20)
-        assert not task.done()
-        world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "wheels"}})
-        assert (await task).reason is Reason.IDLE
-
-    run_virtual(main())
+    world = World()
+    world.server.create(toy("bear"))
+    task = asyncio.create_task(world.run(spec_of(world, body), until_idle=True, timeout=300))
+    await world.rest(20)
+    assert not task.done()
+    world.server.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "wheels"}})
+    assert (await task).reason is Reason.IDLE
 
 
-def test_until_idle_waits_until_own_writes_were_seen() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        world.server.watch_delay = 8
-        summary = await world.run(spec_of(world, settings_for), until_idle=True, timeout=300)
-        assert summary.reason is Reason.IDLE
-        wrote = world.attempts[-1].calls[-1].started
-        assert 9 <= world.clock.now() - wrote < 10  # the event's eight seconds, and one of quiet
-
-    run_virtual(main())
+async def test_until_idle_waits_until_own_writes_were_seen() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    world.server.watch_delay = 8
+    summary = await world.run(spec_of(world, settings_for), until_idle=True, timeout=300)
+    assert summary.reason is Reason.IDLE
+    wrote = world.attempts[-1].calls[-1].started
+    assert 9 <= world.clock.now() - wrote < 10  # the event's eight seconds, and one of quiet
 
 
-def test_until_idle_waits_for_no_event_after_a_watch_broke_and_was_opened_again() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        task = asyncio.create_task(world.run(spec_of(world, settings_for), until_idle=True, timeout=300))
-        await world.rest(0.5)
-        world.server.drop_watches(cleanly=False)
-        await world.rest(5)
-        assert task.done()
-        assert (await task).reason is Reason.IDLE
-
-    run_virtual(main())
+async def test_until_idle_waits_for_no_event_after_a_watch_broke_and_was_opened_again() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    task = asyncio.create_task(world.run(spec_of(world, settings_for), until_idle=True, timeout=300))
+    await world.rest(0.5)
+    world.server.drop_watches(cleanly=False)
+    await world.rest(5)
+    assert task.done()
+    assert (await task).reason is Reason.IDLE
 
 
-def test_idle_with_a_terminal_failure_names_it() -> None:
+async def test_idle_with_a_terminal_failure_names_it() -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         raise TerminalError("It can never fly.")
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        summary = await world.run(spec_of(world, body), until_idle=True, timeout=300)
-        assert summary.reason is Reason.IDLE
-        assert [one.verdict.message for one in summary.failed] == ["It can never fly."]
-
-    run_virtual(main())
+    world = World()
+    world.server.create(toy("bear"))
+    summary = await world.run(spec_of(world, body), until_idle=True, timeout=300)
+    assert summary.reason is Reason.IDLE
+    assert [one.verdict.message for one in summary.failed] == ["It can never fly."]
 
 
-def test_a_timeout_names_everything_that_was_waited_for_and_since_when() -> None:
+async def test_a_timeout_names_everything_that_was_waited_for_and_since_when() -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         match request.name:
             case "bad":
@@ -191,63 +167,54 @@ def test_a_timeout_names_everything_that_was_waited_for_and_since_when() -> None
                 return Result(waiting_for="rollout 3/5")
         return None
 
-    async def main() -> None:
-        world = World()
-        for name in ("bad", "stuck", "waiting", "fine"):
-            world.server.create(toy(name))
-        began = world.clock.now()
-        summary = await world.run(spec_of(world, body), until_idle=True, timeout=50, drain=1)
-        assert summary.reason is Reason.TIMEOUT
-        told = {one.what: one.since - began for one in summary.unmet}
-        failures = names(world.attempts).count("bad")
-        assert set(told) == {
-            "toy default/stuck runs",
-            f"toy default/bad ({failures} failures) waits for its retry",
-            "toy default/waiting waits for rollout 3/5",
-        }
-        assert told["toy default/waiting waits for rollout 3/5"] == pytest.approx(0, abs=0.1)
-        problem = summary.problem()
-        assert isinstance(problem, TimedOut)
-        assert problem.message == "The run was ended by its timeout: toy default/stuck runs (and 2 more)."
-
-    run_virtual(main())
+    world = World()
+    for name in ("bad", "stuck", "waiting", "fine"):
+        world.server.create(toy(name))
+    began = world.clock.now()
+    summary = await world.run(spec_of(world, body), until_idle=True, timeout=50, drain=1)
+    assert summary.reason is Reason.TIMEOUT
+    told = {one.what: one.since - began for one in summary.unmet}
+    failures = names(world.attempts).count("bad")
+    assert set(told) == {
+        "toy default/stuck runs",
+        f"toy default/bad ({failures} failures) waits for its retry",
+        "toy default/waiting waits for rollout 3/5",
+    }
+    assert told["toy default/waiting waits for rollout 3/5"] == pytest.approx(0, abs=0.1)
+    problem = summary.problem()
+    assert isinstance(problem, TimedOut)
+    assert problem.message == "The run was ended by its timeout: toy default/stuck runs (and 2 more)."
 
 
-def test_a_timeout_before_the_caches_are_there_says_what_is_missing() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.down()
-        summary = await world.run(spec_of(world, nothing), once=True, timeout=30)
-        assert summary.reason is Reason.TIMEOUT
-        assert [one.what.split(":")[0] for one in summary.unmet] == [
-            "the cache of toys.toys.example.com is retrying",
-            "the cache of configmaps is retrying",
-        ]
-
-    run_virtual(main())
+async def test_a_timeout_before_the_caches_are_there_says_what_is_missing() -> None:
+    world = World()
+    world.server.down()
+    summary = await world.run(spec_of(world, nothing), once=True, timeout=30)
+    assert summary.reason is Reason.TIMEOUT
+    assert [one.what.split(":")[0] for one in summary.unmet] == [
+        "the cache of toys.toys.example.com is retrying",
+        "the cache of configmaps is retrying",
+    ]
 
 
-def test_once_without_the_right_to_look_ends_at_once_and_names_the_rule() -> None:
-    async def main() -> None:
-        world = World()
-        denied = 'User "ann" cannot watch resource "configmaps" in API group "" at the cluster scope'
-        world.server.faults.fail(
-            Match(plural="configmaps"),
-            403,
-            message=f"configmaps is forbidden: {denied}",
-            reason="Forbidden",
-            times=None,
-        )
-        began = world.clock.elapsed()
-        summary = await world.run(spec_of(world, nothing), once=True)
-        problem = summary.problem()
-        assert isinstance(problem, Forbidden)
-        assert problem.exit_code == 7
-        rule = 'Add to a ClusterRole: apiGroups [""], resources ["configmaps"], verbs ["watch"].'
-        assert problem.message.endswith(rule)
-        assert world.clock.elapsed() - began < 5
-
-    run_virtual(main())
+async def test_once_without_the_right_to_look_ends_at_once_and_names_the_rule() -> None:
+    world = World()
+    denied = 'User "ann" cannot watch resource "configmaps" in API group "" at the cluster scope'
+    world.server.faults.fail(
+        Match(plural="configmaps"),
+        403,
+        message=f"configmaps is forbidden: {denied}",
+        reason="Forbidden",
+        times=None,
+    )
+    began = world.clock.elapsed()
+    summary = await world.run(spec_of(world, nothing), once=True)
+    problem = summary.problem()
+    assert isinstance(problem, Forbidden)
+    assert problem.exit_code == 7
+    rule = 'Add to a ClusterRole: apiGroups [""], resources ["configmaps"], verbs ["watch"].'
+    assert problem.message.endswith(rule)
+    assert world.clock.elapsed() - began < 5
 
 
 # --- stop ---
@@ -260,82 +227,70 @@ async def ten_seconds(world: World, ctx: Context, request: Request) -> Result | 
     return None
 
 
-def test_the_first_stop_finishes_what_is_under_way_and_lists_the_rest() -> None:
-    async def main() -> None:
-        world = World()
-        for name in ("a", "b", "bad", "c", "d"):
-            world.server.create(toy(name))
-        async with world.running(spec_of(world, ten_seconds), workers=3) as running:
-            await world.rest(5)
-            world.server.change(TOYS, "a", {"spec": {"size": 2}})
-            await world.rest()
-            stopped = world.clock.elapsed()
-            summary = await running.stopped()
-        assert world.clock.elapsed() - stopped == pytest.approx(5)
-        assert summary.reason is Reason.STOPPED
-        assert sorted(names(world.attempts)) == ["a", "b", "bad"]
-        left = sorted((one.entry.request.name, str(one.entry.state)) for one in summary.left)
-        assert left == [("a", "ready"), ("bad", "backoff"), ("c", "ready"), ("d", "ready")]
-        assert {one.controller for one in summary.left} == {"toy"}
-
-    run_virtual(main())
+async def test_the_first_stop_finishes_what_is_under_way_and_lists_the_rest() -> None:
+    world = World()
+    for name in ("a", "b", "bad", "c", "d"):
+        world.server.create(toy(name))
+    async with world.running(spec_of(world, ten_seconds), workers=3) as running:
+        await world.rest(5)
+        world.server.change(TOYS, "a", {"spec": {"size": 2}})
+        await world.rest()
+        stopped = world.clock.elapsed()
+        summary = await running.stopped()
+    assert world.clock.elapsed() - stopped == pytest.approx(5)
+    assert summary.reason is Reason.STOPPED
+    assert sorted(names(world.attempts)) == ["a", "b", "bad"]
+    left = sorted((one.entry.request.name, str(one.entry.state)) for one in summary.left)
+    assert left == [("a", "ready"), ("bad", "backoff"), ("c", "ready"), ("d", "ready")]
+    assert {one.controller for one in summary.left} == {"toy"}
 
 
-def test_a_thread_sees_which_attempt_holds_the_loop() -> None:
-    async def main() -> None:
-        world = World()
-        for name in ("blocks", "waits"):
-            world.server.create(toy(name))
-        at_work: list[tuple[str, bool]] = []
+async def test_a_thread_sees_which_attempt_holds_the_loop() -> None:
+    world = World()
+    for name in ("blocks", "waits"):
+        world.server.create(toy(name))
+    at_work: list[tuple[str, bool]] = []
 
-        async def body(world: World, ctx: Context, request: Request) -> Result | None:
-            await world.clock.sleep(1 if request.name == "blocks" else 2)
-            if request.name == "blocks":
-                other = threading.Thread(target=lambda: at_work.extend(running.manager.members[0].at_work))
-                other.start()
-                other.join()
-            return None
+    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+        await world.clock.sleep(1 if request.name == "blocks" else 2)
+        if request.name == "blocks":
+            other = threading.Thread(target=lambda: at_work.extend(running.manager.members[0].at_work))
+            other.start()
+            other.join()
+        return None
 
-        async with world.running(spec_of(world, body), workers=2) as running:
-            await world.rest(3)
-        assert sorted((text.partition(" ")[2], holds) for text, holds in at_work) == [
-            ("(toy default/blocks)", True),
-            ("(toy default/waits)", False),
-        ]
-        assert {text.partition(" ")[0] for text, _ in at_work} == {attempt.start.id for attempt in world.attempts}
-
-    run_virtual(main())
+    async with world.running(spec_of(world, body), workers=2) as running:
+        await world.rest(3)
+    assert sorted((text.partition(" ")[2], holds) for text, holds in at_work) == [
+        ("(toy default/blocks)", True),
+        ("(toy default/waits)", False),
+    ]
+    assert {text.partition(" ")[0] for text, _ in at_work} == {attempt.start.id for attempt in world.attempts}
 
 
-def test_no_attempt_starts_after_the_first_stop() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("a"))
-        async with world.running(spec_of(world, ten_seconds)) as running:
-            await world.rest(1)
-            running.stop.request()
-            await world.rest(1)
-            world.server.create(toy("b"))
-            await world.rest(1)
-        assert names(world.attempts) == ["a"]
-
-    run_virtual(main())
+async def test_no_attempt_starts_after_the_first_stop() -> None:
+    world = World()
+    world.server.create(toy("a"))
+    async with world.running(spec_of(world, ten_seconds)) as running:
+        await world.rest(1)
+        running.stop.request()
+        await world.rest(1)
+        world.server.create(toy("b"))
+        await world.rest(1)
+    assert names(world.attempts) == ["a"]
 
 
-def test_timers_that_were_not_due_are_listed_too() -> None:
+async def test_timers_that_were_not_due_are_listed_too() -> None:
     async def body(world: World, ctx: Context, request: Request) -> Result | None:
         return Result(100)
 
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(world, body)) as running:
-            await world.rest(1)
-            summary = await running.stopped()
-        [left] = summary.left
-        assert (left.entry.state, left.entry.due is not None) == ("timer", True)
-
-    run_virtual(main())
+    world = World()
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(world, body)) as running:
+        await world.rest(1)
+        summary = await running.stopped()
+    [left] = summary.left
+    assert (left.entry.state, left.entry.due is not None) == ("timer", True)
 
 
 @pytest.mark.parametrize("how", ["second stop", "drain deadline"])
@@ -374,75 +329,63 @@ def test_what_does_not_end_in_time_is_cut_and_listed(how: str) -> None:
     run_virtual(main())
 
 
-def test_a_reconciler_that_cannot_be_cut_does_not_hold_up_the_end() -> None:
-    async def main() -> None:
-        world = World()
-        hold = asyncio.Event()
+async def test_a_reconciler_that_cannot_be_cut_does_not_hold_up_the_end() -> None:
+    world = World()
+    hold = asyncio.Event()
 
-        async def body(world: World, ctx: Context, request: Request) -> Result | None:
-            while not hold.is_set():
-                try:
-                    await hold.wait()
-                except asyncio.CancelledError:
-                    continue
-            return None
+    async def body(world: World, ctx: Context, request: Request) -> Result | None:
+        while not hold.is_set():
+            try:
+                await hold.wait()
+            except asyncio.CancelledError:
+                continue
+        return None
 
-        world.server.create(toy("bear"))
-        async with world.running(spec_of(world, body), drain=20, attempt_timeout=5000) as running:
-            await world.rest(1)
-            began = world.clock.elapsed()
-            summary = await running.stopped()
-        assert summary.reason is Reason.CUT
-        assert world.clock.elapsed() - began == pytest.approx(25)
-        assert [(one.entry.request.name, str(one.entry.state)) for one in summary.left] == [("bear", "running")]
-        hold.set()
-        await world.rest()
-
-    run_virtual(main())
+    world.server.create(toy("bear"))
+    async with world.running(spec_of(world, body), drain=20, attempt_timeout=5000) as running:
+        await world.rest(1)
+        began = world.clock.elapsed()
+        summary = await running.stopped()
+    assert summary.reason is Reason.CUT
+    assert world.clock.elapsed() - began == pytest.approx(25)
+    assert [(one.entry.request.name, str(one.entry.state)) for one in summary.left] == [("bear", "running")]
+    hold.set()
+    await world.rest()
 
 
-def test_a_second_stop_does_not_wait_for_events() -> None:
+async def test_a_second_stop_does_not_wait_for_events() -> None:
     class Slow(Mute):
         async def flush(self) -> None:
             await asyncio.Event().wait()
 
-    async def main() -> None:
-        world = World()
-        services = Services(recorder=lambda name, client, tell: Slow())
-        async with world.running(spec_of(world, nothing), services=services) as running:
-            began = world.clock.elapsed()
-            running.stop.request()
-            await world.rest(1)
-            running.stop.request()
-            await running.task
-        assert world.clock.elapsed() - began == pytest.approx(1)
-
-    run_virtual(main())
-
-
-def test_a_stop_before_the_caches_are_there_ends_at_once() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.down()
-        async with world.running(spec_of(world, nothing)) as running:
-            await world.rest(100)
-            began = world.clock.elapsed()
-            summary = await running.stopped()
-        assert (summary.reason, summary.left) == (Reason.STOPPED, ())
-        assert world.clock.elapsed() - began < 0.1
-
-    run_virtual(main())
-
-
-def test_a_cancelled_run_leaves_nothing_behind() -> None:
-    async def main() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        task = asyncio.create_task(world.manager(spec_of(world, ten_seconds)).run(Stop()))
+    world = World()
+    services = Services(recorder=lambda name, client, tell: Slow())
+    async with world.running(spec_of(world, nothing), services=services) as running:
+        began = world.clock.elapsed()
+        running.stop.request()
         await world.rest(1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await world.rest()  # run_virtual fails when a task is left
+        running.stop.request()
+        await running.task
+    assert world.clock.elapsed() - began == pytest.approx(1)
 
-    run_virtual(main())
+
+async def test_a_stop_before_the_caches_are_there_ends_at_once() -> None:
+    world = World()
+    world.server.down()
+    async with world.running(spec_of(world, nothing)) as running:
+        await world.rest(100)
+        began = world.clock.elapsed()
+        summary = await running.stopped()
+    assert (summary.reason, summary.left) == (Reason.STOPPED, ())
+    assert world.clock.elapsed() - began < 0.1
+
+
+async def test_a_cancelled_run_leaves_nothing_behind() -> None:
+    world = World()
+    world.server.create(toy("bear"))
+    task = asyncio.create_task(world.manager(spec_of(world, ten_seconds)).run(Stop()))
+    await world.rest(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await world.rest()  # run_virtual fails when a task is left

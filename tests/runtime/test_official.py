@@ -193,7 +193,7 @@ async def plan_of(world: World, spec: ControllerSpec) -> Plan:
     )
 
 
-def test_a_plan_writes_nothing_and_goes_on_with_what_it_would_have_written() -> None:
+async def test_a_plan_writes_nothing_and_goes_on_with_what_it_would_have_written() -> None:
     def work(core: Any, apps: Any) -> None:
         web = apps.read_namespaced_deployment("web", "default")
         web.spec.replicas = 2
@@ -213,22 +213,19 @@ def test_a_plan_writes_nothing_and_goes_on_with_what_it_would_have_written() -> 
             core.replace_namespaced_config_map("one", "default", made)
         assert [item.data for item in core.list_namespaced_config_map("default").items] == [{"size": "1"}]
 
-    async def play() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        world.server.create(deployment())
-        world.server.writes.clear()
-        plan = await plan_of(world, spec_of(work))
-        assert plan.error is None
-        assert [(str(fate.resource), fate.key.name, str(fate.effect)) for fate in plan.fates] == [
-            ("deployments.apps", "web", "changed"),
-            ("configmaps", "one", "created"),
-        ]
-        assert plan.fates[0].after is not None
-        assert plan.fates[0].after["spec"]["replicas"] == 2
-        assert world.server.writes == []
-
-    run_virtual(play)
+    world = World()
+    world.server.create(toy("bear"))
+    world.server.create(deployment())
+    world.server.writes.clear()
+    plan = await plan_of(world, spec_of(work))
+    assert plan.error is None
+    assert [(str(fate.resource), fate.key.name, str(fate.effect)) for fate in plan.fates] == [
+        ("deployments.apps", "web", "changed"),
+        ("configmaps", "one", "created"),
+    ]
+    assert plan.fates[0].after is not None
+    assert plan.fates[0].after["spec"]["replicas"] == 2
+    assert world.server.writes == []
 
 
 def test_a_conflict_that_is_not_caught_is_one_for_the_verdict_too() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,23 +19,23 @@ from kubectl_ctrl.model.selectors import Selector
 from kubectl_ctrl.runtime import questions
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.testing.faults import Match
-from kubectl_ctrl.testing.loop import run_virtual, settle
+from kubectl_ctrl.testing.loop import settle
 from tests.runtime.doors import Doors, Try, doors
 from tests.runtime.toy import BOXES, CONFIGMAPS, TOYS, do_nothing
 from tests.runtime.world import World, toy
 
 SPEC = controller("toy", do_nothing).for_(TOYS).owns(CONFIGMAPS)
 
-Test = Callable[[World, Doors], Awaitable[None]]
+
+@pytest.fixture
+async def world() -> World:
+    return World()
 
 
-def in_world(test: Test) -> None:
-    async def main() -> None:
-        world = World()
-        async with doors(world, SPEC) as its:
-            await test(world, its)
-
-    run_virtual(main())
+@pytest.fixture
+async def its(world: World) -> AsyncIterator[Doors]:
+    async with doors(world, SPEC) as its:
+        yield its
 
 
 def settings(name: str = "settings", **data: Any) -> Obj:
@@ -51,87 +51,77 @@ def short(wish: Wish) -> tuple[str, str, str, int]:
     return wish.verb, f"{wish.resource.plural} {wish.key}", wish.how, len(wish.calls)
 
 
-def test_every_question_stands_there_in_order_with_its_answer_and_its_calls() -> None:
-    async def test(world: World, its: Doors) -> None:
-        bear = world.server.create(toy("bear"))
-        await world.rest()
-        attempt = its.next()
-        write = attempt.write
-        bear = await write.add_finalizer(bear, "toys.example.com/hold")
-        made = await write.ensure(settings(a="1"), owner=bear, resource=CONFIGMAPS, leave_out=iter(["data.b"]))
-        await write.ensure(settings(a="1"), owner=bear, resource=CONFIGMAPS)
-        bear = await write.status(bear, {"ready": True})
-        again = await write.patch(made.obj, {"data": {"a": "1"}})
-        assert again is made.obj
-        loose = await write.create(settings("loose"), resource=CONFIGMAPS)
-        await write.delete(loose, any_version=True)
-        bear = await write.remove_finalizer(bear, "toys.example.com/hold")
-        assert [short(wish) for wish in wished(attempt)] == [
-            ("add_finalizer", "toys default/bear", "answered", 1),
-            ("ensure", "configmaps default/settings", "created", 1),
-            ("ensure", "configmaps default/settings", "unchanged", 0),
-            ("status", "toys default/bear", "answered", 1),
-            ("patch", "configmaps default/settings", "given", 0),
-            ("create", "configmaps default/loose", "answered", 1),
-            ("delete", "configmaps default/loose", "done", 1),
-            ("remove_finalizer", "toys default/bear", "answered", 1),
-        ]
-        first, ensured = wished(attempt)[:2]
-        assert dict(first.options)["name"] == "toys.example.com/hold"
-        assert dict(ensured.options) == {"owner": uid_of(bear), "leave_out": "data.b"}
-        assert json.loads(ensured.body) == settings(a="1")
-        assert (ensured.uid, ensured.version) == (uid_of(made.obj), version_of(made.obj))
-        assert ensured.answer is made.obj
-        assert [call.id for call in attempt.attempt.calls] == [call for wish in wished(attempt) for call in wish.calls]
-
-    in_world(test)
+async def test_every_question_stands_there_in_order_with_its_answer_and_its_calls(world: World, its: Doors) -> None:
+    bear = world.server.create(toy("bear"))
+    await world.rest()
+    attempt = its.next()
+    write = attempt.write
+    bear = await write.add_finalizer(bear, "toys.example.com/hold")
+    made = await write.ensure(settings(a="1"), owner=bear, resource=CONFIGMAPS, leave_out=iter(["data.b"]))
+    await write.ensure(settings(a="1"), owner=bear, resource=CONFIGMAPS)
+    bear = await write.status(bear, {"ready": True})
+    again = await write.patch(made.obj, {"data": {"a": "1"}})
+    assert again is made.obj
+    loose = await write.create(settings("loose"), resource=CONFIGMAPS)
+    await write.delete(loose, any_version=True)
+    bear = await write.remove_finalizer(bear, "toys.example.com/hold")
+    assert [short(wish) for wish in wished(attempt)] == [
+        ("add_finalizer", "toys default/bear", "answered", 1),
+        ("ensure", "configmaps default/settings", "created", 1),
+        ("ensure", "configmaps default/settings", "unchanged", 0),
+        ("status", "toys default/bear", "answered", 1),
+        ("patch", "configmaps default/settings", "given", 0),
+        ("create", "configmaps default/loose", "answered", 1),
+        ("delete", "configmaps default/loose", "done", 1),
+        ("remove_finalizer", "toys default/bear", "answered", 1),
+    ]
+    first, ensured = wished(attempt)[:2]
+    assert dict(first.options)["name"] == "toys.example.com/hold"
+    assert dict(ensured.options) == {"owner": uid_of(bear), "leave_out": "data.b"}
+    assert json.loads(ensured.body) == settings(a="1")
+    assert (ensured.uid, ensured.version) == (uid_of(made.obj), version_of(made.obj))
+    assert ensured.answer is made.obj
+    assert [call.id for call in attempt.attempt.calls] == [call for wish in wished(attempt) for call in wish.calls]
 
 
-def test_what_was_asked_is_kept_as_it_was_then() -> None:
-    async def test(world: World, its: Doors) -> None:
-        attempt = its.next()
-        given = settings(a="1")
-        await attempt.write.create(given, resource=CONFIGMAPS)
-        given["data"]["a"] = "2"
-        assert json.loads(wished(attempt)[0].body)["data"] == {"a": "1"}
-
-    in_world(test)
+async def test_what_was_asked_is_kept_as_it_was_then(world: World, its: Doors) -> None:
+    attempt = its.next()
+    given = settings(a="1")
+    await attempt.write.create(given, resource=CONFIGMAPS)
+    given["data"]["a"] = "2"
+    assert json.loads(wished(attempt)[0].body)["data"] == {"a": "1"}
 
 
-def test_questions_asked_at_the_same_time_stand_in_the_order_of_asking_each_with_its_own_calls() -> None:
-    async def test(world: World, its: Doors) -> None:
-        attempt = its.next()
-        world.server.faults.hang(Match(verb="create"))
-        slow = asyncio.create_task(attempt.write.create(settings("slow"), resource=CONFIGMAPS))
-        await settle()
-        await attempt.write.create(settings("quick"), resource=CONFIGMAPS)
-        slow.cancel()
-        await asyncio.wait([slow])
-        assert [short(wish) for wish in wished(attempt)] == [
-            ("create", "configmaps default/slow", "", 1),
-            ("create", "configmaps default/quick", "answered", 1),
-        ]
-        ids = {call.name: call.id for call in attempt.attempt.calls}
-        assert [wish.calls for wish in wished(attempt)] == [(ids["slow"],), (ids["quick"],)]
-        assert wished(attempt)[0].raised is None  # it was cut: nobody knows what would have come
+async def test_questions_asked_at_the_same_time_stand_in_the_order_of_asking_each_with_its_own_calls(
+    world: World, its: Doors
+) -> None:
+    attempt = its.next()
+    world.server.faults.hang(Match(verb="create"))
+    slow = asyncio.create_task(attempt.write.create(settings("slow"), resource=CONFIGMAPS))
+    await settle()
+    await attempt.write.create(settings("quick"), resource=CONFIGMAPS)
+    slow.cancel()
+    await asyncio.wait([slow])
+    assert [short(wish) for wish in wished(attempt)] == [
+        ("create", "configmaps default/slow", "", 1),
+        ("create", "configmaps default/quick", "answered", 1),
+    ]
+    ids = {call.name: call.id for call in attempt.attempt.calls}
+    assert [wish.calls for wish in wished(attempt)] == [(ids["slow"],), (ids["quick"],)]
+    assert wished(attempt)[0].raised is None  # it was cut: nobody knows what would have come
 
-    in_world(test)
 
-
-def test_an_error_is_kept_with_all_that_a_reconciler_can_see_of_it() -> None:
-    async def test(world: World, its: Doors) -> None:
-        old = world.server.create(settings() | {"apiVersion": "v1", "kind": "ConfigMap"})
-        world.server.change(CONFIGMAPS, "settings", {"data": {"a": "2"}})
-        attempt = its.next()
-        with pytest.raises(Conflict) as caught:
-            await attempt.write.patch(old, {"data": {"a": "3"}})
-        raised = wished(attempt)[0].raised
-        assert raised is not None
-        assert (raised.error, raised.code, raised.reason) == ("Conflict", 409, caught.value.reason)
-        assert (raised.verb, raised.target) == (caught.value.site.verb, caught.value.site.target)
-        assert raised.message == str(caught.value)
-
-    in_world(test)
+async def test_an_error_is_kept_with_all_that_a_reconciler_can_see_of_it(world: World, its: Doors) -> None:
+    old = world.server.create(settings() | {"apiVersion": "v1", "kind": "ConfigMap"})
+    world.server.change(CONFIGMAPS, "settings", {"data": {"a": "2"}})
+    attempt = its.next()
+    with pytest.raises(Conflict) as caught:
+        await attempt.write.patch(old, {"data": {"a": "3"}})
+    raised = wished(attempt)[0].raised
+    assert raised is not None
+    assert (raised.error, raised.code, raised.reason) == ("Conflict", 409, caught.value.reason)
+    assert (raised.verb, raised.target) == (caught.value.site.verb, caught.value.site.target)
+    assert raised.message == str(caught.value)
 
 
 def test_causes_and_the_wait_that_a_server_asks_for_are_kept() -> None:
@@ -142,52 +132,43 @@ def test_causes_and_the_wait_that_a_server_asks_for_are_kept() -> None:
     assert questions.raised(busy).retry_after == 3.0
 
 
-def test_a_question_that_the_door_refuses_stands_there_too() -> None:
-    async def test(world: World, its: Doors) -> None:
-        attempt = its.next()
-        with pytest.raises(ControllerError):
-            await attempt.write.add_finalizer(world.server.create(toy("bear")), "nodomain")
-        with pytest.raises(KeyError):
-            await attempt.write.create({"data": {}}, resource=CONFIGMAPS)
-        assert [(wish.verb, wish.raised.error if wish.raised else "") for wish in wished(attempt)] == [
-            ("add_finalizer", "ControllerError"),
-            ("create", "KeyError"),
-        ]
-
-    in_world(test)
+async def test_a_question_that_the_door_refuses_stands_there_too(world: World, its: Doors) -> None:
+    attempt = its.next()
+    with pytest.raises(ControllerError):
+        await attempt.write.add_finalizer(world.server.create(toy("bear")), "nodomain")
+    with pytest.raises(KeyError):
+        await attempt.write.create({"data": {}}, resource=CONFIGMAPS)
+    assert [(wish.verb, wish.raised.error if wish.raised else "") for wish in wished(attempt)] == [
+        ("add_finalizer", "ControllerError"),
+        ("create", "KeyError"),
+    ]
 
 
-def test_a_read_that_failed_is_noted_with_its_error() -> None:
-    async def test(world: World, its: Doors) -> None:
-        attempt = its.next()
-        world.server.faults.fail(Match(verb="get"), 403)
-        with pytest.raises(Forbidden):
-            await attempt.read.live(SECRETS, "key")
-        with pytest.raises(ControllerError):
-            await attempt.read.get(SECRETS, "key")
-        with pytest.raises(ControllerError):
-            await attempt.read.indexed(TOYS, "colour", "red")
-        found = [(read.verb, read.query, read.raised.error if read.raised else "") for read in attempt.attempt.reads]
-        assert found == [
-            ("live", "default/key", "Forbidden"),
-            ("get", "default/key", "ControllerError"),
-            ("list", "index colour=red", "ControllerError"),
-        ]
-
-    in_world(test)
+async def test_a_read_that_failed_is_noted_with_its_error(world: World, its: Doors) -> None:
+    attempt = its.next()
+    world.server.faults.fail(Match(verb="get"), 403)
+    with pytest.raises(Forbidden):
+        await attempt.read.live(SECRETS, "key")
+    with pytest.raises(ControllerError):
+        await attempt.read.get(SECRETS, "key")
+    with pytest.raises(ControllerError):
+        await attempt.read.indexed(TOYS, "colour", "red")
+    found = [(read.verb, read.query, read.raised.error if read.raised else "") for read in attempt.attempt.reads]
+    assert found == [
+        ("live", "default/key", "Forbidden"),
+        ("get", "default/key", "ControllerError"),
+        ("list", "index colour=red", "ControllerError"),
+    ]
 
 
-def test_after_its_end_an_attempt_asks_for_nothing_that_would_be_recorded() -> None:
-    async def test(world: World, its: Doors) -> None:
-        attempt = its.next()
-        attempt.notes.close()
-        with pytest.raises(ControllerError, match="is over"):
-            await attempt.write.create(settings(), resource=CONFIGMAPS)
-        with pytest.raises(ControllerError, match="is over"):
-            await attempt.read.live(TOYS, "bear")
-        assert (attempt.attempt.wishes, attempt.attempt.reads) == ((), ())
-
-    in_world(test)
+async def test_after_its_end_an_attempt_asks_for_nothing_that_would_be_recorded(world: World, its: Doors) -> None:
+    attempt = its.next()
+    attempt.notes.close()
+    with pytest.raises(ControllerError, match="is over"):
+        await attempt.write.create(settings(), resource=CONFIGMAPS)
+    with pytest.raises(ControllerError, match="is over"):
+        await attempt.read.live(TOYS, "bear")
+    assert (attempt.attempt.wishes, attempt.attempt.reads) == ((), ())
 
 
 # --- words

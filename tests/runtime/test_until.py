@@ -11,7 +11,6 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.runtime.summary import Reason
 from kubectl_ctrl.runtime.until import Wanted, parse_until
-from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.managers import nothing, settings_for, spec_of
 from tests.runtime.toy import CONFIGMAPS, TOYS
 from tests.runtime.world import World, crd, toy
@@ -83,87 +82,71 @@ def test_wrong_words_are_told_with_the_right_form(text: str) -> None:
     assert "TYPE/NAME=condition=Ready" in caught.value.next_step
 
 
-def test_a_run_ends_when_all_conditions_hold_at_once() -> None:
-    async def play() -> None:
-        world = World()
-        goals = wanted("toy/one=jsonpath={.status.ready}=true", "configmap/gate=create")
-        async with world.running(spec_of(world, settings_for), until=goals) as running:
-            world.server.create(toy("one"))
-            await world.rest(5)
-            assert not running.task.done()
-            world.server.create(
-                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate", "namespace": "default"}}
-            )
-            await world.rest(1)
-            assert running.task.done()
-        assert (await running.stopped()).reason is Reason.UNTIL
-
-    run_virtual(play)
-
-
-def test_the_timeout_names_what_was_lacking_and_since_when() -> None:
-    async def play() -> None:
-        world = World()
-        began = world.clock.now()
-        goals = wanted("toy/one=condition=Ready", "configmap/gone=delete")
-        async with world.running(spec_of(world, nothing), until=goals, timeout=20.0) as running:
-            await world.rest(5)
-            world.server.create(toy("one"))
-            await world.rest(20)
-        summary = await running.stopped()
-        (unmet,) = (one for one in summary.unmet if "toy/one" in one.what)
-        assert unmet.what == "toy/one condition=Ready: it has no condition Ready"
-        assert began + 5 <= unmet.since <= began + 6
-        assert not any("configmap/gone" in one.what for one in summary.unmet)
-        assert summary.reason is Reason.TIMEOUT
-
-    run_virtual(play)
-
-
-def test_a_type_that_comes_later_is_waited_for() -> None:
-    async def play() -> None:
-        world = World(installed=False)
-        async with world.running(spec_of(world, nothing), until=wanted("toy/one=create")) as running:
-            await world.rest(30)
-            assert not running.task.done()
-            world.install(crd())
-            world.server.create(toy("one"))
-            await world.rest(30)
-            assert running.task.done()
-
-    run_virtual(play)
-
-
-def test_it_is_watched_by_the_name_alone() -> None:
-    async def play() -> None:
-        world = World()
-        for number in range(3):
-            world.server.create(
-                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}", "namespace": "default"}}
-            )
-        async with world.running(spec_of(world, nothing), until=wanted("configmap/c1=delete")) as running:
-            await world.rest(60)
-            world.server.delete(CONFIGMAPS, "c0")
-            await world.rest(1)
-            assert not running.task.done()
-            world.server.delete(CONFIGMAPS, "c1")
-            await world.rest(1)
-            assert running.task.done()
-
-    run_virtual(play)
-
-
-def test_of_types_that_share_a_name_the_one_that_the_run_is_for_is_meant() -> None:
-    """`run foo --until foo/x=...` means that foo, also where another group's comes first in the alphabet."""
-
-    async def main() -> None:
-        world = World(installed=False)
-        for resource in (Resource("aaa.example.com", "v1", "toys", "Toy"), TOYS):
-            world.server.create(crd(resource))
+async def test_a_run_ends_when_all_conditions_hold_at_once() -> None:
+    world = World()
+    goals = wanted("toy/one=jsonpath={.status.ready}=true", "configmap/gate=create")
+    async with world.running(spec_of(world, settings_for), until=goals) as running:
         world.server.create(toy("one"))
-        summary = await world.run(spec_of(world, nothing), until=wanted("toy/one=create"), timeout=30)
-        assert summary.reason is Reason.UNTIL
-        missing = await world.run(spec_of(world, nothing), until=wanted("toy.aaa.example.com/one=create"), timeout=5)
-        assert missing.reason is Reason.TIMEOUT
+        await world.rest(5)
+        assert not running.task.done()
+        world.server.create(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate", "namespace": "default"}}
+        )
+        await world.rest(1)
+        assert running.task.done()
+    assert (await running.stopped()).reason is Reason.UNTIL
 
-    run_virtual(main())
+
+async def test_the_timeout_names_what_was_lacking_and_since_when() -> None:
+    world = World()
+    began = world.clock.now()
+    goals = wanted("toy/one=condition=Ready", "configmap/gone=delete")
+    async with world.running(spec_of(world, nothing), until=goals, timeout=20.0) as running:
+        await world.rest(5)
+        world.server.create(toy("one"))
+        await world.rest(20)
+    summary = await running.stopped()
+    (unmet,) = (one for one in summary.unmet if "toy/one" in one.what)
+    assert unmet.what == "toy/one condition=Ready: it has no condition Ready"
+    assert began + 5 <= unmet.since <= began + 6
+    assert not any("configmap/gone" in one.what for one in summary.unmet)
+    assert summary.reason is Reason.TIMEOUT
+
+
+async def test_a_type_that_comes_later_is_waited_for() -> None:
+    world = World(installed=False)
+    async with world.running(spec_of(world, nothing), until=wanted("toy/one=create")) as running:
+        await world.rest(30)
+        assert not running.task.done()
+        world.install(crd())
+        world.server.create(toy("one"))
+        await world.rest(30)
+        assert running.task.done()
+
+
+async def test_it_is_watched_by_the_name_alone() -> None:
+    world = World()
+    for number in range(3):
+        world.server.create(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}", "namespace": "default"}}
+        )
+    async with world.running(spec_of(world, nothing), until=wanted("configmap/c1=delete")) as running:
+        await world.rest(60)
+        world.server.delete(CONFIGMAPS, "c0")
+        await world.rest(1)
+        assert not running.task.done()
+        world.server.delete(CONFIGMAPS, "c1")
+        await world.rest(1)
+        assert running.task.done()
+
+
+async def test_of_types_that_share_a_name_the_one_that_the_run_is_for_is_meant() -> None:
+    """`run foo --until foo/x=...` means that foo, also where another group's comes first in the alphabet."""
+    world = World(installed=False)
+    for resource in (Resource("aaa.example.com", "v1", "toys", "Toy"), TOYS):
+        world.server.create(crd(resource))
+    world.server.create(toy("one"))
+    summary = await world.run(spec_of(world, nothing), until=wanted("toy/one=create"), timeout=30)
+    assert summary.reason is Reason.UNTIL
+    missing = await world.run(spec_of(world, nothing), until=wanted("toy.aaa.example.com/one=create"), timeout=5)
+    assert missing.reason is Reason.TIMEOUT

@@ -11,6 +11,8 @@ import pytest
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.runtime.watchdog import Watchdog
 
+pytestmark = pytest.mark.real_loop
+
 
 def block_until(event: threading.Event) -> None:
     assert event.wait(20)
@@ -65,28 +67,22 @@ def test_a_blocked_loop_is_reported_with_attempt_and_line(reported: Reported) ->
     assert dog.lag.longest >= 1
 
 
-def test_a_loop_blocked_past_its_lease_ends_the_process(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_loop_blocked_past_its_lease_ends_the_process(caplog: pytest.LogCaptureFixture) -> None:
     """A program that logs at level CRITICAL reads this, and nothing else, before it ends."""
     ended = threading.Event()
-
-    async def main() -> None:
-        with Watchdog(clock=SystemClock(), must_end=lambda: not ended.is_set(), end=ended.set, who=lambda: ""):
-            block_until(ended)
-
-    with caplog.at_level(logging.CRITICAL, logger="kubectl_ctrl"):
-        asyncio.run(main())
+    with (
+        caplog.at_level(logging.CRITICAL, logger="kubectl_ctrl"),
+        Watchdog(clock=SystemClock(), must_end=lambda: not ended.is_set(), end=ended.set, who=lambda: ""),
+    ):
+        block_until(ended)
     (record,) = caplog.records
     assert (record.levelname, record.__dict__["action"]) == ("CRITICAL", "loop.ended")
 
 
-def test_a_loop_that_turns_is_left_alone() -> None:
+async def test_a_loop_that_turns_is_left_alone() -> None:
     """It is looked at more often than one that is blocked before its process ends."""
     ended, clock = threading.Event(), LookedAt()
-
-    async def main() -> None:
-        with Watchdog(clock=clock, must_end=lambda: True, end=ended.set, who=lambda: ""):
-            while clock.looks < 6 and not ended.is_set():
-                await SystemClock().sleep(0.01)
-
-    asyncio.run(main())
+    with Watchdog(clock=clock, must_end=lambda: True, end=ended.set, who=lambda: ""):
+        while clock.looks < 6 and not ended.is_set():
+            await SystemClock().sleep(0.01)
     assert not ended.is_set()
