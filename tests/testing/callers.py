@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kubectl_ctrl.client.transport import HttpRequest, HttpResponse, Transport
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.testing.clock import FakeClock
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.server import ScriptedServer
 
 MERGE = "application/merge-patch+json"
@@ -49,14 +46,6 @@ class Caller:
             deadline=30.0,
         )
         return await self.server.send(request)
-
-
-def run(main: Callable[[ScriptedServer, Caller], Awaitable[None]]) -> None:
-    async def body() -> None:
-        server = ScriptedServer(FakeClock())
-        await main(server, Caller(server))
-
-    run_virtual(body)
 
 
 def configmap(name: str, /, **data: str) -> Obj:

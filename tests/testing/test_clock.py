@@ -14,15 +14,12 @@ def test_is_a_clock() -> None:
     assert clock.now() == START_OF_2026
 
 
-def test_sleep_moves_both_times() -> None:
-    async def main() -> None:
-        clock = FakeClock(start=50.0)
-        before = clock.elapsed()
-        await clock.sleep(90)
-        assert clock.elapsed() - before == 90
-        assert clock.now() == 140.0
-
-    run_virtual(main)
+async def test_sleep_moves_both_times() -> None:
+    clock = FakeClock(start=50.0)
+    before = clock.elapsed()
+    await clock.sleep(90)
+    assert clock.elapsed() - before == 90
+    assert clock.now() == 140.0
 
 
 @pytest.mark.parametrize("asleep", [0.0, 0.1, 1 / 3, 12_345.678])
@@ -40,25 +37,19 @@ def test_sleeping_what_is_left_reaches_the_end(asleep: float) -> None:
     assert run_virtual(main) <= 2
 
 
-def test_sleep_zero_lets_others_run() -> None:
-    async def main() -> None:
-        clock = FakeClock()
-        other = asyncio.create_task(clock.sleep(0))
-        await clock.sleep(0)
-        await clock.sleep(-1)
-        assert other.done()
-
-    run_virtual(main)
+async def test_sleep_zero_lets_others_run() -> None:
+    clock = FakeClock()
+    other = asyncio.create_task(clock.sleep(0))
+    await clock.sleep(0)
+    await clock.sleep(-1)
+    assert other.done()
 
 
-def test_step_moves_wall_time_alone() -> None:
-    async def main() -> None:
-        clock = FakeClock(start=1_000.0)
-        before = clock.elapsed()
-        clock.step(-600)
-        assert (clock.now(), clock.elapsed()) == (400.0, before)
-
-    run_virtual(main)
+async def test_step_moves_wall_time_alone() -> None:
+    clock = FakeClock(start=1_000.0)
+    before = clock.elapsed()
+    clock.step(-600)
+    assert (clock.now(), clock.elapsed()) == (400.0, before)
 
 
 def test_a_sleep_finds_out_about_a_suspend_at_the_end_of_its_nap() -> None:
@@ -83,53 +74,41 @@ def test_a_sleep_finds_out_about_a_suspend_at_the_end_of_its_nap() -> None:
     assert run_virtual(main) == {1.0: 1.0, 3.0: 3.0, 7.0: 5.0, 30.0: 5.0, 100.0: 40.0}
 
 
-def test_timeout_cuts_a_wait() -> None:
-    async def main() -> None:
-        clock = FakeClock()
-        before = clock.elapsed()
-        with pytest.raises(TimeoutError):
-            async with clock.timeout(12):
-                await asyncio.Event().wait()
-        assert clock.elapsed() - before == 12
-
-    run_virtual(main)
+async def test_timeout_cuts_a_wait() -> None:
+    clock = FakeClock()
+    before = clock.elapsed()
+    with pytest.raises(TimeoutError):
+        async with clock.timeout(12):
+            await asyncio.Event().wait()
+    assert clock.elapsed() - before == 12
 
 
-def test_timeout_counts_suspend() -> None:
-    async def main() -> None:
-        clock = FakeClock()
-        loop = asyncio.get_running_loop()
-        begin = loop.time()
-        asyncio.get_running_loop().call_later(0, clock.suspend, 4000)
-        with pytest.raises(TimeoutError):
-            async with clock.timeout(3600):
-                await asyncio.Event().wait()
-        assert loop.time() - begin == 5
-
-    run_virtual(main)
+async def test_timeout_counts_suspend() -> None:
+    clock = FakeClock()
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    asyncio.get_running_loop().call_later(0, clock.suspend, 4000)
+    with pytest.raises(TimeoutError):
+        async with clock.timeout(3600):
+            await asyncio.Event().wait()
+    assert loop.time() - begin == 5
 
 
-def test_timeout_leaves_a_quick_block_alone() -> None:
-    async def main() -> None:
-        clock = FakeClock()
-        async with clock.timeout(1), clock.timeout(None):
-            await clock.sleep(0.5)
-        await clock.sleep(10)
-        assert repr(clock).endswith("waits=0)")
-
-    run_virtual(main)
+async def test_timeout_leaves_a_quick_block_alone() -> None:
+    clock = FakeClock()
+    async with clock.timeout(1), clock.timeout(None):
+        await clock.sleep(0.5)
+    await clock.sleep(10)
+    assert repr(clock).endswith("waits=0)")
 
 
-def test_a_cancelled_sleep_leaves_nothing() -> None:
-    async def main() -> None:
-        clock = FakeClock()
-        task = asyncio.create_task(clock.sleep(100))
-        await clock.sleep(1)
-        task.cancel()
-        await asyncio.wait([task])
-        assert repr(clock).endswith("waits=0)")
-
-    run_virtual(main)
+async def test_a_cancelled_sleep_leaves_nothing() -> None:
+    clock = FakeClock()
+    task = asyncio.create_task(clock.sleep(100))
+    await clock.sleep(1)
+    task.cancel()
+    await asyncio.wait([task])
+    assert repr(clock).endswith("waits=0)")
 
 
 def test_outside_a_loop_time_moves_by_hand() -> None:
@@ -151,14 +130,11 @@ def test_goes_on_from_one_loop_to_the_next() -> None:
     assert (clock.now(), clock.elapsed()) == (25.0, 25.0)
 
 
-def test_two_clocks_on_one_loop_are_two_machines() -> None:
-    async def main() -> None:
-        here, there = FakeClock(), FakeClock(start=START_OF_2026 + 30)
-        there.suspend(100)
-        await here.sleep(1)
-        assert there.now() - here.now() == 130
-
-    run_virtual(main)
+async def test_two_clocks_on_one_loop_are_two_machines() -> None:
+    here, there = FakeClock(), FakeClock(start=START_OF_2026 + 30)
+    there.suspend(100)
+    await here.sleep(1)
+    assert there.now() - here.now() == 130
 
 
 def test_a_frozen_machine_wakes_up_late_while_others_live_on() -> None:

@@ -6,7 +6,7 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.owners import controlled_by
 from kubectl_ctrl.model.resources import DEPLOYMENTS, PODS, REPLICASETS
 from kubectl_ctrl.testing.server import ScriptedServer
-from tests.testing.callers import Caller, deployment, run
+from tests.testing.callers import deployment
 
 
 def status(server: ScriptedServer) -> Obj:
@@ -15,44 +15,35 @@ def status(server: ScriptedServer) -> Obj:
     return obj.get("status") or {}
 
 
-def test_the_status_follows_the_spec() -> None:
-    async def main(server: ScriptedServer, _call: Caller) -> None:
-        server.play_deployments()
-        server.create(deployment("web", replicas=2))
-        assert status(server)["availableReplicas"] == 2
-        assert [condition["type"] for condition in status(server)["conditions"]] == ["Available", "Progressing"]
-        server.change(DEPLOYMENTS, "web", {"spec": {"replicas": 0}})
-        assert "availableReplicas" not in status(server)
-        assert status(server)["observedGeneration"] == 2
-        server.delete(DEPLOYMENTS, "web")
-        assert server.objects(DEPLOYMENTS) == []
-
-    run(main)
+async def test_the_status_follows_the_spec(server: ScriptedServer) -> None:
+    server.play_deployments()
+    server.create(deployment("web", replicas=2))
+    assert status(server)["availableReplicas"] == 2
+    assert [condition["type"] for condition in status(server)["conditions"]] == ["Available", "Progressing"]
+    server.change(DEPLOYMENTS, "web", {"spec": {"replicas": 0}})
+    assert "availableReplicas" not in status(server)
+    assert status(server)["observedGeneration"] == 2
+    server.delete(DEPLOYMENTS, "web")
+    assert server.objects(DEPLOYMENTS) == []
 
 
-def test_it_rests_once_it_has_followed() -> None:
-    async def main(server: ScriptedServer, _call: Caller) -> None:
-        server.play_deployments()
-        server.create(deployment("web"))
-        version = server.version
-        await server.clock.sleep(60)
-        server.change(DEPLOYMENTS, "web", {"metadata": {"labels": {"a": "b"}}})
-        assert server.version == version + 1
-
-    run(main)
+async def test_it_rests_once_it_has_followed(server: ScriptedServer) -> None:
+    server.play_deployments()
+    server.create(deployment("web"))
+    version = server.version
+    await server.clock.sleep(60)
+    server.change(DEPLOYMENTS, "web", {"metadata": {"labels": {"a": "b"}}})
+    assert server.version == version + 1
 
 
-def test_nothing_is_played_unless_asked_for() -> None:
-    async def main(server: ScriptedServer, _call: Caller) -> None:
-        server.create(deployment("web"))
-        assert status(server) == {}
-        server.play_deployments()
-        assert status(server)["readyReplicas"] == 1
-        server.play_deployments(False)
-        server.change(DEPLOYMENTS, "web", {"spec": {"replicas": 3}})
-        assert status(server)["readyReplicas"] == 1
-
-    run(main)
+async def test_nothing_is_played_unless_asked_for(server: ScriptedServer) -> None:
+    server.create(deployment("web"))
+    assert status(server) == {}
+    server.play_deployments()
+    assert status(server)["readyReplicas"] == 1
+    server.play_deployments(False)
+    server.change(DEPLOYMENTS, "web", {"spec": {"replicas": 3}})
+    assert status(server)["readyReplicas"] == 1
 
 
 def pods(server: ScriptedServer) -> dict[str, int]:
@@ -65,36 +56,30 @@ def pods(server: ScriptedServer) -> dict[str, int]:
     return dict(Counter(images))
 
 
-def test_pods_stand_below_a_replicaset_of_the_present_template() -> None:
-    async def main(server: ScriptedServer, _call: Caller) -> None:
-        server.play_deployments(pods=True)
-        made = server.create(deployment("web", replicas=2))
-        (replicas,) = server.objects(REPLICASETS)
-        assert controlled_by(replicas, made["metadata"]["uid"])
-        assert all(controlled_by(pod, replicas["metadata"]["uid"]) for pod in server.objects(PODS))
-        assert pods(server) == {"nginx:1.27": 2}
-        containers = [{"name": "web", "image": "nginx:2"}]
-        change = {"spec": {"replicas": 3, "template": {"spec": {"containers": containers}}}}
-        server.change(DEPLOYMENTS, "web", change)
-        assert pods(server) == {"nginx:2": 3}
-        assert sorted(one["spec"]["replicas"] for one in server.objects(REPLICASETS)) == [0, 3]
-        server.delete(DEPLOYMENTS, "web")
-        assert server.objects(REPLICASETS) + server.objects(PODS) == []
-
-    run(main)
+async def test_pods_stand_below_a_replicaset_of_the_present_template(server: ScriptedServer) -> None:
+    server.play_deployments(pods=True)
+    made = server.create(deployment("web", replicas=2))
+    (replicas,) = server.objects(REPLICASETS)
+    assert controlled_by(replicas, made["metadata"]["uid"])
+    assert all(controlled_by(pod, replicas["metadata"]["uid"]) for pod in server.objects(PODS))
+    assert pods(server) == {"nginx:1.27": 2}
+    containers = [{"name": "web", "image": "nginx:2"}]
+    change = {"spec": {"replicas": 3, "template": {"spec": {"containers": containers}}}}
+    server.change(DEPLOYMENTS, "web", change)
+    assert pods(server) == {"nginx:2": 3}
+    assert sorted(one["spec"]["replicas"] for one in server.objects(REPLICASETS)) == [0, 3]
+    server.delete(DEPLOYMENTS, "web")
+    assert server.objects(REPLICASETS) + server.objects(PODS) == []
 
 
-def test_a_pod_that_goes_or_fails_is_replaced_and_then_it_rests() -> None:
-    async def main(server: ScriptedServer, _call: Caller) -> None:
-        server.play_deployments(pods=True)
-        server.create(deployment("web", replicas=2))
-        first, second = (pod["metadata"]["name"] for pod in server.objects(PODS))
-        server.delete(PODS, first)
-        server.change(PODS, second, {"status": {"phase": "Failed"}}, subresource="status")
-        assert pods(server) == {"nginx:1.27": 2}
-        assert first not in [pod["metadata"]["name"] for pod in server.objects(PODS)]
-        version = server.version
-        server.settle()
-        assert server.version == version
-
-    run(main)
+async def test_a_pod_that_goes_or_fails_is_replaced_and_then_it_rests(server: ScriptedServer) -> None:
+    server.play_deployments(pods=True)
+    server.create(deployment("web", replicas=2))
+    first, second = (pod["metadata"]["name"] for pod in server.objects(PODS))
+    server.delete(PODS, first)
+    server.change(PODS, second, {"status": {"phase": "Failed"}}, subresource="status")
+    assert pods(server) == {"nginx:1.27": 2}
+    assert first not in [pod["metadata"]["name"] for pod in server.objects(PODS)]
+    version = server.version
+    server.settle()
+    assert server.version == version

@@ -69,15 +69,12 @@ def test_equal_times_run_in_the_order_they_were_set() -> None:
     assert run_virtual(main) == [*range(0, 50, 2), *range(1, 50, 2)]
 
 
-def test_time_stands_still_while_anything_is_ready() -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        loop.call_at(START + 1e-9, lambda: None)
-        for _ in range(100):
-            await turn()
-        assert loop.time() == START
-
-    run_virtual(main)
+async def test_time_stands_still_while_anything_is_ready() -> None:
+    loop = asyncio.get_running_loop()
+    loop.call_at(START + 1e-9, lambda: None)
+    for _ in range(100):
+        await turn()
+    assert loop.time() == START
 
 
 def test_a_timer_due_now_runs_although_callbacks_keep_the_loop_busy() -> None:
@@ -93,18 +90,15 @@ def test_a_timer_due_now_runs_although_callbacks_keep_the_loop_busy() -> None:
     assert run_virtual(main) < 5
 
 
-def test_a_cancelled_timer_does_not_move_time() -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        loop.call_at(START + 5, lambda: None).cancel()
-        await at(START + 1)
-        assert loop.time() == START + 1
-        with pytest.raises(TimeoutError):
-            async with asyncio.Timeout(START + 2):
-                await asyncio.Event().wait()
-        assert loop.time() == START + 2
-
-    run_virtual(main)
+async def test_a_cancelled_timer_does_not_move_time() -> None:
+    loop = asyncio.get_running_loop()
+    loop.call_at(START + 5, lambda: None).cancel()
+    await at(START + 1)
+    assert loop.time() == START + 1
+    with pytest.raises(TimeoutError):
+        async with asyncio.Timeout(START + 2):
+            await asyncio.Event().wait()
+    assert loop.time() == START + 2
 
 
 def test_a_deadlock_names_every_task_and_the_innermost_line() -> None:
@@ -148,13 +142,10 @@ def test_a_task_left_behind_is_an_error() -> None:
         run_virtual(main)
 
 
-def test_a_task_that_was_cancelled_may_still_end() -> None:
-    async def main() -> None:
-        task = asyncio.create_task(asyncio.Event().wait())
-        await turn()
-        task.cancel()
-
-    run_virtual(main)
+async def test_a_task_that_was_cancelled_may_still_end() -> None:
+    task = asyncio.create_task(asyncio.Event().wait())
+    await turn()
+    task.cancel()
 
 
 def test_an_error_in_a_callback_is_not_lost() -> None:
@@ -336,24 +327,21 @@ def test_a_closed_loop_takes_no_timers() -> None:
         loop.call_later(1, print)
 
 
-def test_settle_lets_others_run_and_time_stand() -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        seen: list[str] = []
+async def test_settle_lets_others_run_and_time_stand() -> None:
+    loop = asyncio.get_running_loop()
+    seen: list[str] = []
 
-        async def other() -> None:
-            for _ in range(20):
-                await turn()
-            seen.append("ran")
-            await at(START + 1)
-            seen.append("later")
+    async def other() -> None:
+        for _ in range(20):
+            await turn()
+        seen.append("ran")
+        await at(START + 1)
+        seen.append("later")
 
-        task = asyncio.create_task(other())
-        loop.call_later(0, seen.append, "due")
-        await settle()
-        assert (seen, loop.time()) == (["due", "ran"], START)
-        await task
-        await settle()
-        assert loop.time() == START + 1
-
-    run_virtual(main)
+    task = asyncio.create_task(other())
+    loop.call_later(0, seen.append, "due")
+    await settle()
+    assert (seen, loop.time()) == (["due", "ran"], START)
+    await task
+    await settle()
+    assert loop.time() == START + 1

@@ -19,34 +19,27 @@ from tests.testing.callers import (
     deployment,
     foo,
     foo_crd,
-    run,
 )
 
 
-def test_a_patch_with_a_version_conflicts_when_stale() -> None:
-    async def main(server: ScriptedServer, call: Caller) -> None:
-        made = server.create(configmap("one"))
-        version = made["metadata"]["resourceVersion"]
-        body = {"metadata": {"resourceVersion": version}, "data": {"a": "1"}}
-        assert (await call("PATCH", f"{MAPS_PATH}/one", body, kind=MERGE))[0] == 200
-        body["data"]["a"] = "2"
-        assert (await call("PATCH", f"{MAPS_PATH}/one", body, kind=MERGE))[0] == 409
-        body["metadata"] = {"uid": "other"}
-        code, status = await call("PATCH", f"{MAPS_PATH}/one", body, kind=MERGE)
-        assert (code, status["details"]["causes"][0]["field"]) == (422, "metadata.uid")
-        assert (await call("PATCH", f"{MAPS_PATH}/two", body, kind=MERGE))[0] == 404
-
-    run(main)
+async def test_a_patch_with_a_version_conflicts_when_stale(server: ScriptedServer, call: Caller) -> None:
+    made = server.create(configmap("one"))
+    version = made["metadata"]["resourceVersion"]
+    body = {"metadata": {"resourceVersion": version}, "data": {"a": "1"}}
+    assert (await call("PATCH", f"{MAPS_PATH}/one", body, kind=MERGE))[0] == 200
+    body["data"]["a"] = "2"
+    assert (await call("PATCH", f"{MAPS_PATH}/one", body, kind=MERGE))[0] == 409
+    body["metadata"] = {"uid": "other"}
+    code, status = await call("PATCH", f"{MAPS_PATH}/one", body, kind=MERGE)
+    assert (code, status["details"]["causes"][0]["field"]) == (422, "metadata.uid")
+    assert (await call("PATCH", f"{MAPS_PATH}/two", body, kind=MERGE))[0] == 404
 
 
-def test_the_servers_own_metadata_cannot_be_patched() -> None:
-    async def main(server: ScriptedServer, call: Caller) -> None:
-        made = server.create(deployment("web"))
-        body = {"metadata": {"generation": 9, "creationTimestamp": None, "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-        code, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", body, kind=MERGE)
-        assert (code, obj) == (200, made)
-
-    run(main)
+async def test_the_servers_own_metadata_cannot_be_patched(server: ScriptedServer, call: Caller) -> None:
+    made = server.create(deployment("web"))
+    body = {"metadata": {"generation": 9, "creationTimestamp": None, "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    code, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", body, kind=MERGE)
+    assert (code, obj) == (200, made)
 
 
 @pytest.mark.parametrize(
@@ -58,101 +51,83 @@ def test_the_servers_own_metadata_cannot_be_patched() -> None:
         ([{"$patch": "replace"}, {"name": "only", "image": "o"}], [("only", "o")]),
     ],
 )
-def test_strategic_patches_merge_lists_by_key(
-    containers: list[dict[str, Any]], expected: list[tuple[str, str]]
+async def test_strategic_patches_merge_lists_by_key(
+    containers: list[dict[str, Any]], expected: list[tuple[str, str]], server: ScriptedServer, call: Caller
 ) -> None:
-    async def main(server: ScriptedServer, call: Caller) -> None:
-        body = deployment("web")
-        body["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "s"})
-        server.create(body)
-        patch = {"spec": {"template": {"spec": {"containers": containers, "$setElementOrder/containers": []}}}}
-        code, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", patch, kind=STRATEGIC)
-        assert code == 200
-        found = [(one["name"], one["image"]) for one in obj["spec"]["template"]["spec"]["containers"]]
-        assert found == expected
-
-    run(main)
+    body = deployment("web")
+    body["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "s"})
+    server.create(body)
+    patch = {"spec": {"template": {"spec": {"containers": containers, "$setElementOrder/containers": []}}}}
+    code, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", patch, kind=STRATEGIC)
+    assert code == 200
+    found = [(one["name"], one["image"]) for one in obj["spec"]["template"]["spec"]["containers"]]
+    assert found == expected
 
 
-def test_strategic_patches_of_maps_and_sets() -> None:
-    async def main(server: ScriptedServer, call: Caller) -> None:
-        body = deployment("web")
-        body["metadata"] |= {"labels": {"a": "1", "b": "2"}, "finalizers": ["x.example.com/a"]}
-        server.create(body)
-        metadata: Any = {"labels": {"$patch": "replace", "c": "3"}, "finalizers": ["x.example.com/b"]}
-        _, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", {"metadata": metadata}, kind=STRATEGIC)
-        assert obj["metadata"]["labels"] == {"c": "3"}
-        assert obj["metadata"]["finalizers"] == ["x.example.com/b", "x.example.com/a"]
-        metadata = {"$deleteFromPrimitiveList/finalizers": ["x.example.com/a"], "labels": None}
-        _, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", {"metadata": metadata}, kind=STRATEGIC)
-        assert obj["metadata"]["finalizers"] == ["x.example.com/b"]
-        assert "labels" not in obj["metadata"]
-
-    run(main)
+async def test_strategic_patches_of_maps_and_sets(server: ScriptedServer, call: Caller) -> None:
+    body = deployment("web")
+    body["metadata"] |= {"labels": {"a": "1", "b": "2"}, "finalizers": ["x.example.com/a"]}
+    server.create(body)
+    metadata: Any = {"labels": {"$patch": "replace", "c": "3"}, "finalizers": ["x.example.com/b"]}
+    _, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", {"metadata": metadata}, kind=STRATEGIC)
+    assert obj["metadata"]["labels"] == {"c": "3"}
+    assert obj["metadata"]["finalizers"] == ["x.example.com/b", "x.example.com/a"]
+    metadata = {"$deleteFromPrimitiveList/finalizers": ["x.example.com/a"], "labels": None}
+    _, obj = await call("PATCH", f"{DEPLOYMENTS_PATH}/web", {"metadata": metadata}, kind=STRATEGIC)
+    assert obj["metadata"]["finalizers"] == ["x.example.com/b"]
+    assert "labels" not in obj["metadata"]
 
 
-def test_custom_resources_take_no_strategic_patch() -> None:
-    async def main(server: ScriptedServer, call: Caller) -> None:
-        server.create(foo_crd())
-        server.create(foo("one", name="a"))
-        code, status = await call("PATCH", f"{FOOS_PATH}/one", {}, kind=STRATEGIC)
-        assert (code, status["reason"]) == (415, "UnsupportedMediaType")
-        assert STRATEGIC not in status["message"]
-        assert MERGE in status["message"]
-
-    run(main)
+async def test_custom_resources_take_no_strategic_patch(server: ScriptedServer, call: Caller) -> None:
+    server.create(foo_crd())
+    server.create(foo("one", name="a"))
+    code, status = await call("PATCH", f"{FOOS_PATH}/one", {}, kind=STRATEGIC)
+    assert (code, status["reason"]) == (415, "UnsupportedMediaType")
+    assert STRATEGIC not in status["message"]
+    assert MERGE in status["message"]
 
 
-def test_scale_reads_and_writes_replicas_alone() -> None:
-    async def main(server: ScriptedServer, call: Caller) -> None:
-        server.create(deployment("web", replicas=2))
-        path = f"{DEPLOYMENTS_PATH}/web/scale"
-        code, scale = await call("GET", path)
-        assert (code, scale["kind"], scale["apiVersion"]) == (200, "Scale", "autoscaling/v1")
-        assert (scale["spec"], scale["status"]) == ({"replicas": 2}, {"replicas": 0, "selector": "app=web"})
-        code, scale = await call("PATCH", path, {"spec": {"replicas": 5}}, kind=MERGE)
-        assert (code, scale["spec"]["replicas"]) == (200, 5)
-        obj = server.get(DEPLOYMENTS, "web")
-        assert obj is not None
-        assert (obj["spec"]["replicas"], obj["metadata"]["generation"]) == (5, 2)
-        assert scale["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
-        entry = next(entry for entry in obj["metadata"]["managedFields"] if entry.get("subresource") == "scale")
-        assert entry["fieldsV1"] == {"f:spec": {"f:replicas": {}}}
-        scale["spec"]["replicas"] = 7
-        assert (await call("PUT", path, scale))[0] == 200
-        assert (await call("PUT", path, scale))[0] == 409
-        code, status = await call("PATCH", path, {"spec": {"replicas": -1}}, kind=MERGE)
-        assert (code, status["details"]["kind"]) == (422, "Scale")
-
-    run(main)
+async def test_scale_reads_and_writes_replicas_alone(server: ScriptedServer, call: Caller) -> None:
+    server.create(deployment("web", replicas=2))
+    path = f"{DEPLOYMENTS_PATH}/web/scale"
+    code, scale = await call("GET", path)
+    assert (code, scale["kind"], scale["apiVersion"]) == (200, "Scale", "autoscaling/v1")
+    assert (scale["spec"], scale["status"]) == ({"replicas": 2}, {"replicas": 0, "selector": "app=web"})
+    code, scale = await call("PATCH", path, {"spec": {"replicas": 5}}, kind=MERGE)
+    assert (code, scale["spec"]["replicas"]) == (200, 5)
+    obj = server.get(DEPLOYMENTS, "web")
+    assert obj is not None
+    assert (obj["spec"]["replicas"], obj["metadata"]["generation"]) == (5, 2)
+    assert scale["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
+    entry = next(entry for entry in obj["metadata"]["managedFields"] if entry.get("subresource") == "scale")
+    assert entry["fieldsV1"] == {"f:spec": {"f:replicas": {}}}
+    scale["spec"]["replicas"] = 7
+    assert (await call("PUT", path, scale))[0] == 200
+    assert (await call("PUT", path, scale))[0] == 409
+    code, status = await call("PATCH", path, {"spec": {"replicas": -1}}, kind=MERGE)
+    assert (code, status["details"]["kind"]) == (422, "Scale")
 
 
-def test_scale_of_a_custom_resource_follows_its_paths() -> None:
-    async def main(server: ScriptedServer, call: Caller) -> None:
-        paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
-        server.create(foo_crd(subresources={"status": {}, "scale": paths}))
-        server.create(foo("one", name="a"))
-        server.change(FOOS, "one", {"status": {"replicas": 1}}, subresource="status")
-        _, scale = await call("GET", f"{FOOS_PATH}/one/scale")
-        assert (scale["spec"], scale["status"]) == ({"replicas": 2}, {"replicas": 1})
-        await call("PATCH", f"{FOOS_PATH}/one/scale", {"spec": {"replicas": 3}}, kind=MERGE)
-        obj = server.get(FOOS, "one")
-        assert obj is not None
-        assert (obj["spec"]["replicas"], obj["status"]) == (3, {"replicas": 1})
-
-    run(main)
+async def test_scale_of_a_custom_resource_follows_its_paths(server: ScriptedServer, call: Caller) -> None:
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    server.create(foo_crd(subresources={"status": {}, "scale": paths}))
+    server.create(foo("one", name="a"))
+    server.change(FOOS, "one", {"status": {"replicas": 1}}, subresource="status")
+    _, scale = await call("GET", f"{FOOS_PATH}/one/scale")
+    assert (scale["spec"], scale["status"]) == ({"replicas": 2}, {"replicas": 1})
+    await call("PATCH", f"{FOOS_PATH}/one/scale", {"spec": {"replicas": 3}}, kind=MERGE)
+    obj = server.get(FOOS, "one")
+    assert obj is not None
+    assert (obj["spec"]["replicas"], obj["status"]) == (3, {"replicas": 1})
 
 
-def test_a_json_patch_may_test_first() -> None:
-    async def main(server: ScriptedServer, call: Caller) -> None:
-        made = server.create(configmap("one", a="1"))
-        version = made["metadata"]["resourceVersion"]
-        patch = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": version},
-            {"op": "add", "path": "/data/b", "value": "2"},
-        ]
-        assert (await call("PATCH", f"{MAPS_PATH}/one", patch, kind=JSON_PATCH))[0] == 200
-        code, status = await call("PATCH", f"{MAPS_PATH}/one", patch, kind=JSON_PATCH)
-        assert (code, status["reason"]) == (422, "Invalid")
-
-    run(main)
+async def test_a_json_patch_may_test_first(server: ScriptedServer, call: Caller) -> None:
+    made = server.create(configmap("one", a="1"))
+    version = made["metadata"]["resourceVersion"]
+    patch = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "add", "path": "/data/b", "value": "2"},
+    ]
+    assert (await call("PATCH", f"{MAPS_PATH}/one", patch, kind=JSON_PATCH))[0] == 200
+    code, status = await call("PATCH", f"{MAPS_PATH}/one", patch, kind=JSON_PATCH)
+    assert (code, status["reason"]) == (422, "Invalid")

@@ -52,30 +52,26 @@ def pod(name: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "c"}]}}
 
 
-def test_a_play_from_installing_to_looking(tmp_path: Path) -> None:
+async def test_a_play_from_installing_to_looking(tmp_path: Path) -> None:
     (tmp_path / "crd.yaml").write_text(MANIFESTS)
-
-    async def play() -> None:
-        stage = Stage()
-        stage.install(tmp_path / "crd.yaml", pod("beside"))
-        assert stage.server.get(PODS, "beside") is not None
-        async with stage.running(HATTER, namespace="default") as running:
-            await stage.rest(30)
-            assert [write.verb for write in stage.writes() if write.resource == CONFIGMAPS] == ["create"]
-            assert [(kind, reason) for kind, reason, _ in stage.events()] == [("Normal", "Boxed")]
-            assert [attempt.verdict.outcome for attempt in stage.attempts] == [Outcome.AFTER]
-            assert len(stage.told(Started)) == 1
-            await stage.rest(3600)
-            assert len(stage.attempts) > 55
-            assert repr(running).startswith("Running(Manager(")
-        summary = await running.stopped()
-        assert summary.reason is Reason.STOPPED
-        assert repr(stage).startswith(f"Stage(attempts={len(stage.attempts)}, ScriptedServer(up, ")
-
-    run_virtual(play)
+    stage = Stage()
+    stage.install(tmp_path / "crd.yaml", pod("beside"))
+    assert stage.server.get(PODS, "beside") is not None
+    async with stage.running(HATTER, namespace="default") as running:
+        await stage.rest(30)
+        assert [write.verb for write in stage.writes() if write.resource == CONFIGMAPS] == ["create"]
+        assert [(kind, reason) for kind, reason, _ in stage.events()] == [("Normal", "Boxed")]
+        assert [attempt.verdict.outcome for attempt in stage.attempts] == [Outcome.AFTER]
+        assert len(stage.told(Started)) == 1
+        await stage.rest(3600)
+        assert len(stage.attempts) > 55
+        assert repr(running).startswith("Running(Manager(")
+    summary = await running.stopped()
+    assert summary.reason is Reason.STOPPED
+    assert repr(stage).startswith(f"Stage(attempts={len(stage.attempts)}, ScriptedServer(up, ")
 
 
-def test_a_reconciler_that_changes_a_cached_object_in_place_fails_at_that_line() -> None:
+async def test_a_reconciler_that_changes_a_cached_object_in_place_fails_at_that_line() -> None:
     async def careless(ctx: Context, request: Request) -> Result | None:
         found = await ctx.read.get(CONFIGMAPS, request.name)
         assert found is not None
@@ -83,21 +79,18 @@ def test_a_reconciler_that_changes_a_cached_object_in_place_fails_at_that_line()
         await ctx.write.patch(found, {"metadata": {"labels": found["metadata"]["labels"]}})
         return None
 
-    async def play() -> None:
-        stage = Stage()
-        stage.install({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bowler"}})
-        async with stage.running(controller("careless", careless).for_(CONFIGMAPS)):
-            await stage.rest(3600)
-        verdicts = [attempt.verdict for attempt in stage.attempts]
-        line = careless.__code__.co_firstlineno + 3
-        assert [(one.outcome, one.error_id) for one in verdicts] == [(Outcome.TERMINAL, "CTRL-CONTROLLER")]
-        assert verdicts[0].where == f"testing/test_stage.py:{line}"
-        assert verdicts[0].message.startswith(f"testing/test_stage.py:{line} changes an object of the cache in place.")
-
-    run_virtual(play)
+    stage = Stage()
+    stage.install({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bowler"}})
+    async with stage.running(controller("careless", careless).for_(CONFIGMAPS)):
+        await stage.rest(3600)
+    verdicts = [attempt.verdict for attempt in stage.attempts]
+    line = careless.__code__.co_firstlineno + 3
+    assert [(one.outcome, one.error_id) for one in verdicts] == [(Outcome.TERMINAL, "CTRL-CONTROLLER")]
+    assert verdicts[0].where == f"testing/test_stage.py:{line}"
+    assert verdicts[0].message.startswith(f"testing/test_stage.py:{line} changes an object of the cache in place.")
 
 
-def test_a_reconciler_that_changes_a_copy_writes_it() -> None:
+async def test_a_reconciler_that_changes_a_copy_writes_it() -> None:
     async def careful(ctx: Context, request: Request) -> Result | None:
         found = copy.deepcopy(await ctx.read.get(CONFIGMAPS, request.name))
         assert found is not None
@@ -105,26 +98,19 @@ def test_a_reconciler_that_changes_a_copy_writes_it() -> None:
         await ctx.write.patch(found, {"metadata": {"labels": {"seen": "yes"}}})
         return None
 
-    async def play() -> None:
-        stage = Stage()
-        stage.install({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bowler"}})
-        async with stage.running(controller("careful", careful).for_(CONFIGMAPS)):
-            await stage.rest(3600)
-        assert stage.attempts[0].verdict.outcome is Outcome.DONE
-
-    run_virtual(play)
+    stage = Stage()
+    stage.install({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bowler"}})
+    async with stage.running(controller("careful", careful).for_(CONFIGMAPS)):
+        await stage.rest(3600)
+    assert stage.attempts[0].verdict.outcome is Outcome.DONE
 
 
-def test_a_run_that_ends_by_itself_says_how_it_went(tmp_path: Path) -> None:
+async def test_a_run_that_ends_by_itself_says_how_it_went(tmp_path: Path) -> None:
     (tmp_path / "crd.yaml").write_text(MANIFESTS)
-
-    async def play() -> None:
-        stage = Stage()
-        stage.install(tmp_path / "crd.yaml")
-        summary = await stage.run(HATTER, until_idle=True)
-        assert (summary.reason, summary.failed) == (Reason.IDLE, ())
-
-    run_virtual(play)
+    stage = Stage()
+    stage.install(tmp_path / "crd.yaml")
+    summary = await stage.run(HATTER, until_idle=True)
+    assert (summary.reason, summary.failed) == (Reason.IDLE, ())
 
 
 @pytest.mark.parametrize("seeds", [(1, 1), (1, 2)])
@@ -144,10 +130,7 @@ def test_the_same_seed_makes_the_same_play(tmp_path: Path, seeds: tuple[int, int
     assert (times[0] == times[1]) is (seeds[0] == seeds[1])
 
 
-def test_what_cannot_be_run_is_told_as_a_run_would() -> None:
-    async def play() -> None:
-        with pytest.raises(ControllerError, match="Two controllers are named 'hatter'"):
-            async with Stage().running(HATTER, HATTER):
-                pass
-
-    run_virtual(play)
+async def test_what_cannot_be_run_is_told_as_a_run_would() -> None:
+    with pytest.raises(ControllerError, match="Two controllers are named 'hatter'"):
+        async with Stage().running(HATTER, HATTER):
+            pass
