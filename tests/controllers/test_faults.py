@@ -371,43 +371,35 @@ def test_f11_it_is_deleted_and_made_again_while_it_is_reconciled(name: str) -> N
 
 
 @each
-def test_f13_a_view_that_is_older_than_what_it_wrote_destroys_nothing(name: str) -> None:
+async def test_f13_a_view_that_is_older_than_what_it_wrote_destroys_nothing(name: str) -> None:
     """After a restart every first list is from before the change, and what came since is told much later."""
-
-    async def main() -> None:
-        play = Play(name, Trouble())
-        await play.settled()
-        stage = play.stage
-        stage.server.streaming_lists = False
-        before = {resource: _listed(stage, resource, play.spec.view(resource)) for resource in play.spec.resources}
-        play.change()
-        changed = await play.settled()
-        await play.stop()
-        stage.server.watch_delay = 30.0
-        for resource, response in before.items():
-            stage.server.faults.answer(Match(verb="list", plural=resource.plural), response)
-        uids = play.uids()
-        play.start()
-        assert await play.settled() == changed
-        assert play.uids() == uids, "they are the same objects as before"
-        await play.stop()
-
-    run_virtual(main)
+    play = Play(name, Trouble())
+    await play.settled()
+    stage = play.stage
+    stage.server.streaming_lists = False
+    before = {resource: _listed(stage, resource, play.spec.view(resource)) for resource in play.spec.resources}
+    play.change()
+    changed = await play.settled()
+    await play.stop()
+    stage.server.watch_delay = 30.0
+    for resource, response in before.items():
+        stage.server.faults.answer(Match(verb="list", plural=resource.plural), response)
+    uids = play.uids()
+    play.start()
+    assert await play.settled() == changed
+    assert play.uids() == uids, "they are the same objects as before"
+    await play.stop()
 
 
 @each
-def test_f13_what_is_listed_first_is_never_from_a_stale_cache_of_the_server(name: str) -> None:
+async def test_f13_what_is_listed_first_is_never_from_a_stale_cache_of_the_server(name: str) -> None:
     """A version of 0 would let the API server answer from whatever it has."""
-
-    async def main() -> None:
-        play = Play(name, Trouble())
-        await play.settled()
-        await play.stop()
-        firsts = [dict(one.query) for one in play.stage.server.requests if one.verb in ("list", "watch")]
-        assert firsts
-        assert [query for query in firsts if query.get("resourceVersion") == "0"] == []
-
-    run_virtual(main)
+    play = Play(name, Trouble())
+    await play.settled()
+    await play.stop()
+    firsts = [dict(one.query) for one in play.stage.server.requests if one.verb in ("list", "watch")]
+    assert firsts
+    assert [query for query in firsts if query.get("resourceVersion") == "0"] == []
 
 
 @each

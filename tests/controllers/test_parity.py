@@ -13,7 +13,6 @@ from kubectl_ctrl.install.parts import Parts, read_parts
 from kubectl_ctrl.loader import bundled
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.runtime.builder import ControllerSpec
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 
 FOLDER = Path(controllers.__file__).parent
@@ -55,23 +54,19 @@ def test_the_docstring_says_what_it_watches_owns_and_writes_and_when_it_is_at_re
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_the_example_comes_to_rest_within_its_own_rights(name: str) -> None:
+async def test_the_example_comes_to_rest_within_its_own_rights(name: str) -> None:
     """Every call that it made is covered by a rule of its ClusterRole, and at rest there are none but watches."""
-
-    async def main() -> None:
-        stage, parts = Stage(), parts_of(name)
-        stage.install(*parts.crds, *parts.example)
-        stage.server.play_deployments()
-        summary = await stage.run(bundled.load(name), until_idle=True)
-        assert (summary.problem(), summary.failed) == (None, ())
-        rules = [rule for role in parts.rbac for rule in role["rules"]]
-        for seen in stage.server.requests:
-            assert _allowed(rules, *_asked(seen.verb, seen.path)), f"{seen.verb} {seen.path} is in no rule"
-        stage.server.writes.clear()
-        await stage.run(bundled.load(name), until_idle=True)
-        assert list(stage.writes()) == []
-
-    run_virtual(main)
+    stage, parts = Stage(), parts_of(name)
+    stage.install(*parts.crds, *parts.example)
+    stage.server.play_deployments()
+    summary = await stage.run(bundled.load(name), until_idle=True)
+    assert (summary.problem(), summary.failed) == (None, ())
+    rules = [rule for role in parts.rbac for rule in role["rules"]]
+    for seen in stage.server.requests:
+        assert _allowed(rules, *_asked(seen.verb, seen.path)), f"{seen.verb} {seen.path} is in no rule"
+    stage.server.writes.clear()
+    await stage.run(bundled.load(name), until_idle=True)
+    assert list(stage.writes()) == []
 
 
 def _asked(verb: str, path: str) -> tuple[str, str, str]:

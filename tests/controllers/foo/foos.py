@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS
 from kubectl_ctrl.runtime.events import EventRecorder
 from kubectl_ctrl.runtime.services import Services
-from kubectl_ctrl.testing.loop import run_virtual
 from tests.runtime.world import Running, World
 
 CRD: Obj = yaml.safe_load((Path(package.__file__).parent / "crd.yaml").read_text())
@@ -104,10 +103,3 @@ class FooWorld(World):
             for write in self.writes()
             if write.resource != EVENTS
         ]
-
-
-def scenario(body: Callable[[FooWorld], Coroutine[Any, Any, None]], crd: Obj | None = None) -> None:
-    async def main() -> None:
-        await body(FooWorld(crd))
-
-    run_virtual(main)

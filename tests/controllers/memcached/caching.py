@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from kubectl_ctrl.controllers.memcached.reconciler import CONTROLLER, MEMCACHEDS
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.objects import Obj, is_deleting, name_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, PODS
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Running, Stage
 
 FOLDER = Path(package.__file__).parent
@@ -136,10 +135,3 @@ class Caching(Stage):
 
 
 HEALTHY = [("True", "MinimumReplicasReady"), ("False", "Complete"), ("False", "AsExpected")]
-
-
-def scenario(body: Callable[[Caching], Coroutine[Any, Any, None]], crd_: Obj | None = None, **how: bool) -> None:
-    async def main() -> None:
-        await body(Caching(crd_, **how))
-
-    run_virtual(main)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from kubectl_ctrl.model.owners import owner_reference
 from kubectl_ctrl.model.resources import PODS, REPLICASETS
 from kubectl_ctrl.testing.clock import START_OF_2026, FakeClock
 from kubectl_ctrl.testing.faults import Match
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 
 EXAMPLE: Obj = yaml.safe_load((Path(package.__file__).parent / "example.yaml").read_text())
@@ -61,283 +59,230 @@ class Counting(Stage):
         return len(list(self.writes()))
 
 
-def scenario(body: Callable[[Counting], Coroutine[Any, Any, None]]) -> None:
-    async def main() -> None:
-        await body(Counting())
-
-    run_virtual(main)
+@pytest.fixture
+async def stage() -> Counting:
+    return Counting()
 
 
-def test_the_label_follows_the_pods() -> None:
-    async def body(stage: Counting) -> None:
-        async with stage.running(CONTROLLER):
-            await stage.rest(5)
-            assert stage.label() == "0"
-            stage.put("a", "b", "c")
-            await stage.rest(5)
-            assert stage.label() == "3"
-            stage.server.delete(PODS, "b")
-            await stage.rest(5)
-            assert stage.label() == "2"
-
-    scenario(body)
+async def test_the_label_follows_the_pods(stage: Counting) -> None:
+    async with stage.running(CONTROLLER):
+        await stage.rest(5)
+        assert stage.label() == "0"
+        stage.put("a", "b", "c")
+        await stage.rest(5)
+        assert stage.label() == "3"
+        stage.server.delete(PODS, "b")
+        await stage.rest(5)
+        assert stage.label() == "2"
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_what_has_ended_or_is_ending_does_not_count(phase: str) -> None:
-    async def body(stage: Counting) -> None:
-        stage.put("a", "b", "c", metadata={"finalizers": ["example.com/hold"]})
-        async with stage.running(CONTROLLER):
-            await stage.rest(5)
-            assert stage.label() == "3"
-            stage.finish("a", phase)
-            await stage.rest(5)
-            assert stage.label() == "2"
-            stage.server.delete(PODS, "b")
-            assert stage.server.get(PODS, "b"), "its finalizer holds it"
+async def test_what_has_ended_or_is_ending_does_not_count(phase: str, stage: Counting) -> None:
+    stage.put("a", "b", "c", metadata={"finalizers": ["example.com/hold"]})
+    async with stage.running(CONTROLLER):
+        await stage.rest(5)
+        assert stage.label() == "3"
+        stage.finish("a", phase)
+        await stage.rest(5)
+        assert stage.label() == "2"
+        stage.server.delete(PODS, "b")
+        assert stage.server.get(PODS, "b"), "its finalizer holds it"
+        await stage.rest(5)
+        assert stage.label() == "1"
+
+
+async def test_lookalikes_and_the_pods_of_others_do_not_count(stage: Counting) -> None:
+    other = stage.server.create(replicaset("other"))
+    stage.put("a")
+    stage.server.create(pod("lookalike", None))
+    stage.server.create(pod("others", other))
+    before = {**stage.web, "metadata": {**stage.web["metadata"], "uid": "of-one-that-had-this-name-before"}}
+    stage.server.collecting = False
+    stage.server.create(pod("left-over", before))
+    async with stage.running(CONTROLLER):
+        await stage.rest(5)
+        assert (stage.label(), stage.label("other")) == ("1", "1")
+        change = {"metadata": {"ownerReferences": [owner_reference(stage.web)]}}
+        stage.server.change(PODS, "lookalike", change)
+        await stage.rest(5)
+        assert stage.label() == "2", "one that is adopted counts"
+        stage.server.change(PODS, "lookalike", {"metadata": {"ownerReferences": None}})
+        await stage.rest(5)
+        assert stage.label() == "1", "and one that is released does not"
+
+
+async def test_nothing_but_the_label_is_touched(stage: Counting) -> None:
+    stage.server.change(REPLICASETS, "web", {"metadata": {"labels": {"team": "blue"}, "annotations": {"a": "b"}}})
+    before = stage.server.get(REPLICASETS, "web")
+    stage.put("a")
+    async with stage.running(CONTROLLER):
+        await stage.rest(5)
+    after = stage.server.get(REPLICASETS, "web")
+    assert before is not None
+    assert after is not None
+    assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])
+    assert labels_of(after) == {"team": "blue", LABEL: "1"}
+    assert after["metadata"]["annotations"] == {"a": "b"}
+
+
+async def test_what_cannot_matter_wakes_nobody(stage: Counting) -> None:
+    stage.put("a", "b")
+    async with stage.running(CONTROLLER) as running:
+        await stage.rest(5)
+        attempts = len(stage.attempts)
+        stage.server.change(PODS, "a", {"status": {"phase": "Running"}}, subresource="status")
+        stage.server.change(PODS, "a", {"metadata": {"labels": {"x": "y"}, "annotations": {"x": "y"}}})
+        stage.server.change(REPLICASETS, "web", {"status": {"replicas": 2}}, subresource="status")
+        stage.server.change(REPLICASETS, "web", {"spec": {"replicas": 2}})
+        await stage.rest(60)
+        assert len(stage.attempts) == attempts
+        (member,) = running.manager.members
+        assert dict(member.controller.held_back) == {"labels changed": 2, "owner changed": 2}
+
+
+async def test_the_label_of_somebody_else_is_set_right(stage: Counting) -> None:
+    stage.put("a")
+    async with stage.running(CONTROLLER):
+        await stage.rest(5)
+        for wrong in ("7", None):
+            stage.server.change(REPLICASETS, "web", {"metadata": {"labels": {LABEL: wrong}}})
             await stage.rest(5)
             assert stage.label() == "1"
 
-    scenario(body)
+
+async def test_f12_its_own_label_is_known_before_the_watch_tells_it(stage: Counting) -> None:
+    stage.server.watch_delay = 20.0
+    stage.put("a")
+    async with stage.running(CONTROLLER):
+        await stage.rest(60)
+        assert (stage.label(), stage.written) == ("1", 1)
+        stage.put("b")
+        await stage.rest(25)
+        stage.put("c")  # its pods are told one after the other, and its own label not yet
+        await stage.rest(60)
+        assert (stage.label(), stage.written) == ("3", 3)
 
 
-def test_lookalikes_and_the_pods_of_others_do_not_count() -> None:
-    async def body(stage: Counting) -> None:
-        other = stage.server.create(replicaset("other"))
-        stage.put("a")
-        stage.server.create(pod("lookalike", None))
-        stage.server.create(pod("others", other))
-        before = {**stage.web, "metadata": {**stage.web["metadata"], "uid": "of-one-that-had-this-name-before"}}
-        stage.server.collecting = False
-        stage.server.create(pod("left-over", before))
-        async with stage.running(CONTROLLER):
-            await stage.rest(5)
-            assert (stage.label(), stage.label("other")) == ("1", "1")
-            change = {"metadata": {"ownerReferences": [owner_reference(stage.web)]}}
-            stage.server.change(PODS, "lookalike", change)
-            await stage.rest(5)
-            assert stage.label() == "2", "one that is adopted counts"
-            stage.server.change(PODS, "lookalike", {"metadata": {"ownerReferences": None}})
-            await stage.rest(5)
-            assert stage.label() == "1", "and one that is released does not"
-
-    scenario(body)
-
-
-def test_nothing_but_the_label_is_touched() -> None:
-    async def body(stage: Counting) -> None:
-        stage.server.change(REPLICASETS, "web", {"metadata": {"labels": {"team": "blue"}, "annotations": {"a": "b"}}})
-        before = stage.server.get(REPLICASETS, "web")
-        stage.put("a")
-        async with stage.running(CONTROLLER):
-            await stage.rest(5)
-        after = stage.server.get(REPLICASETS, "web")
-        assert before is not None
-        assert after is not None
-        assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])
-        assert labels_of(after) == {"team": "blue", LABEL: "1"}
-        assert after["metadata"]["annotations"] == {"a": "b"}
-
-    scenario(body)
-
-
-def test_what_cannot_matter_wakes_nobody() -> None:
-    async def body(stage: Counting) -> None:
-        stage.put("a", "b")
-        async with stage.running(CONTROLLER) as running:
-            await stage.rest(5)
-            attempts = len(stage.attempts)
-            stage.server.change(PODS, "a", {"status": {"phase": "Running"}}, subresource="status")
-            stage.server.change(PODS, "a", {"metadata": {"labels": {"x": "y"}, "annotations": {"x": "y"}}})
-            stage.server.change(REPLICASETS, "web", {"status": {"replicas": 2}}, subresource="status")
-            stage.server.change(REPLICASETS, "web", {"spec": {"replicas": 2}})
-            await stage.rest(60)
-            assert len(stage.attempts) == attempts
-            (member,) = running.manager.members
-            assert dict(member.controller.held_back) == {"labels changed": 2, "owner changed": 2}
-
-    scenario(body)
-
-
-def test_the_label_of_somebody_else_is_set_right() -> None:
-    async def body(stage: Counting) -> None:
-        stage.put("a")
-        async with stage.running(CONTROLLER):
-            await stage.rest(5)
-            for wrong in ("7", None):
-                stage.server.change(REPLICASETS, "web", {"metadata": {"labels": {LABEL: wrong}}})
-                await stage.rest(5)
-                assert stage.label() == "1"
-
-    scenario(body)
-
-
-def test_f12_its_own_label_is_known_before_the_watch_tells_it() -> None:
-    async def body(stage: Counting) -> None:
-        stage.server.watch_delay = 20.0
-        stage.put("a")
-        async with stage.running(CONTROLLER):
-            await stage.rest(60)
-            assert (stage.label(), stage.written) == ("1", 1)
-            stage.put("b")
-            await stage.rest(25)
-            stage.put("c")  # its pods are told one after the other, and its own label not yet
-            await stage.rest(60)
-            assert (stage.label(), stage.written) == ("3", 3)
-
-    scenario(body)
-
-
-def test_f43_five_thousand_pod_events_cost_few_writes() -> None:
+async def test_f43_five_thousand_pod_events_cost_few_writes(stage: Counting) -> None:
     """Ten pods come and go each tenth of a second, for 25 seconds; then some stay."""
-
-    async def body(stage: Counting) -> None:
-        async with stage.running(CONTROLLER):
-            for turn in range(250):
-                names = [f"p-{turn}-{at}" for at in range(10)]
-                stage.put(*names)
-                await stage.rest(0.05)
-                for name in names:
-                    stage.server.delete(PODS, name)
-                await stage.rest(0.05)
-            stage.put("a", "b", "c", "d")
-            await stage.rest(10)
-            assert stage.label() == "4"
-            assert stage.written <= 14, "not more than one in two seconds"
-            assert {attempt.verdict.outcome for attempt in stage.attempts} <= {Outcome.DONE, Outcome.WAITING}
-
-    scenario(body)
+    async with stage.running(CONTROLLER):
+        for turn in range(250):
+            names = [f"p-{turn}-{at}" for at in range(10)]
+            stage.put(*names)
+            await stage.rest(0.05)
+            for name in names:
+                stage.server.delete(PODS, name)
+            await stage.rest(0.05)
+        stage.put("a", "b", "c", "d")
+        await stage.rest(10)
+        assert stage.label() == "4"
+        assert stage.written <= 14, "not more than one in two seconds"
+        assert {attempt.verdict.outcome for attempt in stage.attempts} <= {Outcome.DONE, Outcome.WAITING}
 
 
-def test_f43_the_count_changes_while_it_is_written() -> None:
-    async def body(stage: Counting) -> None:
-        stage.put("a")
-        stage.server.faults.delay(Match(verb="patch"), before=1.0, after=1.0)
-        async with stage.running(CONTROLLER):
-            await stage.rest(1.5)
-            stage.put("b")
-            await stage.rest(10)
-            assert (stage.label(), stage.written) == ("2", 2)
-
-    scenario(body)
+async def test_f43_the_count_changes_while_it_is_written(stage: Counting) -> None:
+    stage.put("a")
+    stage.server.faults.delay(Match(verb="patch"), before=1.0, after=1.0)
+    async with stage.running(CONTROLLER):
+        await stage.rest(1.5)
+        stage.put("b")
+        await stage.rest(10)
+        assert (stage.label(), stage.written) == ("2", 2)
 
 
-def test_f43_a_status_that_changes_between_read_and_patch_costs_no_second_attempt() -> None:
+async def test_f43_a_status_that_changes_between_read_and_patch_costs_no_second_attempt(stage: Counting) -> None:
     """Its own controller writes it with every pod."""
-
-    async def body(stage: Counting) -> None:
-        stage.put("a")
-        stage.server.faults.delay(Match(verb="patch"), before=1.0)
-        async with stage.running(CONTROLLER):
-            stage.server.change(REPLICASETS, "web", {"status": {"replicas": 1}}, subresource="status")
-            await stage.rest(10)
-            [attempt] = stage.attempts
-            assert [call.code for call in attempt.calls] == [200]
-            assert stage.label() == "1"
-            assert (stage.server.get(REPLICASETS, "web") or {})["status"]["replicas"] == 1
-
-    scenario(body)
+    stage.put("a")
+    stage.server.faults.delay(Match(verb="patch"), before=1.0)
+    async with stage.running(CONTROLLER):
+        stage.server.change(REPLICASETS, "web", {"status": {"replicas": 1}}, subresource="status")
+        await stage.rest(10)
+        [attempt] = stage.attempts
+        assert [call.code for call in attempt.calls] == [200]
+        assert stage.label() == "1"
+        assert (stage.server.get(REPLICASETS, "web") or {})["status"]["replicas"] == 1
 
 
-def test_f43_writes_of_its_own_controller_are_no_failures() -> None:
-    async def body(stage: Counting) -> None:
-        stage.put("a")
-        stage.server.watch_delay = 0.5
-        async with stage.running(CONTROLLER):
-            for at in range(20):
-                stage.server.change(REPLICASETS, "web", {"status": {"replicas": at + 1}}, subresource="status")
-                stage.put(f"p-{at}")
-                await stage.rest(0.2)
-            await stage.rest(10)
-            assert stage.label() == "21"
-            outcomes = {attempt.verdict.outcome for attempt in stage.attempts}
-            assert outcomes <= {Outcome.DONE, Outcome.WAITING}
-            assert {call.code for attempt in stage.attempts for call in attempt.calls} == {200}
-
-    scenario(body)
+async def test_f43_writes_of_its_own_controller_are_no_failures(stage: Counting) -> None:
+    stage.put("a")
+    stage.server.watch_delay = 0.5
+    async with stage.running(CONTROLLER):
+        for at in range(20):
+            stage.server.change(REPLICASETS, "web", {"status": {"replicas": at + 1}}, subresource="status")
+            stage.put(f"p-{at}")
+            await stage.rest(0.2)
+        await stage.rest(10)
+        assert stage.label() == "21"
+        outcomes = {attempt.verdict.outcome for attempt in stage.attempts}
+        assert outcomes <= {Outcome.DONE, Outcome.WAITING}
+        assert {call.code for attempt in stage.attempts for call in attempt.calls} == {200}
 
 
 @pytest.mark.parametrize("skew", [-3600.0, -2.0, 2.0, 3600.0])
-def test_a_server_with_another_time_does_not_keep_it_from_writing(skew: float) -> None:
-    async def body(stage: Counting) -> None:
-        stage.clock = FakeClock(start=START_OF_2026 + skew)  # of the run; the server keeps its own
-        stage.put("a")
-        async with stage.running(CONTROLLER):
-            await stage.rest(5)
-            stage.put("b")
-            await stage.rest(7)
-            assert stage.label() == "2"
-
-    scenario(body)
+async def test_a_server_with_another_time_does_not_keep_it_from_writing(skew: float, stage: Counting) -> None:
+    stage.clock = FakeClock(start=START_OF_2026 + skew)  # of the run; the server keeps its own
+    stage.put("a")
+    async with stage.running(CONTROLLER):
+        await stage.rest(5)
+        stage.put("b")
+        await stage.rest(7)
+        assert stage.label() == "2"
 
 
-def test_f44_its_own_label_wakes_nobody_and_at_rest_nothing_is_written() -> None:
-    async def body(stage: Counting) -> None:
-        stage.put("a", "b")
-        async with stage.running(CONTROLLER):
-            await stage.rest(60)
-            assert (stage.written, len(stage.attempts)) == (1, 1)
-        async with stage.running(CONTROLLER):
-            await stage.rest(12 * 3600)
-            assert stage.written == 1
-
-    scenario(body)
+async def test_f44_its_own_label_wakes_nobody_and_at_rest_nothing_is_written(stage: Counting) -> None:
+    stage.put("a", "b")
+    async with stage.running(CONTROLLER):
+        await stage.rest(60)
+        assert (stage.written, len(stage.attempts)) == (1, 1)
+    async with stage.running(CONTROLLER):
+        await stage.rest(12 * 3600)
+        assert stage.written == 1
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_f45_a_replicaset_that_goes_away_while_it_is_labelled_is_no_error(again: bool) -> None:
-    async def body(stage: Counting) -> None:
-        stage.put("a")
-        stage.server.watch_delay = 2.0
-        stage.server.faults.delay(Match(verb="patch"), before=1.0)
-        async with stage.running(CONTROLLER):
-            stage.server.delete(REPLICASETS, "web")
-            if again:
-                stage.server.create(replicaset())
-            await stage.rest(60)
-            assert {attempt.verdict.outcome for attempt in stage.attempts} == {Outcome.DONE}
-            if again:
-                assert stage.label() == "0", "nothing of the old one counts"
-
-    scenario(body)
+async def test_f45_a_replicaset_that_goes_away_while_it_is_labelled_is_no_error(again: bool, stage: Counting) -> None:
+    stage.put("a")
+    stage.server.watch_delay = 2.0
+    stage.server.faults.delay(Match(verb="patch"), before=1.0)
+    async with stage.running(CONTROLLER):
+        stage.server.delete(REPLICASETS, "web")
+        if again:
+            stage.server.create(replicaset())
+        await stage.rest(60)
+        assert {attempt.verdict.outcome for attempt in stage.attempts} == {Outcome.DONE}
+        if again:
+            assert stage.label() == "0", "nothing of the old one counts"
 
 
-def test_f45_who_edits_the_rest_of_it_again_and_again_is_not_answered() -> None:
+async def test_f45_who_edits_the_rest_of_it_again_and_again_is_not_answered(stage: Counting) -> None:
     """The Deployment controller keeps annotations and the number of replicas as it wants them."""
-
-    async def body(stage: Counting) -> None:
-        stage.put("a")
-        async with stage.running(CONTROLLER):
-            await stage.rest(5)
-            for at in range(50):
-                labels = {"pod-template-hash": f"h{at}"}
-                change = {
-                    "metadata": {"annotations": {"revision": str(at)}, "labels": labels},
-                    "spec": {"replicas": at},
-                }
-                stage.server.change(REPLICASETS, "web", change)
-                await stage.rest(0.1)
-            assert (stage.label(), stage.written) == ("1", 1)
-
-    scenario(body)
+    stage.put("a")
+    async with stage.running(CONTROLLER):
+        await stage.rest(5)
+        for at in range(50):
+            labels = {"pod-template-hash": f"h{at}"}
+            change = {
+                "metadata": {"annotations": {"revision": str(at)}, "labels": labels},
+                "spec": {"replicas": at},
+            }
+            stage.server.change(REPLICASETS, "web", change)
+            await stage.rest(0.1)
+        assert (stage.label(), stage.written) == ("1", 1)
 
 
-def test_the_cleanup_takes_the_label_away_and_no_more() -> None:
-    async def body(stage: Counting) -> None:
-        stage.server.change(REPLICASETS, "web", {"metadata": {"labels": {"team": "blue"}}})
-        stage.server.create(replicaset("other"))
-        stage.put("a")
-        await stage.run(CONTROLLER, until_idle=True)
-        assert (stage.label(), stage.label("other")) == ("1", "0")
-        undoing = CONTROLLER.undoing
-        assert undoing is not None
-        stage.server.writes.clear()
-        summary = await stage.run(undoing, once=True)
-        assert (summary.problem(), stage.written) == (None, 2)
-        found = stage.server.get(REPLICASETS, "web")
-        assert found is not None
-        assert labels_of(found) == {"team": "blue"}
-        await stage.run(undoing, once=True)
-        assert stage.written == 2, "a second time there is nothing to do"
-
-    scenario(body)
+async def test_the_cleanup_takes_the_label_away_and_no_more(stage: Counting) -> None:
+    stage.server.change(REPLICASETS, "web", {"metadata": {"labels": {"team": "blue"}}})
+    stage.server.create(replicaset("other"))
+    stage.put("a")
+    await stage.run(CONTROLLER, until_idle=True)
+    assert (stage.label(), stage.label("other")) == ("1", "0")
+    undoing = CONTROLLER.undoing
+    assert undoing is not None
+    stage.server.writes.clear()
+    summary = await stage.run(undoing, once=True)
+    assert (summary.problem(), stage.written) == (None, 2)
+    found = stage.server.get(REPLICASETS, "web")
+    assert found is not None
+    assert labels_of(found) == {"team": "blue"}
+    await stage.run(undoing, once=True)
+    assert stage.written == 2, "a second time there is nothing to do"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,6 @@ from kubectl_ctrl.controllers.scaler.annotations import DEFAULT_PREFIX
 from kubectl_ctrl.model.objects import Obj, annotations_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, EVENTS, HPAS, NAMESPACES, Resource
 from kubectl_ctrl.runtime.builder import ControllerSpec
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Running
 from kubectl_ctrl.testing.stage import Stage as AnyStage
 
@@ -121,10 +120,3 @@ class Stage(AnyStage):
         return [
             (write.verb, write.resource.plural, write.key.name) for write in self.writes() if write.resource != EVENTS
         ]
-
-
-def scenario(body: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
-    async def main() -> None:
-        await body(Stage())
-
-    run_virtual(main)

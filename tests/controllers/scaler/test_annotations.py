@@ -9,7 +9,7 @@ import pytest
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import DEPLOYMENTS, STATEFULSETS
-from tests.controllers.scaler.stage import HOUR, WEEKDAYS, Stage, scenario, workload
+from tests.controllers.scaler.stage import HOUR, WEEKDAYS, Stage, workload
 
 KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 
@@ -17,54 +17,45 @@ KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 # --- what is told
 
 
-def test_nothing_to_restore_is_told() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(replicas=0, **WEEKDAYS))
-        async with stage.scaling():
-            await stage.rest(1200)
-            (message,) = stage.messages("NothingToRestore")
-            assert "set start-replicas" in message
-            assert stage.replicas() == 0
-
-    scenario(body)
+async def test_nothing_to_restore_is_told(stage: Stage) -> None:
+    stage.server.create(workload(replicas=0, **WEEKDAYS))
+    async with stage.scaling():
+        await stage.rest(1200)
+        (message,) = stage.messages("NothingToRestore")
+        assert "set start-replicas" in message
+        assert stage.replicas() == 0
 
 
-def test_a_bad_annotation_changes_nothing_and_is_told_once() -> None:
-    async def body(stage: Stage) -> None:
-        stage.goto("2026-01-05T21:00Z")
-        stage.server.create(workload(stop="60 * * * *", strat="0 7 * * *", stop_replicas="-1"))
-        async with stage.scaling():
-            for count in (4, 5, 6):
-                stage.scale(count)
-                await stage.rest(HOUR)
-            assert stage.written() == []
-            (message,) = stage.messages()
-            assert message == (
-                f"Annotation strat is unknown; did you mean start? "
-                f"Annotation stop has '60' in field 1 (minute), which is out of range; allowed: 0-59. "
-                f"Annotation stop-replicas is '-1'; use a whole number from 0 to {2**31 - 1}. "
-                f"Nothing is changed until this is corrected."
-            )
-            stage.say(strat=None, stop="30 12 * * *", stop_replicas=None)
-            await stage.rest(1)
-            assert stage.replicas() == 0
-            assert all(attempt.verdict.outcome in (Outcome.DONE, Outcome.AFTER) for attempt in stage.attempts)
-
-    scenario(body)
-
-
-def test_a_bad_annotation_of_a_namespace_is_told_once_about_the_namespace() -> None:
-    async def body(stage: Stage) -> None:
-        stage.say_namespace(stop="0 7 * *")
-        for name in ("one", "two"):
-            stage.server.create(workload(name, start="0 8 * * *"))
-        async with stage.scaling():
+async def test_a_bad_annotation_changes_nothing_and_is_told_once(stage: Stage) -> None:
+    stage.goto("2026-01-05T21:00Z")
+    stage.server.create(workload(stop="60 * * * *", strat="0 7 * * *", stop_replicas="-1"))
+    async with stage.scaling():
+        for count in (4, 5, 6):
+            stage.scale(count)
             await stage.rest(HOUR)
-            (message,) = stage.messages()
-            assert message.startswith("Namespace annotation stop has 4 fields")
-            assert stage.written() == []
+        assert stage.written() == []
+        (message,) = stage.messages()
+        assert message == (
+            f"Annotation strat is unknown; did you mean start? "
+            f"Annotation stop has '60' in field 1 (minute), which is out of range; allowed: 0-59. "
+            f"Annotation stop-replicas is '-1'; use a whole number from 0 to {2**31 - 1}. "
+            f"Nothing is changed until this is corrected."
+        )
+        stage.say(strat=None, stop="30 12 * * *", stop_replicas=None)
+        await stage.rest(1)
+        assert stage.replicas() == 0
+        assert all(attempt.verdict.outcome in (Outcome.DONE, Outcome.AFTER) for attempt in stage.attempts)
 
-    scenario(body)
+
+async def test_a_bad_annotation_of_a_namespace_is_told_once_about_the_namespace(stage: Stage) -> None:
+    stage.say_namespace(stop="0 7 * *")
+    for name in ("one", "two"):
+        stage.server.create(workload(name, start="0 8 * * *"))
+    async with stage.scaling():
+        await stage.rest(HOUR)
+        (message,) = stage.messages()
+        assert message.startswith("Namespace annotation stop has 4 fields")
+        assert stage.written() == []
 
 
 @pytest.mark.parametrize(
@@ -96,24 +87,18 @@ def test_a_bad_annotation_of_a_namespace_is_told_once_about_the_namespace() -> N
         ({"schedules": "- {stop: 0 7 31 2 *}"}, "schedules[0].stop never fires"),
     ],
 )
-def test_what_is_wrong_is_said_exactly(said: dict[str, Any], told: str) -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(**said))
+async def test_what_is_wrong_is_said_exactly(said: dict[str, Any], told: str, stage: Stage) -> None:
+    stage.server.create(workload(**said))
+    async with stage.scaling():
+        (message,) = stage.messages("BadAnnotation")
+        assert told in message
+        assert stage.written() == []
+
+
+async def test_a_garbled_memory_is_as_good_as_none(stage: Stage) -> None:
+    for last in ("", "main", "main/stop=0/xyz@2026-01-05T11:00:00Z", "main/stop=0/00000000@2026-99-99T99:99:99Z"):
+        obj: Obj = workload("web", stop="0 11 * * *", last_event=last, original_replicas="many")
+        stage.server.create(obj)
         async with stage.scaling():
-            (message,) = stage.messages("BadAnnotation")
-            assert told in message
-            assert stage.written() == []
-
-    scenario(body)
-
-
-def test_a_garbled_memory_is_as_good_as_none() -> None:
-    async def body(stage: Stage) -> None:
-        for last in ("", "main", "main/stop=0/xyz@2026-01-05T11:00:00Z", "main/stop=0/00000000@2026-99-99T99:99:99Z"):
-            obj: Obj = workload("web", stop="0 11 * * *", last_event=last, original_replicas="many")
-            stage.server.create(obj)
-            async with stage.scaling():
-                assert (stage.replicas(), stage.state()["original-replicas"]) == (0, "3")
-            stage.server.delete(DEPLOYMENTS, "web")
-
-    scenario(body)
+            assert (stage.replicas(), stage.state()["original-replicas"]) == (0, "3")
+        stage.server.delete(DEPLOYMENTS, "web")

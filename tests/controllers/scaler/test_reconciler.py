@@ -8,7 +8,7 @@ from kubectl_ctrl.controllers.scaler import configured
 from kubectl_ctrl.controllers.scaler.annotations import DEFAULT_PREFIX
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, STATEFULSETS, Resource
-from tests.controllers.scaler.stage import HOUR, NIGHT, WEEKDAYS, Stage, autoscaler, scenario, workload
+from tests.controllers.scaler.stage import HOUR, NIGHT, WEEKDAYS, Stage, autoscaler, workload
 
 KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 
@@ -17,345 +17,279 @@ KINDS = [(DEPLOYMENTS, "Deployment"), (STATEFULSETS, "StatefulSet")]
 
 
 @pytest.mark.parametrize(("resource", "kind"), KINDS)
-def test_a_day_and_a_night(resource: Resource, kind: str) -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(kind=kind, **WEEKDAYS))
-        async with stage.scaling():
-            assert stage.replicas(resource=resource) == 3
-            await stage.until("2026-01-05T12:30Z")
-            assert stage.replicas(resource=resource) == 0
-            assert stage.state(resource=resource)["original-replicas"] == "3"
-            await stage.until("2026-01-05T13:00Z")
-            assert stage.replicas(resource=resource) == 3
-            assert "original-replicas" not in stage.state(resource=resource)
-            assert stage.messages() == [
-                "Scaled from 3 to 0: stop of 'main' (30 12,14 * * 1-5, UTC) at 2026-01-05T12:30:00Z.",
-                "Scaled from 0 to 3: start of 'main' (0 11,13 * * 1-5, UTC) at 2026-01-05T13:00:00Z.",
-            ]
-
-    scenario(body)
+async def test_a_day_and_a_night(resource: Resource, kind: str, stage: Stage) -> None:
+    stage.server.create(workload(kind=kind, **WEEKDAYS))
+    async with stage.scaling():
+        assert stage.replicas(resource=resource) == 3
+        await stage.until("2026-01-05T12:30Z")
+        assert stage.replicas(resource=resource) == 0
+        assert stage.state(resource=resource)["original-replicas"] == "3"
+        await stage.until("2026-01-05T13:00Z")
+        assert stage.replicas(resource=resource) == 3
+        assert "original-replicas" not in stage.state(resource=resource)
+        assert stage.messages() == [
+            "Scaled from 3 to 0: stop of 'main' (30 12,14 * * 1-5, UTC) at 2026-01-05T12:30:00Z.",
+            "Scaled from 0 to 3: start of 'main' (0 11,13 * * 1-5, UTC) at 2026-01-05T13:00:00Z.",
+        ]
 
 
-def test_it_acts_within_the_second() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(stop="30 12 * * *", start="0 7 * * *"))
-        async with stage.scaling():
-            await stage.rest(HOUR / 2 - 2)
-            assert stage.replicas() == 3
-            await stage.rest(1.5)
-            assert stage.replicas() == 0
-
-    scenario(body)
+async def test_it_acts_within_the_second(stage: Stage) -> None:
+    stage.server.create(workload(stop="30 12 * * *", start="0 7 * * *"))
+    async with stage.scaling():
+        await stage.rest(HOUR / 2 - 2)
+        assert stage.replicas() == 3
+        await stage.rest(1.5)
+        assert stage.replicas() == 0
 
 
-def test_a_schedule_in_the_past_acts_at_once() -> None:
-    async def body(stage: Stage) -> None:
-        stage.goto("2026-01-10T12:00Z")  # a Saturday
-        stage.server.create(workload(**WEEKDAYS))
-        async with stage.scaling():
-            assert stage.replicas() == 0
-            assert "2026-01-09T14:30:00Z" in stage.state()["last-event"]
-
-    scenario(body)
+async def test_a_schedule_in_the_past_acts_at_once(stage: Stage) -> None:
+    stage.goto("2026-01-10T12:00Z")  # a Saturday
+    stage.server.create(workload(**WEEKDAYS))
+    async with stage.scaling():
+        assert stage.replicas() == 0
+        assert "2026-01-09T14:30:00Z" in stage.state()["last-event"]
 
 
-def test_one_patch_of_one_version_carries_count_and_memory() -> None:
-    async def body(stage: Stage) -> None:
-        stage.goto("2026-01-10T12:00Z")
-        stage.server.create(workload(**WEEKDAYS))
-        async with stage.scaling():
-            assert stage.written() == [("patch", "deployments", "web")]
-            (write,) = [one for one in stage.writes() if one.resource == DEPLOYMENTS]
-            assert write.changed
-            entries = {entry["manager"]: entry for entry in stage.obj()["metadata"]["managedFields"]}
-            assert entries["kubectl-ctrl-scaler"]["operation"] == "Update"
-
-    scenario(body)
+async def test_one_patch_of_one_version_carries_count_and_memory(stage: Stage) -> None:
+    stage.goto("2026-01-10T12:00Z")
+    stage.server.create(workload(**WEEKDAYS))
+    async with stage.scaling():
+        assert stage.written() == [("patch", "deployments", "web")]
+        (write,) = [one for one in stage.writes() if one.resource == DEPLOYMENTS]
+        assert write.changed
+        entries = {entry["manager"]: entry for entry in stage.obj()["metadata"]["managedFields"]}
+        assert entries["kubectl-ctrl-scaler"]["operation"] == "Update"
 
 
-def test_at_rest_nothing_is_written_and_nothing_is_called() -> None:
-    async def body(stage: Stage) -> None:
-        stage.goto("2026-01-10T12:00Z")
-        stage.server.create(workload(**WEEKDAYS))
-        async with stage.scaling():
-            await stage.rest(60)
-            stage.server.requests.clear()
-            await stage.rest(5 * HOUR)
-            assert [seen.verb for seen in stage.server.requests if seen.verb != "watch"] == []
-            assert len(stage.attempts) == 1 + 5, "it looks at the clock once an hour"
-
-    scenario(body)
+async def test_at_rest_nothing_is_written_and_nothing_is_called(stage: Stage) -> None:
+    stage.goto("2026-01-10T12:00Z")
+    stage.server.create(workload(**WEEKDAYS))
+    async with stage.scaling():
+        await stage.rest(60)
+        stage.server.requests.clear()
+        await stage.rest(5 * HOUR)
+        assert [seen.verb for seen in stage.server.requests if seen.verb != "watch"] == []
+        assert len(stage.attempts) == 1 + 5, "it looks at the clock once an hour"
 
 
-def test_workloads_without_annotations_are_not_even_looked_at() -> None:
-    async def body(stage: Stage) -> None:
-        plain = workload("plain")
-        del plain["metadata"]["annotations"]
-        stage.server.create(plain)
-        stage.server.create(autoscaler(target="plain"))
-        async with stage.scaling() as running:
-            stage.scale(5, "plain")
-            await stage.rest(HOUR)
-            assert stage.attempts == []
-            held = dict(running.manager.members[0].controller.held_back)
-            assert held[f"has annotations under {DEFAULT_PREFIX}"] >= 1
-
-    scenario(body)
+async def test_workloads_without_annotations_are_not_even_looked_at(stage: Stage) -> None:
+    plain = workload("plain")
+    del plain["metadata"]["annotations"]
+    stage.server.create(plain)
+    stage.server.create(autoscaler(target="plain"))
+    async with stage.scaling() as running:
+        stage.scale(5, "plain")
+        await stage.rest(HOUR)
+        assert stage.attempts == []
+        held = dict(running.manager.members[0].controller.held_back)
+        assert held[f"has annotations under {DEFAULT_PREFIX}"] >= 1
 
 
-def test_a_restart_at_rest_writes_nothing() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(**WEEKDAYS))
-        async with stage.scaling():
-            await stage.until("2026-01-05T12:30Z")
-        stage.server.writes.clear()
-        async with stage.scaling():
-            await stage.rest(1200)
-            assert stage.written() == []
-            assert len(stage.messages()) == 1
-
-    scenario(body)
+async def test_a_restart_at_rest_writes_nothing(stage: Stage) -> None:
+    stage.server.create(workload(**WEEKDAYS))
+    async with stage.scaling():
+        await stage.until("2026-01-05T12:30Z")
+    stage.server.writes.clear()
+    async with stage.scaling():
+        await stage.rest(1200)
+        assert stage.written() == []
+        assert len(stage.messages()) == 1
 
 
-def test_a_deployment_and_a_stateful_set_of_one_name_are_both_scaled() -> None:
-    async def body(stage: Stage) -> None:
-        for resource, kind in KINDS:
-            stage.server.create(workload(kind=kind, replicas=2 if resource is DEPLOYMENTS else 4, **NIGHT))
-        async with stage.scaling():
-            await stage.until("2026-01-05T12:30Z")
-            assert [stage.replicas(resource=resource) for resource, _ in KINDS] == [0, 0]
-            assert [stage.state(resource=resource)["original-replicas"] for resource, _ in KINDS] == ["2", "4"]
-
-    scenario(body)
+async def test_a_deployment_and_a_stateful_set_of_one_name_are_both_scaled(stage: Stage) -> None:
+    for resource, kind in KINDS:
+        stage.server.create(workload(kind=kind, replicas=2 if resource is DEPLOYMENTS else 4, **NIGHT))
+    async with stage.scaling():
+        await stage.until("2026-01-05T12:30Z")
+        assert [stage.replicas(resource=resource) for resource, _ in KINDS] == [0, 0]
+        assert [stage.state(resource=resource)["original-replicas"] for resource, _ in KINDS] == ["2", "4"]
 
 
-def test_one_that_is_refused_does_not_hold_up_the_other_of_its_name() -> None:
-    async def body(stage: Stage) -> None:
-        from kubectl_ctrl.testing.faults import Match
+async def test_one_that_is_refused_does_not_hold_up_the_other_of_its_name(stage: Stage) -> None:
+    from kubectl_ctrl.testing.faults import Match
 
-        for _, kind in KINDS:
-            stage.server.create(workload(kind=kind, **NIGHT))
-        stage.server.faults.fail(Match(verb="patch", plural="deployments"), 403, times=1000)
-        async with stage.scaling():
-            assert (stage.replicas(), stage.replicas(resource=STATEFULSETS)) == (3, 0)
-
-    scenario(body)
+    for _, kind in KINDS:
+        stage.server.create(workload(kind=kind, **NIGHT))
+    stage.server.faults.fail(Match(verb="patch", plural="deployments"), 403, times=1000)
+    async with stage.scaling():
+        assert (stage.replicas(), stage.replicas(resource=STATEFULSETS)) == (3, 0)
 
 
-def test_of_a_selection_by_labels_both_kinds_are_selected() -> None:
-    async def body(stage: Stage) -> None:
-        for _, kind in KINDS:
-            chosen = workload("chosen", kind=kind, **NIGHT)
-            chosen["metadata"]["labels"] = {"team": "blue"}
-            stage.server.create(chosen)
-            stage.server.create(workload("other", kind=kind, **NIGHT))
-        async with stage.scaling(labels="team=blue"):
-            await stage.until("2026-01-05T12:30Z")
-            for resource, _ in KINDS:
-                assert (stage.replicas("chosen", resource), stage.replicas("other", resource)) == (0, 3)
-
-    scenario(body)
+async def test_of_a_selection_by_labels_both_kinds_are_selected(stage: Stage) -> None:
+    for _, kind in KINDS:
+        chosen = workload("chosen", kind=kind, **NIGHT)
+        chosen["metadata"]["labels"] = {"team": "blue"}
+        stage.server.create(chosen)
+        stage.server.create(workload("other", kind=kind, **NIGHT))
+    async with stage.scaling(labels="team=blue"):
+        await stage.until("2026-01-05T12:30Z")
+        for resource, _ in KINDS:
+            assert (stage.replicas("chosen", resource), stage.replicas("other", resource)) == (0, 3)
 
 
 # --- settings
 
 
-def test_counts_other_than_nothing_and_the_remembered() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(stop_replicas="1", start_replicas="5", **WEEKDAYS))
-        async with stage.scaling():
-            assert stage.replicas() == 5
-            await stage.until("2026-01-05T12:30Z")
-            assert stage.replicas() == 1
-            await stage.until("2026-01-05T13:00Z")
-            assert stage.replicas() == 5
-
-    scenario(body)
+async def test_counts_other_than_nothing_and_the_remembered(stage: Stage) -> None:
+    stage.server.create(workload(stop_replicas="1", start_replicas="5", **WEEKDAYS))
+    async with stage.scaling():
+        assert stage.replicas() == 5
+        await stage.until("2026-01-05T12:30Z")
+        assert stage.replicas() == 1
+        await stage.until("2026-01-05T13:00Z")
+        assert stage.replicas() == 5
 
 
-def test_several_schedules_in_a_list() -> None:
-    async def body(stage: Stage) -> None:
-        listed = """
+async def test_several_schedules_in_a_list(stage: Stage) -> None:
+    listed = """
         - {name: noon, start: "0 12,16 * * *", startReplicas: 6}
         - {name: tea, stop: 0 14 * * *, stopReplicas: 2, timeZone: Europe/Berlin}
         - {stop: 0 15 * * *}
         """
-        stage.server.create(workload(schedules=listed))
-        async with stage.scaling():
-            counts = [stage.replicas()]
-            for hour in (13, 15):
-                await stage.until(f"2026-01-05T{hour}:00Z")
-                counts.append(stage.replicas())
-            await stage.until("2026-01-05T16:00Z")
-            assert [*counts, stage.replicas()] == [6, 2, 0, 6]
-
-    scenario(body)
+    stage.server.create(workload(schedules=listed))
+    async with stage.scaling():
+        counts = [stage.replicas()]
+        for hour in (13, 15):
+            await stage.until(f"2026-01-05T{hour}:00Z")
+            counts.append(stage.replicas())
+        await stage.until("2026-01-05T16:00Z")
+        assert [*counts, stage.replicas()] == [6, 2, 0, 6]
 
 
-def test_a_namespaces_annotations_are_defaults_for_what_is_in_it() -> None:
-    async def body(stage: Stage) -> None:
-        stage.say_namespace(stop="30 12 * * *", start="0 7 * * *")
-        for resource, kind in KINDS:
-            plain = workload(f"plain-{resource.plural}", kind=kind)
-            del plain["metadata"]["annotations"]
-            stage.server.create(plain)
-        stage.server.create(workload("later", stop="45 12 * * *"))
-        stage.server.create(workload("never", stop=""))
-        async with stage.scaling():
-            await stage.until("2026-01-05T12:30Z")
-            assert stage.replicas("plain-deployments") == 0
-            assert stage.replicas("plain-statefulsets", STATEFULSETS) == 0
-            assert (stage.replicas("later"), stage.replicas("never")) == (3, 3)
-            await stage.until("2026-01-05T12:45Z")
-            assert stage.replicas("later") == 0
-            stage.say_namespace(stop=None, start=None)
-            await stage.rest(1)
-            assert stage.replicas("plain-deployments") == 3, "what is not asked for any more is given back"
-            assert stage.replicas("later") == 0
-
-    scenario(body)
+async def test_a_namespaces_annotations_are_defaults_for_what_is_in_it(stage: Stage) -> None:
+    stage.say_namespace(stop="30 12 * * *", start="0 7 * * *")
+    for resource, kind in KINDS:
+        plain = workload(f"plain-{resource.plural}", kind=kind)
+        del plain["metadata"]["annotations"]
+        stage.server.create(plain)
+    stage.server.create(workload("later", stop="45 12 * * *"))
+    stage.server.create(workload("never", stop=""))
+    async with stage.scaling():
+        await stage.until("2026-01-05T12:30Z")
+        assert stage.replicas("plain-deployments") == 0
+        assert stage.replicas("plain-statefulsets", STATEFULSETS) == 0
+        assert (stage.replicas("later"), stage.replicas("never")) == (3, 3)
+        await stage.until("2026-01-05T12:45Z")
+        assert stage.replicas("later") == 0
+        stage.say_namespace(stop=None, start=None)
+        await stage.rest(1)
+        assert stage.replicas("plain-deployments") == 3, "what is not asked for any more is given back"
+        assert stage.replicas("later") == 0
 
 
-def test_a_workload_that_comes_into_a_namespace_with_defaults_is_seen() -> None:
-    async def body(stage: Stage) -> None:
-        async with stage.scaling():
-            stage.say_namespace(stop="0 11 * * *")
-            await stage.rest(5)
-            plain = workload("plain")
-            del plain["metadata"]["annotations"]
-            stage.server.create(plain)
-            await stage.rest(5)
-            assert stage.replicas("plain") == 0
-
-    scenario(body)
+async def test_a_workload_that_comes_into_a_namespace_with_defaults_is_seen(stage: Stage) -> None:
+    async with stage.scaling():
+        stage.say_namespace(stop="0 11 * * *")
+        await stage.rest(5)
+        plain = workload("plain")
+        del plain["metadata"]["annotations"]
+        stage.server.create(plain)
+        await stage.rest(5)
+        assert stage.replicas("plain") == 0
 
 
-def test_a_changed_annotation_acts_at_once_by_its_latest_event() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(**WEEKDAYS))
-        async with stage.scaling():
-            assert stage.replicas() == 3
-            stage.say(stop="40 11 * * *")
-            await stage.rest(1)
-            assert stage.replicas() == 0
-            stage.say(stop="30 12 * * *")
-            await stage.rest(1)
-            assert stage.replicas() == 3
-            stage.say(start_replicas="4")
-            await stage.rest(1)
-            assert stage.replicas() == 4
-
-    scenario(body)
+async def test_a_changed_annotation_acts_at_once_by_its_latest_event(stage: Stage) -> None:
+    stage.server.create(workload(**WEEKDAYS))
+    async with stage.scaling():
+        assert stage.replicas() == 3
+        stage.say(stop="40 11 * * *")
+        await stage.rest(1)
+        assert stage.replicas() == 0
+        stage.say(stop="30 12 * * *")
+        await stage.rest(1)
+        assert stage.replicas() == 3
+        stage.say(start_replicas="4")
+        await stage.rest(1)
+        assert stage.replicas() == 4
 
 
-def test_a_change_that_means_the_same_undoes_no_manual_scale() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(**WEEKDAYS))
-        async with stage.scaling():
-            stage.scale(7)
-            stage.say(start="0  11,13 * * mon-fri", stop="0 21 * * *", enforce="false")
-            await stage.rest(HOUR / 2)
-            assert stage.replicas() == 7
-
-    scenario(body)
+async def test_a_change_that_means_the_same_undoes_no_manual_scale(stage: Stage) -> None:
+    stage.server.create(workload(**WEEKDAYS))
+    async with stage.scaling():
+        stage.scale(7)
+        stage.say(start="0  11,13 * * mon-fri", stop="0 21 * * *", enforce="false")
+        await stage.rest(HOUR / 2)
+        assert stage.replicas() == 7
 
 
-def test_exclude_gives_back_and_pause_leaves_as_it_is() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload("out", **NIGHT))
-        stage.server.create(workload("held", **NIGHT))
-        async with stage.scaling():
-            await stage.until("2026-01-05T12:30Z")
-            stage.say("out", exclude="true")
-            stage.say("held", pause="true")
-            await stage.rest(1)
-            assert (stage.replicas("out"), stage.state("out")) == (3, {})
-            assert stage.replicas("held") == 0
-            stage.scale(2, "held")
-            await stage.until("2026-01-05T14:30Z")
-            assert (stage.replicas("out"), stage.replicas("held")) == (3, 2)
-            stage.say("out", exclude=None)
-            stage.say("held", pause="false")
-            await stage.rest(1)
-            assert (stage.replicas("out"), stage.replicas("held")) == (0, 0)
-
-    scenario(body)
+async def test_exclude_gives_back_and_pause_leaves_as_it_is(stage: Stage) -> None:
+    stage.server.create(workload("out", **NIGHT))
+    stage.server.create(workload("held", **NIGHT))
+    async with stage.scaling():
+        await stage.until("2026-01-05T12:30Z")
+        stage.say("out", exclude="true")
+        stage.say("held", pause="true")
+        await stage.rest(1)
+        assert (stage.replicas("out"), stage.state("out")) == (3, {})
+        assert stage.replicas("held") == 0
+        stage.scale(2, "held")
+        await stage.until("2026-01-05T14:30Z")
+        assert (stage.replicas("out"), stage.replicas("held")) == (3, 2)
+        stage.say("out", exclude=None)
+        stage.say("held", pause="false")
+        await stage.rest(1)
+        assert (stage.replicas("out"), stage.replicas("held")) == (0, 0)
 
 
 @pytest.mark.parametrize("until", ["2026-01-05T23:00:00+01:00", "2026-01-05T23:00", "2026-01-05 23:00"])
-def test_temporary_wake_up_by_exclude_until(until: str) -> None:
-    async def body(stage: Stage) -> None:
-        stage.goto("2026-01-05T21:00Z")
-        stage.server.create(workload(time_zone="Europe/Berlin", **NIGHT))
-        async with stage.scaling():
-            assert stage.replicas() == 0
-            stage.say(exclude_until=until)
-            await stage.until("2026-01-05T21:59:50Z")
-            assert stage.replicas() == 3
-            await stage.until("2026-01-05T22:00Z")
-            assert stage.replicas() == 0
-
-    scenario(body)
+async def test_temporary_wake_up_by_exclude_until(until: str, stage: Stage) -> None:
+    stage.goto("2026-01-05T21:00Z")
+    stage.server.create(workload(time_zone="Europe/Berlin", **NIGHT))
+    async with stage.scaling():
+        assert stage.replicas() == 0
+        stage.say(exclude_until=until)
+        await stage.until("2026-01-05T21:59:50Z")
+        assert stage.replicas() == 3
+        await stage.until("2026-01-05T22:00Z")
+        assert stage.replicas() == 0
 
 
-def test_force_holds_until_it_is_taken_back() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(**WEEKDAYS))
-        async with stage.scaling():
-            stage.say(force_down="true")
-            await stage.rest(1)
-            assert stage.replicas() == 0
-            await stage.until("2026-01-05T13:00Z")
-            assert stage.replicas() == 0
-            stage.say(force_down=None, force_up="true")
-            await stage.rest(1)
-            assert stage.replicas() == 3
-            await stage.until("2026-01-05T14:40Z")
-            assert stage.replicas() == 3
-            stage.say(force_up="false")
-            await stage.rest(1)
-            assert stage.replicas() == 0
-            assert stage.messages("ScaledUp") == ["Scaled from 0 to 3: force-up."]
-
-    scenario(body)
+async def test_force_holds_until_it_is_taken_back(stage: Stage) -> None:
+    stage.server.create(workload(**WEEKDAYS))
+    async with stage.scaling():
+        stage.say(force_down="true")
+        await stage.rest(1)
+        assert stage.replicas() == 0
+        await stage.until("2026-01-05T13:00Z")
+        assert stage.replicas() == 0
+        stage.say(force_down=None, force_up="true")
+        await stage.rest(1)
+        assert stage.replicas() == 3
+        await stage.until("2026-01-05T14:40Z")
+        assert stage.replicas() == 3
+        stage.say(force_up="false")
+        await stage.rest(1)
+        assert stage.replicas() == 0
+        assert stage.messages("ScaledUp") == ["Scaled from 0 to 3: force-up."]
 
 
-def test_a_workloads_own_force_stands_against_its_namespaces() -> None:
-    async def body(stage: Stage) -> None:
-        stage.say_namespace(force_down="true")
-        stage.server.create(workload("all"))
-        stage.server.create(workload("mine", force_up="true"))
-        async with stage.scaling():
-            assert (stage.replicas("all"), stage.replicas("mine")) == (0, 3)
-            assert stage.state("mine")["last-event"].startswith("force/start=3/")
-            assert stage.messages("BadAnnotation") == []
-
-    scenario(body)
+async def test_a_workloads_own_force_stands_against_its_namespaces(stage: Stage) -> None:
+    stage.say_namespace(force_down="true")
+    stage.server.create(workload("all"))
+    stage.server.create(workload("mine", force_up="true"))
+    async with stage.scaling():
+        assert (stage.replicas("all"), stage.replicas("mine")) == (0, 3)
+        assert stage.state("mine")["last-event"].startswith("force/start=3/")
+        assert stage.messages("BadAnnotation") == []
 
 
-def test_a_new_workload_has_its_grace_period() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(stop="0 11 * * *", grace_period="15m"))
-        async with stage.scaling():
-            await stage.rest(14 * 60)
-            assert stage.replicas() == 3
-            await stage.rest(61)
-            assert stage.replicas() == 0
-
-    scenario(body)
+async def test_a_new_workload_has_its_grace_period(stage: Stage) -> None:
+    stage.server.create(workload(stop="0 11 * * *", grace_period="15m"))
+    async with stage.scaling():
+        await stage.rest(14 * 60)
+        assert stage.replicas() == 3
+        await stage.rest(61)
+        assert stage.replicas() == 0
 
 
-def test_another_prefix_is_another_scaler() -> None:
-    async def body(stage: Stage) -> None:
-        mine = workload("mine")
-        mine["metadata"]["annotations"] = {"scaler.example.com/stop": "0 11 * * *"}
-        stage.server.create(mine)
-        stage.server.create(workload("theirs", stop="0 11 * * *"))
-        async with stage.scaling(configured(annotation_prefix="scaler.example.com")):
-            assert (stage.replicas("mine"), stage.replicas("theirs")) == (0, 3)
-            assert "scaler.example.com/last-event" in stage.obj("mine")["metadata"]["annotations"]
-
-    scenario(body)
+async def test_another_prefix_is_another_scaler(stage: Stage) -> None:
+    mine = workload("mine")
+    mine["metadata"]["annotations"] = {"scaler.example.com/stop": "0 11 * * *"}
+    stage.server.create(mine)
+    stage.server.create(workload("theirs", stop="0 11 * * *"))
+    async with stage.scaling(configured(annotation_prefix="scaler.example.com")):
+        assert (stage.replicas("mine"), stage.replicas("theirs")) == (0, 3)
+        assert "scaler.example.com/last-event" in stage.obj("mine")["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize("prefix", ["", "/", "Caps.example.com/", "a b/", "two/slashes/", "x" * 300])
@@ -367,73 +301,61 @@ def test_a_prefix_that_is_none_is_refused(prefix: str) -> None:
 # --- between events
 
 
-def test_a_manual_scale_holds_until_the_next_event() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(**WEEKDAYS))
-        async with stage.scaling():
-            await stage.until("2026-01-05T12:30Z")
-            stage.scale(2)
-            await stage.until("2026-01-05T12:59Z")
-            assert stage.replicas() == 2
-            await stage.until("2026-01-05T13:00Z")
-            assert stage.replicas() == 3
-
-    scenario(body)
+async def test_a_manual_scale_holds_until_the_next_event(stage: Stage) -> None:
+    stage.server.create(workload(**WEEKDAYS))
+    async with stage.scaling():
+        await stage.until("2026-01-05T12:30Z")
+        stage.scale(2)
+        await stage.until("2026-01-05T12:59Z")
+        assert stage.replicas() == 2
+        await stage.until("2026-01-05T13:00Z")
+        assert stage.replicas() == 3
 
 
-def test_enforce_reverts_a_manual_scale() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(enforce="true", **WEEKDAYS))
-        async with stage.scaling():
-            stage.scale(5)
-            await stage.rest(1)
-            assert stage.replicas() == 3
-            await stage.until("2026-01-05T12:30Z")
-            stage.scale(1)
-            await stage.rest(1)
-            assert stage.replicas() == 0
-            assert [text.split(":")[0] for text in stage.messages("Reverted")] == [
-                "Scaled from 5 to 3",
-                "Scaled from 1 to 0",
-            ]
-            await stage.until("2026-01-05T13:00Z")
-            assert stage.replicas() == 3
-
-    scenario(body)
+async def test_enforce_reverts_a_manual_scale(stage: Stage) -> None:
+    stage.server.create(workload(enforce="true", **WEEKDAYS))
+    async with stage.scaling():
+        stage.scale(5)
+        await stage.rest(1)
+        assert stage.replicas() == 3
+        await stage.until("2026-01-05T12:30Z")
+        stage.scale(1)
+        await stage.rest(1)
+        assert stage.replicas() == 0
+        assert [text.split(":")[0] for text in stage.messages("Reverted")] == [
+            "Scaled from 5 to 3",
+            "Scaled from 1 to 0",
+        ]
+        await stage.until("2026-01-05T13:00Z")
+        assert stage.replicas() == 3
 
 
-def test_enforce_leaves_a_start_alone_that_had_nothing_to_restore() -> None:
-    async def body(stage: Stage) -> None:
-        stage.server.create(workload(enforce="true", replicas=0, **WEEKDAYS))
-        async with stage.scaling():
-            stage.scale(2)
-            await stage.rest(HOUR)
-            assert stage.replicas() == 2
-
-    scenario(body)
+async def test_enforce_leaves_a_start_alone_that_had_nothing_to_restore(stage: Stage) -> None:
+    stage.server.create(workload(enforce="true", replicas=0, **WEEKDAYS))
+    async with stage.scaling():
+        stage.scale(2)
+        await stage.rest(HOUR)
+        assert stage.replicas() == 2
 
 
 # --- taking it all back
 
 
-def test_cleanup_restores_what_is_still_scaled_down_and_forgets() -> None:
-    async def body(stage: Stage) -> None:
-        for name in ("down", "woken"):
-            stage.server.create(workload(name, **NIGHT))
-        stage.server.create(workload("up", start="0 7 * * *"))
-        stage.server.create(workload("hpa", stop_replicas="1", **NIGHT))
-        stage.server.create(autoscaler(target="hpa"))
-        async with stage.scaling():
-            await stage.until("2026-01-05T12:30Z")
-            stage.scale(1, "woken")
-            await stage.rest(5)
-            assert (stage.replicas("down"), stage.bounds()) == (0, (1, 1))
-        undoing = configured().undoing
-        assert undoing is not None
-        summary = await stage.run(undoing, once=True)
-        assert summary.problem() is None
-        assert [stage.replicas(name) for name in ("down", "woken", "up")] == [3, 1, 3]
-        assert [stage.state(name) for name in ("down", "woken", "up", "hpa")] == [{}] * 4
-        assert (stage.bounds(), stage.state("auto", HPAS)) == ((2, 10), {})
-
-    scenario(body)
+async def test_cleanup_restores_what_is_still_scaled_down_and_forgets(stage: Stage) -> None:
+    for name in ("down", "woken"):
+        stage.server.create(workload(name, **NIGHT))
+    stage.server.create(workload("up", start="0 7 * * *"))
+    stage.server.create(workload("hpa", stop_replicas="1", **NIGHT))
+    stage.server.create(autoscaler(target="hpa"))
+    async with stage.scaling():
+        await stage.until("2026-01-05T12:30Z")
+        stage.scale(1, "woken")
+        await stage.rest(5)
+        assert (stage.replicas("down"), stage.bounds()) == (0, (1, 1))
+    undoing = configured().undoing
+    assert undoing is not None
+    summary = await stage.run(undoing, once=True)
+    assert summary.problem() is None
+    assert [stage.replicas(name) for name in ("down", "woken", "up")] == [3, 1, 3]
+    assert [stage.state(name) for name in ("down", "woken", "up", "hpa")] == [{}] * 4
+    assert (stage.bounds(), stage.state("auto", HPAS)) == ((2, 10), {})
