@@ -9,7 +9,6 @@ import time
 import pytest
 
 from kubectl_ctrl.clock import SystemClock, parse_rfc3339, rfc3339, rfc3339_micro
-from kubectl_ctrl.testing.loop import run_virtual
 
 
 class Machine:
@@ -35,11 +34,8 @@ def loop_time() -> float:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other names for it")
-def test_elapsed_counts_suspend(machine: Machine) -> None:
-    async def main() -> None:
-        SystemClock().elapsed()
-
-    run_virtual(main)
+async def test_elapsed_counts_suspend(machine: Machine) -> None:
+    SystemClock().elapsed()
     assert machine.asked == [time.CLOCK_BOOTTIME]
 
 
@@ -56,101 +52,77 @@ def test_cpu_time_is_that_of_the_calling_thread() -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_sleep_takes_as_long_as_asked() -> None:
-    async def main() -> None:
-        began = loop_time()
-        await SystemClock().sleep(12.5)
-        assert loop_time() - began == pytest.approx(12.5)
-
-    run_virtual(main)
+async def test_sleep_takes_as_long_as_asked() -> None:
+    began = loop_time()
+    await SystemClock().sleep(12.5)
+    assert loop_time() - began == pytest.approx(12.5)
 
 
-def test_sleep_notices_a_suspend_within_a_nap(machine: Machine) -> None:
-    async def main() -> None:
-        began = loop_time()
-        asyncio.get_running_loop().call_later(1.0, setattr, machine, "ahead", 3600.0)
-        await SystemClock().sleep(600)
-        assert loop_time() - began <= 5.0
-
-    run_virtual(main)
+async def test_sleep_notices_a_suspend_within_a_nap(machine: Machine) -> None:
+    began = loop_time()
+    asyncio.get_running_loop().call_later(1.0, setattr, machine, "ahead", 3600.0)
+    await SystemClock().sleep(600)
+    assert loop_time() - began <= 5.0
 
 
 @pytest.mark.usefixtures("machine")
-def test_sleep_of_nothing_lets_others_run() -> None:
-    async def main() -> None:
-        ran: list[bool] = []
-        asyncio.get_running_loop().call_soon(ran.append, True)
-        await SystemClock().sleep(0)
-        assert ran == [True]
-
-    run_virtual(main)
+async def test_sleep_of_nothing_lets_others_run() -> None:
+    ran: list[bool] = []
+    asyncio.get_running_loop().call_soon(ran.append, True)
+    await SystemClock().sleep(0)
+    assert ran == [True]
 
 
 @pytest.mark.usefixtures("machine")
-def test_timeout_ends_the_block_on_time() -> None:
-    async def main() -> None:
-        began = loop_time()
-        with pytest.raises(TimeoutError):
-            async with SystemClock().timeout(12.5):
-                await asyncio.Event().wait()
-        assert loop_time() - began == pytest.approx(12.5)
-
-    run_virtual(main)
+async def test_timeout_ends_the_block_on_time() -> None:
+    began = loop_time()
+    with pytest.raises(TimeoutError):
+        async with SystemClock().timeout(12.5):
+            await asyncio.Event().wait()
+    assert loop_time() - began == pytest.approx(12.5)
 
 
-def test_timeout_notices_a_suspend_within_a_nap(machine: Machine) -> None:
-    async def main() -> None:
-        began = loop_time()
-        asyncio.get_running_loop().call_later(1.0, setattr, machine, "ahead", 3600.0)
-        with pytest.raises(TimeoutError):
-            async with SystemClock().timeout(600):
-                await asyncio.Event().wait()
-        assert loop_time() - began <= 5.0
-
-    run_virtual(main)
+async def test_timeout_notices_a_suspend_within_a_nap(machine: Machine) -> None:
+    began = loop_time()
+    asyncio.get_running_loop().call_later(1.0, setattr, machine, "ahead", 3600.0)
+    with pytest.raises(TimeoutError):
+        async with SystemClock().timeout(600):
+            await asyncio.Event().wait()
+    assert loop_time() - began <= 5.0
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_block_in_time_leaves_nothing_behind() -> None:
-    async def main() -> None:
-        clock = SystemClock()
-        async with clock.timeout(1.0):
-            await clock.sleep(0.5)
-        async with clock.timeout(None):
-            await clock.sleep(10)  # the first block's time has long passed
-
-    run_virtual(main)
+async def test_a_block_in_time_leaves_nothing_behind() -> None:
+    clock = SystemClock()
+    async with clock.timeout(1.0):
+        await clock.sleep(0.5)
+    async with clock.timeout(None):
+        await clock.sleep(10)  # the first block's time has long passed
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_timeout_leaves_other_errors_and_cancellations_alone() -> None:
+async def test_a_timeout_leaves_other_errors_and_cancellations_alone() -> None:
     async def cancelled() -> None:
         async with SystemClock().timeout(100):
             await asyncio.Event().wait()
 
-    async def main() -> None:
-        with pytest.raises(KeyError):
-            async with SystemClock().timeout(1.0):
-                raise KeyError
-        task = asyncio.create_task(cancelled())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    run_virtual(main)
+    with pytest.raises(KeyError):
+        async with SystemClock().timeout(1.0):
+            raise KeyError
+    task = asyncio.create_task(cancelled())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_timeout_of_nothing_ends_at_the_first_wait() -> None:
-    async def main() -> None:
-        began = loop_time()
-        with pytest.raises(TimeoutError):
-            async with SystemClock().timeout(0):
-                await asyncio.Event().wait()
-        assert loop_time() == began
-
-    run_virtual(main)
+async def test_a_timeout_of_nothing_ends_at_the_first_wait() -> None:
+    began = loop_time()
+    with pytest.raises(TimeoutError):
+        async with SystemClock().timeout(0):
+            await asyncio.Event().wait()
+    assert loop_time() == began
 
 
 def test_rfc3339_is_what_the_api_writes() -> None:

@@ -25,7 +25,6 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, load
 from kubectl_ctrl.testing.answers import answer
 from kubectl_ctrl.testing.faults import Match
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 from kubectl_ctrl.user import User
 
@@ -187,13 +186,9 @@ class Layout:
         return await mended(self.app, self.given, await self.bench())
 
 
-def laid_out(play: Callable[[Layout], Coroutine[Any, Any, None]], folder: Path, *words: str, **environ: str) -> None:
-    """Play it on virtual time."""
-
-    async def whole() -> None:
-        await play(Layout(Stage(), folder, *words, **environ))
-
-    run_virtual(whole)
+def laid_out(folder: Path, *words: str, **environ: str) -> Layout:
+    """A layout on a stage of its own."""
+    return Layout(Stage(), folder, *words, **environ)
 
 
 def told(lines: Sequence[Line]) -> list[tuple[str, str]]:

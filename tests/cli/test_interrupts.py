@@ -58,19 +58,17 @@ def test_a_cancellation_of_its_own_is_no_signal() -> None:
         asyncio.run(cancellable(cancels(), stopping=never, forced=never))
 
 
-def test_a_first_signal_that_a_blocked_loop_does_not_hear_is_told_by_another_thread() -> None:
-    async def main() -> None:
-        told = threading.Event()
-        stop = Stop()
-        with interrupts(stop.request) as signals:
-            signals.unheard = told.set
-            os.kill(os.getpid(), signal.SIGINT)
-            assert told.wait(20), "The loop is blocked as long as this waits."
-            assert signals.blocked
-            await stop.first()
-            assert not signals.blocked
-
-    asyncio.run(main())
+@pytest.mark.real_loop
+async def test_a_first_signal_that_a_blocked_loop_does_not_hear_is_told_by_another_thread() -> None:
+    told = threading.Event()
+    stop = Stop()
+    with interrupts(stop.request) as signals:
+        signals.unheard = told.set
+        os.kill(os.getpid(), signal.SIGINT)
+        assert told.wait(20), "The loop is blocked as long as this waits."
+        assert signals.blocked
+        await stop.first()
+        assert not signals.blocked
 
 
 def test_under_nohup_the_end_of_the_terminal_means_nothing() -> None:

@@ -273,15 +273,12 @@ def test_a_lock_that_stays_is_named_with_its_age_and_left_alone(app: App, mine: 
     assert lock.exists()
 
 
-def test_a_lock_is_waited_for(app: App, mine: Path, entry: Entry) -> None:
+@pytest.mark.real_loop
+async def test_a_lock_is_waited_for(app: App, mine: Path, entry: Entry) -> None:
     lock = mine.with_name("config.lock")
     lock.touch()
-
-    async def both() -> None:
-        asyncio.get_running_loop().call_later(0.2, lock.unlink)
-        await current_context.use(app.user, entry, app.registry, app.narrate)
-
-    asyncio.run(both())
+    asyncio.get_running_loop().call_later(0.2, lock.unlink)
+    await current_context.use(app.user, entry, app.registry, app.narrate)
     assert read(mine)["current-context"] == "kind-ctrl"
     assert not lock.exists()
 

@@ -365,20 +365,17 @@ def test_on_demand_it_stays(there: Programs) -> None:
     assert there.nodes() == []
 
 
-def test_cancelled_it_leaves_nothing(there: Programs) -> None:
+@pytest.mark.real_loop
+async def test_cancelled_it_leaves_nothing(there: Programs) -> None:
     """kind, told to end, leaves its node."""
     there.says("create.hangs", "")
     entry, kind = there.entry(), there.kind()
-
-    async def cancelled() -> None:
-        making = asyncio.create_task(kind.create(entry, ClusterSpec(), quiet))
-        while not (there.home / "hanging").exists() and not making.done():  # noqa: ASYNC110 - another process makes it
-            await asyncio.sleep(0)
-        making.cancel()
-        await asyncio.gather(making, return_exceptions=True)
-        assert making.cancelled()
-
-    asyncio.run(cancelled())
+    making = asyncio.create_task(kind.create(entry, ClusterSpec(), quiet))
+    while not (there.home / "hanging").exists() and not making.done():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0)
+    making.cancel()
+    await asyncio.gather(making, return_exceptions=True)
+    assert making.cancelled()
     assert there.nodes() == []
     assert not Path("/proc", (there.home / "hanging").read_text().strip()).exists()
 

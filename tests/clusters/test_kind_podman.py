@@ -86,7 +86,8 @@ def test_what_makes_something_is_in_a_session_of_its_own(there: Programs) -> Non
 
 
 @pytest.mark.programs("setsid")
-def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there: Programs) -> None:
+@pytest.mark.real_loop
+async def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there: Programs) -> None:
     """Cancelled in the middle of `podman run`: kind is killed at once, podman comes to its end."""
     (there.home / "bin" / "setsid").symlink_to(shutil.which("setsid") or "")
     os.mkfifo(go := there.home / "go")
@@ -103,16 +104,12 @@ def test_a_node_that_is_being_made_is_there_before_it_is_taken_away(there: Progr
             await super().sleep(seconds)
 
     machine = Machine(clock=Meanwhile(), rng=SystemRandom(), environ=there.environ, cache=there.home / "cache")
-
-    async def cancelled() -> None:
-        making = asyncio.create_task(Kind(machine).create(entry, ClusterSpec(), quiet))
-        while not (there.home / "waiting").exists():  # noqa: ASYNC110 - another process makes it
-            await asyncio.sleep(0)
-        making.cancel()
-        await asyncio.gather(making, return_exceptions=True)
-        assert making.cancelled()
-
-    asyncio.run(cancelled())
+    making = asyncio.create_task(Kind(machine).create(entry, ClusterSpec(), quiet))
+    while not (there.home / "waiting").exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0)
+    making.cancel()
+    await asyncio.gather(making, return_exceptions=True)
+    assert making.cancelled()
     assert asked_before == there.nodes() == []
     assert there.calls("podman", "rm") == ["podman <rm> <-f> <-v> <ours1>"]
 

@@ -97,20 +97,17 @@ def test_what_is_to_be_kept_stays_and_the_error_says_where(registry: Registry) -
     assert [entry.phase for entry in registry.entries()] == [Phase.CREATING]
 
 
-def test_one_that_is_cancelled_leaves_nothing(registry: Registry) -> None:
+@pytest.mark.real_loop
+async def test_one_that_is_cancelled_leaves_nothing(registry: Registry) -> None:
     provider = MadeUp(hangs={"create"})
-
-    async def main() -> None:
-        provider.reached = asyncio.Event()
-        everything, here = {"made-up": provider}, machine(registry.folder.parent)
-        making = raised(registry, everything, "made-up", "one", HURRIED, machine=here, note=lambda line: None)
-        task = asyncio.create_task(making)
-        await provider.reached.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
+    provider.reached = asyncio.Event()
+    everything, here = {"made-up": provider}, machine(registry.folder.parent)
+    making = raised(registry, everything, "made-up", "one", HURRIED, machine=here, note=lambda line: None)
+    task = asyncio.create_task(making)
+    await provider.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert provider.did == ["create", "delete creating"]
     assert registry.entries() == ()
 

@@ -10,7 +10,6 @@ from kubectl_ctrl.controllers import podcount
 from kubectl_ctrl.loader import sources
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.testing.faults import Match
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 from tests.house.checkout import REPOSITORY
 
@@ -35,31 +34,27 @@ def label(stage: Stage, name: str) -> str | None:
     return labels_of(stage.server.get(REPLICASETS, name) or {"metadata": {}}).get("pod-count")
 
 
-def test_it_counts_and_writes_as_the_page_states(tmp_path: Path) -> None:
+async def test_it_counts_and_writes_as_the_page_states(tmp_path: Path) -> None:
     count = spec(tmp_path)
-
-    async def main() -> None:
-        stage = Stage()
-        stage.install(EXAMPLE)
-        [replicaset] = stage.server.objects(REPLICASETS)
-        name = replicaset["metadata"]["name"]
-        async with stage.running(count):
-            await stage.rest(5)
-            assert label(stage, name) == "0"
-            for one in ("a", "b"):
-                stage.server.create(pod(one, replicaset))
-            await stage.rest(5)
-            assert label(stage, name) == "2"
-            stage.server.faults.fail(Match(verb="patch", plural="replicasets", user_agent="test-run*"), 500)
-            stage.server.change(REPLICASETS, name, {"metadata": {"labels": {"pod-count": None}}})
-            await stage.rest(60)
-            assert label(stage, name) == "2"
-            before = len(list(stage.writes()))
-            stage.server.change(PODS, "a", {"metadata": {"labels": {"a": "b"}}})
-            await stage.rest(60)
-            assert len(list(stage.writes())) == before
-
-    run_virtual(main)
+    stage = Stage()
+    stage.install(EXAMPLE)
+    [replicaset] = stage.server.objects(REPLICASETS)
+    name = replicaset["metadata"]["name"]
+    async with stage.running(count):
+        await stage.rest(5)
+        assert label(stage, name) == "0"
+        for one in ("a", "b"):
+            stage.server.create(pod(one, replicaset))
+        await stage.rest(5)
+        assert label(stage, name) == "2"
+        stage.server.faults.fail(Match(verb="patch", plural="replicasets", user_agent="test-run*"), 500)
+        stage.server.change(REPLICASETS, name, {"metadata": {"labels": {"pod-count": None}}})
+        await stage.rest(60)
+        assert label(stage, name) == "2"
+        before = len(list(stage.writes()))
+        stage.server.change(PODS, "a", {"metadata": {"labels": {"a": "b"}}})
+        await stage.rest(60)
+        assert len(list(stage.writes())) == before
 
 
 def test_the_readme_shows_the_same_lines() -> None:

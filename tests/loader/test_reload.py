@@ -6,10 +6,9 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,6 @@ from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CONFIGMAPS, PODS
 from kubectl_ctrl.runtime.manager import Manager
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 
 MINE = """\
@@ -92,75 +90,61 @@ async def site(folder: Path, log: pytest.LogCaptureFixture, *words: str) -> Asyn
             await task
 
 
-def play(body: Coroutine[Any, Any, None]) -> None:
-    run_virtual(body)
+async def test_a_changed_file_is_taken_up_in_under_a_second(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with site(folder, caplog) as its:
+        its.write("helpers.py", 'WORD = "two"\n')
+        await its.stage.rest(0.5)
+        assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "two cm"]
+        [cause] = its.stage.attempts[-1].start.causes
+        assert cause.kind is CauseKind.RELOADED
+        its.write("mine.py", MINE.replace('"%s %s"', '"%s, %s"').replace("request.name)", '"dear cm")'))
+        await its.stage.rest(0.5)
+        assert its.take() == ["Reloaded mine, because of a change in mine.py.", "two, dear cm"]
+        await its.stage.rest(3600)
+        assert its.take() == []
 
 
-def test_a_changed_file_is_taken_up_in_under_a_second(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            its.write("helpers.py", 'WORD = "two"\n')
-            await its.stage.rest(0.5)
-            assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "two cm"]
-            [cause] = its.stage.attempts[-1].start.causes
-            assert cause.kind is CauseKind.RELOADED
-            its.write("mine.py", MINE.replace('"%s %s"', '"%s, %s"').replace("request.name)", '"dear cm")'))
-            await its.stage.rest(0.5)
-            assert its.take() == ["Reloaded mine, because of a change in mine.py.", "two, dear cm"]
-            await its.stage.rest(3600)
-            assert its.take() == []
-
-    play(main())
+async def test_a_file_is_compared_by_content(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with site(folder, caplog) as its:
+        its.write("helpers.py", 'WORD = "one"\n')
+        os.utime(folder / "mine.py", (1, 1))
+        await its.stage.rest(5)
+        assert its.take() == []
+        fresh = folder / "helpers.py.tmp"
+        fresh.write_text('WORD = "new"\n')  # same size, and an older time
+        os.utime(fresh, (1, 1))
+        fresh.rename(folder / "helpers.py")
+        await its.stage.rest(1)
+        assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "new cm"]
 
 
-def test_a_file_is_compared_by_content(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            its.write("helpers.py", 'WORD = "one"\n')
-            os.utime(folder / "mine.py", (1, 1))
-            await its.stage.rest(5)
-            assert its.take() == []
-            fresh = folder / "helpers.py.tmp"
-            fresh.write_text('WORD = "new"\n')  # same size, and an older time
-            os.utime(fresh, (1, 1))
-            fresh.rename(folder / "helpers.py")
-            await its.stage.rest(1)
-            assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "new cm"]
-
-    play(main())
-
-
-def test_a_file_that_is_still_being_written_is_waited_for(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            text = 'WORD = "two"\n'
-            for at in range(len(text) + 1):
-                its.write("helpers.py", text[:at])
-                await its.stage.rest(0.04)
-            await its.stage.rest(1)
-            assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "two cm"]
-            its.write("helpers.py", "")
+async def test_a_file_that_is_still_being_written_is_waited_for(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with site(folder, caplog) as its:
+        text = 'WORD = "two"\n'
+        for at in range(len(text) + 1):
+            its.write("helpers.py", text[:at])
             await its.stage.rest(0.04)
-            its.write("helpers.py", text)
-            await its.stage.rest(2)
-            assert its.take() == [], "saved twice, and nothing new"
+        await its.stage.rest(1)
+        assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "two cm"]
+        its.write("helpers.py", "")
+        await its.stage.rest(0.04)
+        its.write("helpers.py", text)
+        await its.stage.rest(2)
+        assert its.take() == [], "saved twice, and nothing new"
 
-    play(main())
 
-
-def test_a_file_that_is_gone_is_told_once_and_welcome_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            (folder / "helpers.py").unlink()
-            await its.stage.rest(0.5)
-            assert its.take() == []
-            await its.stage.rest(60)
-            assert its.take() == ["helpers.py is gone; the code that was loaded goes on."]
-            its.write("helpers.py", 'WORD = "two"\n')
-            await its.stage.rest(1)
-            assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "two cm"]
-
-    play(main())
+async def test_a_file_that_is_gone_is_told_once_and_welcome_again(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with site(folder, caplog) as its:
+        (folder / "helpers.py").unlink()
+        await its.stage.rest(0.5)
+        assert its.take() == []
+        await its.stage.rest(60)
+        assert its.take() == ["helpers.py is gone; the code that was loaded goes on."]
+        its.write("helpers.py", 'WORD = "two"\n')
+        await its.stage.rest(1)
+        assert its.take() == ["Reloaded mine, because of a change in helpers.py.", "two cm"]
 
 
 @pytest.mark.parametrize(
@@ -176,120 +160,97 @@ def test_a_file_that_is_gone_is_told_once_and_welcome_again(folder: Path, caplog
     ],
     ids=["compile", "raises", "module", "empty", "signature", "renamed", "unfinished"],
 )
-def test_code_that_cannot_run_changes_nothing_and_is_told_once(
+async def test_code_that_cannot_run_changes_nothing_and_is_told_once(
     folder: Path, caplog: pytest.LogCaptureFixture, text: str, message: str
 ) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            its.write("mine.py", text)
-            await its.stage.rest(60)
-            [told] = its.take()
-            assert told.startswith(f"Not reloaded, the code from before goes on. {message}")
-            its.stage.server.change(CONFIGMAPS, "cm", {"data": {"a": "b"}})
-            await its.stage.rest(1)
-            assert its.take() == ["one cm"]
-            its.write("mine.py", MINE + "# mended\n")
-            await its.stage.rest(1)
-            assert its.take() == ["Reloaded mine, because of a change in mine.py.", "one cm"]
-
-    play(main())
+    async with site(folder, caplog) as its:
+        its.write("mine.py", text)
+        await its.stage.rest(60)
+        [told] = its.take()
+        assert told.startswith(f"Not reloaded, the code from before goes on. {message}")
+        its.stage.server.change(CONFIGMAPS, "cm", {"data": {"a": "b"}})
+        await its.stage.rest(1)
+        assert its.take() == ["one cm"]
+        its.write("mine.py", MINE + "# mended\n")
+        await its.stage.rest(1)
+        assert its.take() == ["Reloaded mine, because of a change in mine.py.", "one cm"]
 
 
-def test_a_new_helper_that_is_broken_is_watched_too(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            its.write("more.py", "1 / 0\n")
-            its.write("helpers.py", "from more import WORD\n")
-            await its.stage.rest(1)
-            [told] = its.take()
-            assert "more.py:1:1" in told
-            its.write("more.py", 'WORD = "more"\n')
-            await its.stage.rest(1)
-            assert its.take() == ["Reloaded mine, because of a change in more.py.", "more cm"]
-
-    play(main())
+async def test_a_new_helper_that_is_broken_is_watched_too(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with site(folder, caplog) as its:
+        its.write("more.py", "1 / 0\n")
+        its.write("helpers.py", "from more import WORD\n")
+        await its.stage.rest(1)
+        [told] = its.take()
+        assert "more.py:1:1" in told
+        its.write("more.py", 'WORD = "more"\n')
+        await its.stage.rest(1)
+        assert its.take() == ["Reloaded mine, because of a change in more.py.", "more cm"]
 
 
-def test_what_was_missing_is_noticed_when_it_comes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            its.write("mine.py", MINE.replace("helpers", "later"))
-            await its.stage.rest(1)
-            assert "No module named 'later'" in " ".join(its.take())
-            await its.stage.rest(60)
-            assert its.take() == []
-            its.write("later.py", 'WORD = "two"\n')
-            await its.stage.rest(1)
-            assert "Reloaded mine, because of a change in later.py." in its.take()
-            its.write("later.py", 'WORD = "three"\n')
-            await its.stage.rest(1)
-            assert "three cm" in its.take()
-
-    play(main())
+async def test_what_was_missing_is_noticed_when_it_comes(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with site(folder, caplog) as its:
+        its.write("mine.py", MINE.replace("helpers", "later"))
+        await its.stage.rest(1)
+        assert "No module named 'later'" in " ".join(its.take())
+        await its.stage.rest(60)
+        assert its.take() == []
+        its.write("later.py", 'WORD = "two"\n')
+        await its.stage.rest(1)
+        assert "Reloaded mine, because of a change in later.py." in its.take()
+        its.write("later.py", 'WORD = "three"\n')
+        await its.stage.rest(1)
+        assert "three cm" in its.take()
 
 
-def test_new_code_may_watch_something_else(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            its.write("mine.py", MINE.replace("CONFIGMAPS", "PODS"))
-            await its.stage.rest(1)
-            assert [watch.ask.resource for watch in its.stage.server.watches] == [PODS]
-
-    play(main())
+async def test_new_code_may_watch_something_else(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with site(folder, caplog) as its:
+        its.write("mine.py", MINE.replace("CONFIGMAPS", "PODS"))
+        await its.stage.rest(1)
+        assert [watch.ask.resource for watch in its.stage.server.watches] == [PODS]
 
 
-def test_controllers_of_one_file_are_reloaded_together(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_controllers_of_one_file_are_reloaded_together(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     two = MINE + 'OTHER = controller("other", reconcile).for_(CONFIGMAPS)\n'
     (folder / "mine.py").write_text(two)
-
-    async def main() -> None:
-        async with site(folder, caplog, "./mine.py:CONTROLLER", "./mine.py:OTHER") as its:
-            its.write("helpers.py", 'WORD = "two"\n')
-            await its.stage.rest(1)
-            assert its.take() == ["Reloaded mine, other, because of a change in helpers.py.", "two cm", "two cm"]
-            its.write("mine.py", two.replace("OTHER", "ANOTHER"))
-            await its.stage.rest(1)
-            assert "There is no 'OTHER' in this file." in its.take()[0]
-
-    play(main())
+    async with site(folder, caplog, "./mine.py:CONTROLLER", "./mine.py:OTHER") as its:
+        its.write("helpers.py", 'WORD = "two"\n')
+        await its.stage.rest(1)
+        assert its.take() == ["Reloaded mine, other, because of a change in helpers.py.", "two cm", "two cm"]
+        its.write("mine.py", two.replace("OTHER", "ANOTHER"))
+        await its.stage.rest(1)
+        assert "There is no 'OTHER' in this file." in its.take()[0]
 
 
-def test_attempts_under_way_are_named_and_may_end(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_attempts_under_way_are_named_and_may_end(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     slow = MINE.replace("    ctx.log", "    await WORD()\n    ctx.log").replace("WORD, req", '"slow", req')
     (folder / "mine.py").write_text(slow)
     (folder / "helpers.py").write_text("async def WORD(): pass\n")
+    async with site(folder, caplog) as its:
 
-    async def main() -> None:
-        async with site(folder, caplog) as its:
+        async def word() -> None:
+            await its.stage.clock.sleep(3)
 
-            async def word() -> None:
-                await its.stage.clock.sleep(3)
+        sys.modules["mine"].WORD = word  # type: ignore[attr-defined]
+        its.stage.server.change(CONFIGMAPS, "cm", {"data": {"a": "b"}})
+        await its.stage.rest(1)
+        its.write("mine.py", MINE.replace("WORD, req", '"fast", req'))
+        await its.stage.rest(1)
+        [told] = its.take()
+        assert told.startswith("Before new code begins, what is under way may end: ")
+        await its.stage.rest(3)
+        assert its.take() == ["slow cm", "Reloaded mine, because of a change in mine.py.", "fast cm"]
 
-            sys.modules["mine"].WORD = word  # type: ignore[attr-defined]
-            its.stage.server.change(CONFIGMAPS, "cm", {"data": {"a": "b"}})
+
+async def test_a_hundred_reloads_leave_no_modules_behind(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with site(folder, caplog) as its:
+        before, path = set(sys.modules), sys.path[:]
+        for turn in range(100):
+            its.write("helpers.py", f'WORD = "{turn}"\n')
             await its.stage.rest(1)
-            its.write("mine.py", MINE.replace("WORD, req", '"fast", req'))
-            await its.stage.rest(1)
-            [told] = its.take()
-            assert told.startswith("Before new code begins, what is under way may end: ")
-            await its.stage.rest(3)
-            assert its.take() == ["slow cm", "Reloaded mine, because of a change in mine.py.", "fast cm"]
-
-    play(main())
-
-
-def test_a_hundred_reloads_leave_no_modules_behind(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with site(folder, caplog) as its:
-            before, path = set(sys.modules), sys.path[:]
-            for turn in range(100):
-                its.write("helpers.py", f'WORD = "{turn}"\n')
-                await its.stage.rest(1)
-                assert its.take()[-1] == f"{turn} cm"
-            assert set(sys.modules) == before
-            assert sys.path == path
-
-    play(main())
+            assert its.take()[-1] == f"{turn} cm"
+        assert set(sys.modules) == before
+        assert sys.path == path
 
 
 def test_where_nothing_can_change_it_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

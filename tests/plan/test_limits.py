@@ -36,46 +36,37 @@ def deny(world: World, verb: str, plural: str) -> None:
 # What is refused.
 
 
-def test_a_write_that_the_server_refuses_is_refused_in_the_plan() -> None:
+async def test_a_write_that_the_server_refuses_is_refused_in_the_plan() -> None:
     async def keep(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
         await ctx.write.ensure({"metadata": {"name": "box"}}, owner=bear, resource=CONFIGMAPS)
         return None
 
-    async def play() -> None:
-        world, spec = World(), controller("toy", keep).for_(TOYS).owns(CONFIGMAPS)
-        world.server.create(toy("bear"))
-        deny(world, "create", "configmaps")
-        told = await planned(world, spec)
-        assert isinstance(told.plan.error, Forbidden)
-        assert 'verbs ["create"]' in told.plan.error.next_step
-        (fate,) = told.plan.fates
-        assert fate.effect is Effect.UNCHANGED
-        assert fate.note.startswith("ensure refused: The server forbids create configmaps")
-        await then_done(world, spec, told)
-
-    run_virtual(play)
+    world, spec = World(), controller("toy", keep).for_(TOYS).owns(CONFIGMAPS)
+    world.server.create(toy("bear"))
+    deny(world, "create", "configmaps")
+    told = await planned(world, spec)
+    assert isinstance(told.plan.error, Forbidden)
+    assert 'verbs ["create"]' in told.plan.error.next_step
+    (fate,) = told.plan.fates
+    assert fate.effect is Effect.UNCHANGED
+    assert fate.note.startswith("ensure refused: The server forbids create configmaps")
+    await then_done(world, spec, told)
 
 
-def test_what_may_not_be_listed_ends_the_plan_with_the_rule() -> None:
-    async def play() -> None:
-        world, spec = World(), _PLAYERS["podcount"]
-        deny(world, "list", "pods")
-        with pytest.raises(Forbidden) as caught:
-            await planned(world, spec)
-        assert 'resources ["pods"], verbs ["list"]' in caught.value.next_step
-
-    run_virtual(play)
+async def test_what_may_not_be_listed_ends_the_plan_with_the_rule() -> None:
+    world, spec = World(), _PLAYERS["podcount"]
+    deny(world, "list", "pods")
+    with pytest.raises(Forbidden) as caught:
+        await planned(world, spec)
+    assert 'resources ["pods"], verbs ["list"]' in caught.value.next_step
 
 
-def test_a_type_that_is_not_served_has_to_be_installed_first() -> None:
-    async def play() -> None:
-        with pytest.raises(NotInstalled) as caught:
-            await planned(Stage(), _PLAYERS["foo"])
-        assert caught.value.next_step == "kubectl ctrl install foo"
-
-    run_virtual(play)
+async def test_a_type_that_is_not_served_has_to_be_installed_first() -> None:
+    with pytest.raises(NotInstalled) as caught:
+        await planned(Stage(), _PLAYERS["foo"])
+    assert caught.value.next_step == "kubectl ctrl install foo"
 
 
 async def keeps_a_box(ctx: Context, request: Request) -> Result | None:
@@ -91,23 +82,20 @@ async def keeps_a_box(ctx: Context, request: Request) -> Result | None:
     return None
 
 
-def test_a_webhook_that_takes_no_dry_run_is_named_whatever_the_reconciler_makes_of_it() -> None:
-    async def play() -> None:
-        world, spec = World(), controller("toy", keeps_a_box).for_(TOYS).owns(CONFIGMAPS)
-        world.server.create(toy("bear"))
-        said = 'admission webhook "boxes.example.com" does not support dry run'
-        refusing = Match(verb="create", plural="configmaps")
-        world.server.faults.fail(refusing, 400, reason="BadRequest", message=said)
-        told = await planned(world, spec, to_fixpoint=True)
-        assert told.plan.rounds == 1
-        assert told.plan.error is not None
-        assert "'boxes.example.com' does not support dry run" in told.plan.error.message
-        assert "create configmaps default/box" in told.plan.error.message
-
-    run_virtual(play)
+async def test_a_webhook_that_takes_no_dry_run_is_named_whatever_the_reconciler_makes_of_it() -> None:
+    world, spec = World(), controller("toy", keeps_a_box).for_(TOYS).owns(CONFIGMAPS)
+    world.server.create(toy("bear"))
+    said = 'admission webhook "boxes.example.com" does not support dry run'
+    refusing = Match(verb="create", plural="configmaps")
+    world.server.faults.fail(refusing, 400, reason="BadRequest", message=said)
+    told = await planned(world, spec, to_fixpoint=True)
+    assert told.plan.rounds == 1
+    assert told.plan.error is not None
+    assert "'boxes.example.com' does not support dry run" in told.plan.error.message
+    assert "create configmaps default/box" in told.plan.error.message
 
 
-def test_an_error_of_the_reconciler_says_where_it_was_raised() -> None:
+async def test_an_error_of_the_reconciler_says_where_it_was_raised() -> None:
     async def broken(ctx: Context, request: Request) -> Result | None:
         raise ValueError("a bad day")
 
@@ -119,24 +107,20 @@ def test_an_error_of_the_reconciler_says_where_it_was_raised() -> None:
         return None
 
     world_clock = []
-
-    async def play() -> None:
-        world = World()
-        world_clock.append(world.clock)
-        world.server.create(toy("bear"))
-        found = [
-            (await planned(world, controller("toy", body).for_(TOYS))).plan.error for body in (broken, gives_up, hangs)
-        ]
-        assert found[0] is not None
-        assert found[0].message == "The reconciler raised ValueError: a bad day."
-        assert re.fullmatch(r"plan/test_limits.py:\d+", found[0].tried)
-        assert isinstance(found[1], TerminalError)
-        assert isinstance(found[2], TimedOut)
-
-    run_virtual(play)
+    world = World()
+    world_clock.append(world.clock)
+    world.server.create(toy("bear"))
+    found = [
+        (await planned(world, controller("toy", body).for_(TOYS))).plan.error for body in (broken, gives_up, hangs)
+    ]
+    assert found[0] is not None
+    assert found[0].message == "The reconciler raised ValueError: a bad day."
+    assert re.fullmatch(r"plan/test_limits.py:\d+", found[0].tried)
+    assert isinstance(found[1], TerminalError)
+    assert isinstance(found[2], TimedOut)
 
 
-def test_somebody_elses_change_during_the_plan_is_not_taken_for_its_own() -> None:
+async def test_somebody_elses_change_during_the_plan_is_not_taken_for_its_own() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
@@ -149,43 +133,36 @@ def test_somebody_elses_change_during_the_plan_is_not_taken_for_its_own() -> Non
         return None
 
     world_of = []
-
-    async def play() -> None:
-        world = World()
-        world_of.append(world)
-        world.server.create(toy("bear"))
-        plan = await play_of(world, controller("toy", body).for_(TOYS))
-        status, patch = plan.passes[0].steps
-        assert status.after is not None
-        assert status.after["spec"] == {}
-        assert patch.before is not None
-        assert patch.after is not None
-        assert (patch.before["spec"], patch.after["spec"]) == ({"theirs": True}, {"theirs": True, "ours": True})
-
-    run_virtual(play)
+    world = World()
+    world_of.append(world)
+    world.server.create(toy("bear"))
+    plan = await play_of(world, controller("toy", body).for_(TOYS))
+    status, patch = plan.passes[0].steps
+    assert status.after is not None
+    assert status.after["spec"] == {}
+    assert patch.before is not None
+    assert patch.after is not None
+    assert (patch.before["spec"], patch.after["spec"]) == ({"theirs": True}, {"theirs": True, "ours": True})
 
 
-def test_an_object_without_a_namespace_is_planned_too() -> None:
+async def test_an_object_without_a_namespace_is_planned_too() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         box = await ctx.read.get(BOXES, request.name)
         assert box is not None
         await ctx.write.status(box, {"ready": True})
         return None
 
-    async def play() -> None:
-        world = World()
-        world.install(crd(BOXES))
-        meta = {"name": "bear"}
-        world.server.create({"apiVersion": BOXES.api_version, "kind": "Box", "metadata": meta, "spec": {}})
-        spec = controller("box", body).for_(BOXES)
-        told = await planned(world, spec, Key("", "bear"))
-        assert told.writes == ["apply boxes bear status"]
-        await then_done(world, spec, told)
-
-    run_virtual(play)
+    world = World()
+    world.install(crd(BOXES))
+    meta = {"name": "bear"}
+    world.server.create({"apiVersion": BOXES.api_version, "kind": "Box", "metadata": meta, "spec": {}})
+    spec = controller("box", body).for_(BOXES)
+    told = await planned(world, spec, Key("", "bear"))
+    assert told.writes == ["apply boxes bear status"]
+    await then_done(world, spec, told)
 
 
-def test_a_secret_given_as_text_keeps_its_data() -> None:
+async def test_a_secret_given_as_text_keeps_its_data() -> None:
     """Its stringData becomes data; what is handed over before the first apply must not be taken for dropped."""
 
     async def body(ctx: Context, request: Request) -> Result | None:
@@ -195,47 +172,41 @@ def test_a_secret_given_as_text_keeps_its_data() -> None:
         await ctx.write.ensure(child, owner=bear, resource=SECRETS)
         return None
 
-    async def play() -> None:
-        world, spec = World(), controller("toy", body).for_(TOYS).owns(SECRETS)
-        world.server.create(toy("bear", size=1))
-        await world.run(spec, once=True, namespace="default")
-        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
-        told = await planned(world, spec)
-        (fate,) = told.plan.fates
-        assert fate.after is not None
-        assert fate.after["data"] == {"size": "Mg==", "same": "eA=="}
-        seen = [one for one in told.plan.secrets if isinstance(one, dict)]
-        assert {one["data"]["size"] for one in seen if "data" in one} == {"MQ==", "Mg=="}
-        assert {"size": "2", "same": "x"} in [one.get("stringData") for one in seen]  # as the reconciler gave it
-
-    run_virtual(play)
+    world, spec = World(), controller("toy", body).for_(TOYS).owns(SECRETS)
+    world.server.create(toy("bear", size=1))
+    await world.run(spec, once=True, namespace="default")
+    world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+    told = await planned(world, spec)
+    (fate,) = told.plan.fates
+    assert fate.after is not None
+    assert fate.after["data"] == {"size": "Mg==", "same": "eA=="}
+    seen = [one for one in told.plan.secrets if isinstance(one, dict)]
+    assert {one["data"]["size"] for one in seen if "data" in one} == {"MQ==", "Mg=="}
+    assert {"size": "2", "same": "x"} in [one.get("stringData") for one in seen]  # as the reconciler gave it
 
 
-def test_a_conflict_of_ports_that_only_a_hand_over_solves_is_planned() -> None:
-    async def play() -> None:
-        stage = Stage()
-        stage.install(crd())
-        stage.server.create(toy("bear", port=80))
+async def test_a_conflict_of_ports_that_only_a_hand_over_solves_is_planned() -> None:
+    stage = Stage()
+    stage.install(crd())
+    stage.server.create(toy("bear", port=80))
 
-        async def body(ctx: Context, request: Request) -> Result | None:
-            bear = await ctx.read.get(TOYS, request.name)
-            assert bear is not None
-            labels = {"app": "bear"}
-            ports = [{"containerPort": bear["spec"]["port"], "name": "http"}]
-            pod = {"containers": [{"name": "c", "image": "c:1", "ports": ports}]}
-            spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
-            await ctx.write.ensure({"metadata": {"name": "web"}, "spec": spec}, owner=bear, resource=DEPLOYMENTS)
-            return None
+    async def body(ctx: Context, request: Request) -> Result | None:
+        bear = await ctx.read.get(TOYS, request.name)
+        assert bear is not None
+        labels = {"app": "bear"}
+        ports = [{"containerPort": bear["spec"]["port"], "name": "http"}]
+        pod = {"containers": [{"name": "c", "image": "c:1", "ports": ports}]}
+        spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+        await ctx.write.ensure({"metadata": {"name": "web"}, "spec": spec}, owner=bear, resource=DEPLOYMENTS)
+        return None
 
-        spec = controller("toy", body).for_(TOYS).owns(DEPLOYMENTS)
-        await stage.run(spec, once=True, namespace="default")
-        stage.server.change(TOYS, "bear", {"spec": {"port": 8080}})
-        await then_done(stage, spec, await planned(stage, spec))
-
-    run_virtual(play)
+    spec = controller("toy", body).for_(TOYS).owns(DEPLOYMENTS)
+    await stage.run(spec, once=True, namespace="default")
+    stage.server.change(TOYS, "bear", {"spec": {"port": 8080}})
+    await then_done(stage, spec, await planned(stage, spec))
 
 
-def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
+async def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(DEPLOYMENTS, request.name)
         assert bear is not None
@@ -245,44 +216,38 @@ def test_a_scale_is_planned_as_a_change_of_the_count() -> None:
         assert live["spec"]["replicas"] == 5
         return None
 
-    async def play() -> None:
-        stage = Stage()
-        labels = {"app": "bear"}
-        pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}}
-        meta = {"name": "bear", "namespace": "default"}
-        count = {"replicas": 3, "selector": {"matchLabels": labels}, "template": pod}
-        stage.server.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": count})
-        spec = controller("toy", body).for_(DEPLOYMENTS)
-        told = await planned(stage, spec)
-        assert told.writes == ["patch deployments default/bear scale"]
-        await then_done(stage, spec, told)
-
-    run_virtual(play)
+    stage = Stage()
+    labels = {"app": "bear"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "c:1"}]}}
+    meta = {"name": "bear", "namespace": "default"}
+    count = {"replicas": 3, "selector": {"matchLabels": labels}, "template": pod}
+    stage.server.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": count})
+    spec = controller("toy", body).for_(DEPLOYMENTS)
+    told = await planned(stage, spec)
+    assert told.writes == ["patch deployments default/bear scale"]
+    await then_done(stage, spec, told)
 
 
-def test_what_a_write_beside_the_object_makes_of_it_is_not_known() -> None:
+async def test_what_a_write_beside_the_object_makes_of_it_is_not_known() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
         await ctx.write.patch(bear, {"spec": {"replicas": 5}}, subresource="scale")
         return None
 
-    async def play() -> None:
-        world, made = World(installed=False), crd()
-        paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.seen"}
-        made["spec"]["versions"][0]["subresources"]["scale"] = paths
-        world.install(made)
-        world.server.create(toy("bear", size=3))
-        told = await planned(world, controller("toy", body).for_(TOYS))
-        assert told.plan.error is None
-        assert told.writes == ["patch toys default/bear scale"]
-        (fate,) = told.plan.fates
-        assert (fate.effect, fate.note) == (Effect.CHANGED, "patch of its scale")
-
-    run_virtual(play)
+    world, made = World(installed=False), crd()
+    paths = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.seen"}
+    made["spec"]["versions"][0]["subresources"]["scale"] = paths
+    world.install(made)
+    world.server.create(toy("bear", size=3))
+    told = await planned(world, controller("toy", body).for_(TOYS))
+    assert told.plan.error is None
+    assert told.writes == ["patch toys default/bear scale"]
+    (fate,) = told.plan.fates
+    assert (fate.effect, fate.note) == (Effect.CHANGED, "patch of its scale")
 
 
-def test_versions_of_the_plan_never_reach_the_server() -> None:
+async def test_versions_of_the_plan_never_reach_the_server() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
@@ -293,20 +258,17 @@ def test_versions_of_the_plan_never_reach_the_server() -> None:
         await ctx.write.delete(bear)
         return None
 
-    async def play() -> None:
-        world, spec = World(), controller("toy", body).for_(TOYS)
-        world.server.create(toy("bear"))
-        plan = await play_of(world, spec)
-        assert plan.error is None
-        calls = [call for call in plan.passes[0].attempt.calls if call.verb != "get"]
-        assert [call.verb for call in calls] == ["patch", "patch", "patch", "delete"]
-        assert all(call.dry_run for call in calls)
-        assert "planned-" not in repr([(call.sent, call.old_version) for call in calls])
-
-    run_virtual(play)
+    world, spec = World(), controller("toy", body).for_(TOYS)
+    world.server.create(toy("bear"))
+    plan = await play_of(world, spec)
+    assert plan.error is None
+    calls = [call for call in plan.passes[0].attempt.calls if call.verb != "get"]
+    assert [call.verb for call in calls] == ["patch", "patch", "patch", "delete"]
+    assert all(call.dry_run for call in calls)
+    assert "planned-" not in repr([(call.sent, call.old_version) for call in calls])
 
 
-def test_an_apply_takes_the_place_of_what_its_manager_applied_before() -> None:
+async def test_an_apply_takes_the_place_of_what_its_manager_applied_before() -> None:
     rounds: list[int] = []
 
     async def body(ctx: Context, request: Request) -> Result | None:
@@ -317,24 +279,21 @@ def test_an_apply_takes_the_place_of_what_its_manager_applied_before() -> None:
         await ctx.write.ensure({"metadata": {"name": "box"}, "data": data}, owner=bear, resource=CONFIGMAPS)
         return None
 
-    async def play() -> None:
-        world, spec = World(), controller("toy", body).for_(TOYS).owns(CONFIGMAPS)
-        world.server.create(toy("bear"))
-        rounds.append(1)
-        for _ in range(2):  # made, and then applied: the box holds "a" alone, and by an apply
-            await world.run(spec, once=True, namespace="default")
-            world.server.change(CONFIGMAPS, "box", {"data": {"a": "0"}})
-        rounds.clear()
-        told = await planned(world, spec, to_fixpoint=True)
-        assert told.writes == ["apply configmaps default/box"] * 2
-        (fate,) = told.plan.fates
-        assert fate.after is not None
-        assert fate.after["data"] == {"a": "1"}
-
-    run_virtual(play)
+    world, spec = World(), controller("toy", body).for_(TOYS).owns(CONFIGMAPS)
+    world.server.create(toy("bear"))
+    rounds.append(1)
+    for _ in range(2):  # made, and then applied: the box holds "a" alone, and by an apply
+        await world.run(spec, once=True, namespace="default")
+        world.server.change(CONFIGMAPS, "box", {"data": {"a": "0"}})
+    rounds.clear()
+    told = await planned(world, spec, to_fixpoint=True)
+    assert told.writes == ["apply configmaps default/box"] * 2
+    (fate,) = told.plan.fates
+    assert fate.after is not None
+    assert fate.after["data"] == {"a": "1"}
 
 
-def test_an_object_that_was_replaced_during_the_plan_is_another_one() -> None:
+async def test_an_object_that_was_replaced_during_the_plan_is_another_one() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
@@ -348,43 +307,36 @@ def test_an_object_that_was_replaced_during_the_plan_is_another_one() -> None:
         return None
 
     world_of: list[World] = []
-
-    async def play() -> None:
-        world_of.append(World())
-        world_of[0].server.create(toy("bear"))
-        assert (await play_of(world_of[0], controller("toy", body).for_(TOYS))).error is None
-
-    run_virtual(play)
+    world_of.append(World())
+    world_of[0].server.create(toy("bear"))
+    assert (await play_of(world_of[0], controller("toy", body).for_(TOYS))).error is None
 
 
-def test_a_change_between_the_read_and_the_dry_run_is_read_again() -> None:
+async def test_a_change_between_the_read_and_the_dry_run_is_read_again() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
         await ctx.write.status(bear, {"ready": True})
         return None
 
-    async def play() -> None:
-        world = World()
-        world.server.create(toy("bear", size=1))
-        world.server.faults.delay(Match(verb="patch", plural="toys"), before=2.0)
+    world = World()
+    world.server.create(toy("bear", size=1))
+    world.server.faults.delay(Match(verb="patch", plural="toys"), before=2.0)
 
-        async def somebody_else() -> None:
-            await world.clock.sleep(1.0)
-            world.server.change(TOYS, "bear", {"spec": {"size": 2}})
+    async def somebody_else() -> None:
+        await world.clock.sleep(1.0)
+        world.server.change(TOYS, "bear", {"spec": {"size": 2}})
 
-        changing = asyncio.create_task(somebody_else())
-        plan = await play_of(world, controller("toy", body).for_(TOYS))
-        await changing
-        (step,) = plan.passes[0].steps
-        assert step.before is not None
-        assert step.after is not None
-        assert (step.before["spec"], step.after["spec"]) == ({"size": 2}, {"size": 2})
-
-    run_virtual(play)
+    changing = asyncio.create_task(somebody_else())
+    plan = await play_of(world, controller("toy", body).for_(TOYS))
+    await changing
+    (step,) = plan.passes[0].steps
+    assert step.before is not None
+    assert step.after is not None
+    assert (step.before["spec"], step.after["spec"]) == ({"size": 2}, {"size": 2})
 
 
-def test_what_exists_in_the_plan_alone_is_read_from_the_plan() -> None:
+async def test_what_exists_in_the_plan_alone_is_read_from_the_plan() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         live = await ctx.read.live(TOYS, request.name)
         assert live is not None
@@ -395,32 +347,26 @@ def test_what_exists_in_the_plan_alone_is_read_from_the_plan() -> None:
         assert (await ctx.read.get(TOYS, request.name)) == (await ctx.read.live(TOYS, request.name))
         return None
 
-    async def play() -> None:
-        world = World()
-        given = [(TOYS.ref("bear", "default"), toy("bear", size=2))]
-        told = await planned(world, controller("toy", body).for_(TOYS), given=given)
-        assert told.plan.error is None
-        assert [step.checked for step in told.steps] == [True, True, False]
-        (fate,) = told.plan.fates
-        assert fate.after is not None
-        assert fate.after["spec"] == {"size": 2, "color": "brown"}
-        assert fate.after["metadata"]["finalizers"] == ["example.com/keep"]
-        assert fate.after["status"] == {"ready": True}
-
-    run_virtual(play)
+    world = World()
+    given = [(TOYS.ref("bear", "default"), toy("bear", size=2))]
+    told = await planned(world, controller("toy", body).for_(TOYS), given=given)
+    assert told.plan.error is None
+    assert [step.checked for step in told.steps] == [True, True, False]
+    (fate,) = told.plan.fates
+    assert fate.after is not None
+    assert fate.after["spec"] == {"size": 2, "color": "brown"}
+    assert fate.after["metadata"]["finalizers"] == ["example.com/keep"]
+    assert fate.after["status"] == {"ready": True}
 
 
-def test_the_client_of_a_plan_can_send_nothing_that_changes_anything() -> None:
-    async def play() -> None:
-        world = World()
-        made = world.server.create(toy("bear"))
-        world.server.writes.clear()
-        await plan_client(world).replace(TOYS.ref("bear", "default"), {**made, "spec": {"size": 2}})
-        with pytest.raises(Refused, match="would have changed the cluster"):
-            await plan_client(world).raw("POST", "/api/v1/namespaces/default/configmaps", body=toy("bear"))
-        assert world.server.writes == []
-
-    run_virtual(play)
+async def test_the_client_of_a_plan_can_send_nothing_that_changes_anything() -> None:
+    world = World()
+    made = world.server.create(toy("bear"))
+    world.server.writes.clear()
+    await plan_client(world).replace(TOYS.ref("bear", "default"), {**made, "spec": {"size": 2}})
+    with pytest.raises(Refused, match="would have changed the cluster"):
+        await plan_client(world).raw("POST", "/api/v1/namespaces/default/configmaps", body=toy("bear"))
+    assert world.server.writes == []
 
 
 def test_a_write_that_changes_nothing_is_sent_and_is_no_change() -> None:

@@ -147,18 +147,15 @@ FOO_SCENES = (
 
 
 @pytest.mark.parametrize("scene", FOO_SCENES, ids=lambda scene: scene.__name__)
-def test_foo_does_what_was_planned(scene: Scene) -> None:
-    async def play() -> None:
-        stage = stage_for("foo")
-        await scene(stage)
-        told = await planned(stage, FOO)
-        if scene is at_rest:
-            assert (told.writes, told.plan.changed) == ([], ())
-        else:
-            assert told.plan.changed
-        await then_done(stage, FOO, told)
-
-    run_virtual(play)
+async def test_foo_does_what_was_planned(scene: Scene) -> None:
+    stage = stage_for("foo")
+    await scene(stage)
+    told = await planned(stage, FOO)
+    if scene is at_rest:
+        assert (told.writes, told.plan.changed) == ([], ())
+    else:
+        assert told.plan.changed
+    await then_done(stage, FOO, told)
 
 
 # Controllers of a few lines, for what no bundled one does.
@@ -247,23 +244,20 @@ def test_writes_of_one_reconcile_see_each_other() -> None:
     played(*toys(body))
 
 
-def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
+async def test_a_version_that_the_plan_has_left_behind_is_a_conflict() -> None:
     async def body(ctx: Context, bear: Obj) -> Result | None:
         await ctx.write.patch(bear, {"spec": {"size": 4}})
         await ctx.write.patch(bear, {"spec": {"size": 5}})
         return None
 
-    async def play() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        (spec,) = toys(body)
-        told = await planned(world, spec)
-        assert told.writes == ["patch toys default/bear"]
-        assert told.plan.error is not None
-        assert told.plan.last[0].attempt.verdict.outcome is Outcome.RETRY
-        await then_done(world, spec, told)
-
-    run_virtual(play)
+    world = World()
+    world.server.create(toy("bear"))
+    (spec,) = toys(body)
+    told = await planned(world, spec)
+    assert told.writes == ["patch toys default/bear"]
+    assert told.plan.error is not None
+    assert told.plan.last[0].attempt.verdict.outcome is Outcome.RETRY
+    await then_done(world, spec, told)
 
 
 def test_an_object_is_deleted_and_held_by_its_finalizer() -> None:
@@ -293,7 +287,7 @@ def test_the_last_finalizer_of_what_is_being_deleted_lets_it_go() -> None:
     played(*toys(body), scene=scene)
 
 
-def test_a_child_that_is_deleted_and_made_again_is_not_checked_by_the_server() -> None:
+async def test_a_child_that_is_deleted_and_made_again_is_not_checked_by_the_server() -> None:
     async def body(ctx: Context, bear: Obj) -> Result | None:
         (child,) = await ctx.read.children(bear, CONFIGMAPS)
         await ctx.write.delete(child)
@@ -301,15 +295,12 @@ def test_a_child_that_is_deleted_and_made_again_is_not_checked_by_the_server() -
         assert uid_of(made) != uid_of(child)
         return None
 
-    async def play() -> None:
-        world = World()
-        world.server.create(toy("bear"))
-        before, spec = toys(keeps_ab, body)
-        await world.run(before, once=True, namespace="default")
-        told = await planned(world, spec)
-        assert told.writes == ["delete configmaps default/box", "create configmaps default/box"]
-        assert [step.checked for step in told.steps] == [True, False]
-        (fate,) = told.plan.fates
-        assert (fate.effect, fate.checked) == (Effect.CHANGED, False)
-
-    run_virtual(play)
+    world = World()
+    world.server.create(toy("bear"))
+    before, spec = toys(keeps_ab, body)
+    await world.run(before, once=True, namespace="default")
+    told = await planned(world, spec)
+    assert told.writes == ["delete configmaps default/box", "create configmaps default/box"]
+    assert [step.checked for step in told.steps] == [True, False]
+    (fate,) = told.plan.fates
+    assert (fate.effect, fate.checked) == (Effect.CHANGED, False)

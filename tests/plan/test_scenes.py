@@ -18,7 +18,6 @@ from kubectl_ctrl.model.resources import DEPLOYMENTS, HPAS, REPLICASETS
 from kubectl_ctrl.plan.steps import Effect
 from kubectl_ctrl.runtime.builder import controller
 from kubectl_ctrl.runtime.contract import Context, Result
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 from tests.plan.truth import planned, then_done
 from tests.runtime.toy import TOYS
@@ -44,101 +43,86 @@ def workload(**annotations: str) -> Obj:
 # The other bundled controllers.
 
 
-def test_memcached_is_planned_from_its_creation_to_its_rest() -> None:
-    async def play() -> None:
-        stage, spec = Stage(), _PLAYERS["memcached"]
-        stage.install(bundled.folder("memcached") / "crd.yaml")
-        stage.server.create(memcached(1))
-        await then_done(stage, spec, await planned(stage, spec))
-        stage.server.change(MEMCACHEDS, "bear", {"spec": {"size": 4}})
-        told = await planned(stage, spec)
-        assert told.writes[:2] == ["patch deployments default/bear", "apply deployments default/bear"]
-        await then_done(stage, spec, told)
-        assert (await planned(stage, spec)).plan.changed == ()
-
-    run_virtual(play)
+async def test_memcached_is_planned_from_its_creation_to_its_rest() -> None:
+    stage, spec = Stage(), _PLAYERS["memcached"]
+    stage.install(bundled.folder("memcached") / "crd.yaml")
+    stage.server.create(memcached(1))
+    await then_done(stage, spec, await planned(stage, spec))
+    stage.server.change(MEMCACHEDS, "bear", {"spec": {"size": 4}})
+    told = await planned(stage, spec)
+    assert told.writes[:2] == ["patch deployments default/bear", "apply deployments default/bear"]
+    await then_done(stage, spec, told)
+    assert (await planned(stage, spec)).plan.changed == ()
 
 
-def test_podcount_patches_of_what_it_keeps_the_metadata_alone() -> None:
-    async def play() -> None:
-        stage, spec = Stage(), _PLAYERS["podcount"]
-        stage.server.play_deployments(pods=True)
-        stage.server.create(workload())
-        await stage.rest(10)
-        (found,) = stage.server.objects(REPLICASETS)
-        told = await planned(stage, spec, Key("default", found["metadata"]["name"]))
-        (fate,) = told.plan.fates
-        assert fate.after is not None
-        assert fate.after["metadata"]["labels"]["pod-count"] == "3"
-        assert fate.after["spec"]["replicas"] == 3
-        await then_done(stage, spec, told)
-
-    run_virtual(play)
+async def test_podcount_patches_of_what_it_keeps_the_metadata_alone() -> None:
+    stage, spec = Stage(), _PLAYERS["podcount"]
+    stage.server.play_deployments(pods=True)
+    stage.server.create(workload())
+    await stage.rest(10)
+    (found,) = stage.server.objects(REPLICASETS)
+    told = await planned(stage, spec, Key("default", found["metadata"]["name"]))
+    (fate,) = told.plan.fates
+    assert fate.after is not None
+    assert fate.after["metadata"]["labels"]["pod-count"] == "3"
+    assert fate.after["spec"]["replicas"] == 3
+    await then_done(stage, spec, told)
 
 
 @pytest.mark.parametrize("scaled", [False, True], ids=["alone", "beside an autoscaler"])
-def test_the_scaler_patches_workload_and_autoscaler(scaled: bool) -> None:
-    async def play() -> None:
-        stage, spec = Stage(), _PLAYERS["scaler"]
-        stage.server.create(workload(force_down="true"))
-        if scaled:
-            ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "bear"}
-            hpa = {"scaleTargetRef": ref, "minReplicas": 2, "maxReplicas": 5}
-            meta = {"name": "auto", "namespace": "default"}
-            stage.server.create({"apiVersion": HPAS.api_version, "kind": HPAS.kind, "metadata": meta, "spec": hpa})
-        told = await planned(stage, spec)
-        assert told.plan.changed
-        await then_done(stage, spec, told)
-
-    run_virtual(play)
+async def test_the_scaler_patches_workload_and_autoscaler(scaled: bool) -> None:
+    stage, spec = Stage(), _PLAYERS["scaler"]
+    stage.server.create(workload(force_down="true"))
+    if scaled:
+        ref = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "bear"}
+        hpa = {"scaleTargetRef": ref, "minReplicas": 2, "maxReplicas": 5}
+        meta = {"name": "auto", "namespace": "default"}
+        stage.server.create({"apiVersion": HPAS.api_version, "kind": HPAS.kind, "metadata": meta, "spec": hpa})
+    told = await planned(stage, spec)
+    assert told.plan.changed
+    await then_done(stage, spec, told)
 
 
 # Files: objects that exist in the plan alone, or are changed in it alone.
 
 
-def test_an_object_of_a_file_is_there_in_the_plan_alone() -> None:
-    async def play() -> None:
-        stage, spec = Stage(), _PLAYERS["memcached"]
-        stage.install(bundled.folder("memcached") / "crd.yaml")
-        told = await planned(stage, spec, given=[(MEMCACHEDS.ref("bear", "default"), memcached(2))])
-        (given,) = told.plan.given
-        assert (given.effect, given.before) == (Effect.CREATED, None)
-        made, status = told.plan.fates
-        assert (made.resource, made.effect, made.checked) == (DEPLOYMENTS, Effect.CREATED, True)
-        assert (status.resource, status.effect, status.checked) == (MEMCACHEDS, Effect.CHANGED, False)
-        assert made.after is not None
-        assert status.after is not None
-        owner = made.after["metadata"]["ownerReferences"][0]["uid"]
-        assert owner == uid_of(status.after)
-        assert re.fullmatch(r"planned-\d+", owner)
-        assert status.after["status"]["conditions"]
-        await stage.run(spec, once=True, namespace="default")
-        assert stage.server.objects(DEPLOYMENTS) == []
-
-    run_virtual(play)
+async def test_an_object_of_a_file_is_there_in_the_plan_alone() -> None:
+    stage, spec = Stage(), _PLAYERS["memcached"]
+    stage.install(bundled.folder("memcached") / "crd.yaml")
+    told = await planned(stage, spec, given=[(MEMCACHEDS.ref("bear", "default"), memcached(2))])
+    (given,) = told.plan.given
+    assert (given.effect, given.before) == (Effect.CREATED, None)
+    made, status = told.plan.fates
+    assert (made.resource, made.effect, made.checked) == (DEPLOYMENTS, Effect.CREATED, True)
+    assert (status.resource, status.effect, status.checked) == (MEMCACHEDS, Effect.CHANGED, False)
+    assert made.after is not None
+    assert status.after is not None
+    owner = made.after["metadata"]["ownerReferences"][0]["uid"]
+    assert owner == uid_of(status.after)
+    assert re.fullmatch(r"planned-\d+", owner)
+    assert status.after["status"]["conditions"]
+    await stage.run(spec, once=True, namespace="default")
+    assert stage.server.objects(DEPLOYMENTS) == []
 
 
-def test_a_file_changes_in_the_plan_what_is_there() -> None:
-    async def play() -> None:
-        stage, spec = Stage(), _PLAYERS["memcached"]
-        stage.install(bundled.folder("memcached") / "crd.yaml")
-        stage.server.create(memcached(1))
-        await stage.run(spec, once=True, namespace="default")
-        told = await planned(stage, spec, given=[(MEMCACHEDS.ref("bear", "default"), memcached(5))])
-        assert [fate.effect for fate in told.plan.given] == [Effect.CHANGED]
-        deployment = next(fate for fate in told.plan.fates if fate.resource == DEPLOYMENTS)
-        assert deployment.after is not None
-        assert deployment.after["spec"]["replicas"] == 5
-        # And that is what comes when the file is really applied.
-        stage.server.apply(memcached(5), manager="kubectl", force=True)
-        done = await planned(stage, spec)
-        assert done.writes == told.writes
-        await then_done(stage, spec, done)
-
-    run_virtual(play)
+async def test_a_file_changes_in_the_plan_what_is_there() -> None:
+    stage, spec = Stage(), _PLAYERS["memcached"]
+    stage.install(bundled.folder("memcached") / "crd.yaml")
+    stage.server.create(memcached(1))
+    await stage.run(spec, once=True, namespace="default")
+    told = await planned(stage, spec, given=[(MEMCACHEDS.ref("bear", "default"), memcached(5))])
+    assert [fate.effect for fate in told.plan.given] == [Effect.CHANGED]
+    deployment = next(fate for fate in told.plan.fates if fate.resource == DEPLOYMENTS)
+    assert deployment.after is not None
+    assert deployment.after["spec"]["replicas"] == 5
+    # And that is what comes when the file is really applied.
+    stage.server.apply(memcached(5), manager="kubectl", force=True)
+    done = await planned(stage, spec)
+    assert done.writes == told.writes
+    await then_done(stage, spec, done)
 
 
-def test_what_kubectl_applied_before_and_a_file_does_not_say_any_more_goes() -> None:
+async def test_what_kubectl_applied_before_and_a_file_does_not_say_any_more_goes() -> None:
     async def body(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
@@ -146,28 +130,25 @@ def test_what_kubectl_applied_before_and_a_file_does_not_say_any_more_goes() -> 
         assert bear["metadata"]["labels"] == {"theirs": "1"}
         return None
 
-    async def play() -> None:
-        world, spec = World(), controller("toy", body).for_(TOYS)
-        before = toy("bear", size=1, color="brown", deep={"a": 1})
-        before["metadata"] |= {"annotations": {}, "labels": {"mine": "1"}}
-        made = toy("bear", size=1, color="brown", theirs=1, deep={"a": 1, "theirs": 1})
-        made["metadata"]["labels"] = {"mine": "1", "theirs": "1"}
-        made["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(before), "theirs": "1"}
-        world.server.create(made)
-        given = [(TOYS.ref("bear", "default"), toy("bear", size=2))]
-        told = await planned(world, spec, given=given)
-        assert told.plan.error is None
-        (fate,) = told.plan.given
-        assert fate.after is not None
-        assert fate.after["metadata"]["annotations"]["theirs"] == "1"
-
-    run_virtual(play)
+    world, spec = World(), controller("toy", body).for_(TOYS)
+    before = toy("bear", size=1, color="brown", deep={"a": 1})
+    before["metadata"] |= {"annotations": {}, "labels": {"mine": "1"}}
+    made = toy("bear", size=1, color="brown", theirs=1, deep={"a": 1, "theirs": 1})
+    made["metadata"]["labels"] = {"mine": "1", "theirs": "1"}
+    made["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(before), "theirs": "1"}
+    world.server.create(made)
+    given = [(TOYS.ref("bear", "default"), toy("bear", size=2))]
+    told = await planned(world, spec, given=given)
+    assert told.plan.error is None
+    (fate,) = told.plan.given
+    assert fate.after is not None
+    assert fate.after["metadata"]["annotations"]["theirs"] == "1"
 
 
 # Rounds.
 
 
-def test_rounds_end_when_nothing_more_would_be_written() -> None:
+async def test_rounds_end_when_nothing_more_would_be_written() -> None:
     async def grow(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
@@ -176,50 +157,41 @@ def test_rounds_end_when_nothing_more_would_be_written() -> None:
             await ctx.write.patch(bear, {"spec": {"size": size + 1}})
         return Result(60)
 
-    async def play() -> None:
-        world, spec = World(), controller("toy", grow).for_(TOYS)
-        world.server.create(toy("bear", size=1))
-        one = await planned(world, spec)
-        assert (one.plan.rounds, len(one.writes)) == (1, 1)
-        told = await planned(world, spec, to_fixpoint=True)
-        assert (told.plan.rounds, len(told.writes), told.plan.settled) == (4, 3, True)
-        (fate,) = told.plan.fates
-        assert fate.before is not None
-        assert fate.after is not None
-        assert (fate.before["spec"]["size"], fate.after["spec"]["size"]) == (1, 4)
-
-    run_virtual(play)
+    world, spec = World(), controller("toy", grow).for_(TOYS)
+    world.server.create(toy("bear", size=1))
+    one = await planned(world, spec)
+    assert (one.plan.rounds, len(one.writes)) == (1, 1)
+    told = await planned(world, spec, to_fixpoint=True)
+    assert (told.plan.rounds, len(told.writes), told.plan.settled) == (4, 3, True)
+    (fate,) = told.plan.fates
+    assert fate.before is not None
+    assert fate.after is not None
+    assert (fate.before["spec"]["size"], fate.after["spec"]["size"]) == (1, 4)
 
 
-def test_one_that_never_settles_is_told_after_ten_rounds() -> None:
+async def test_one_that_never_settles_is_told_after_ten_rounds() -> None:
     async def flap(ctx: Context, request: Request) -> Result | None:
         bear = await ctx.read.get(TOYS, request.name)
         assert bear is not None
         await ctx.write.status(bear, {"ready": not (bear.get("status") or {}).get("ready", False)})
         return None
 
-    async def play() -> None:
-        world, spec = World(), controller("toy", flap).for_(TOYS)
-        world.server.create(toy("bear"))
-        told = await planned(world, spec, to_fixpoint=True)
-        assert (told.plan.rounds, told.plan.settled) == (10, False)
-        assert told.writes == ["apply toys default/bear status"] * 10
-
-    run_virtual(play)
+    world, spec = World(), controller("toy", flap).for_(TOYS)
+    world.server.create(toy("bear"))
+    told = await planned(world, spec, to_fixpoint=True)
+    assert (told.plan.rounds, told.plan.settled) == (10, False)
+    assert told.writes == ["apply toys default/bear status"] * 10
 
 
-def test_again_is_another_round_and_a_schedule_is_none() -> None:
+async def test_again_is_another_round_and_a_schedule_is_none() -> None:
     passes: list[float] = []
 
     async def twice(ctx: Context, request: Request) -> Result | None:
         passes.append(ctx.now())
         return Result(again=True) if len(passes) < 3 else Result(30)
 
-    async def play() -> None:
-        world, spec = World(), controller("toy", twice).for_(TOYS)
-        world.server.create(toy("bear"))
-        told = await planned(world, spec, to_fixpoint=True)
-        assert (told.plan.rounds, told.plan.settled, told.plan.changed) == (3, True, ())
-        assert told.plan.last[0].attempt.verdict.outcome is Outcome.AFTER
-
-    run_virtual(play)
+    world, spec = World(), controller("toy", twice).for_(TOYS)
+    world.server.create(toy("bear"))
+    told = await planned(world, spec, to_fixpoint=True)
+    assert (told.plan.rounds, told.plan.settled, told.plan.changed) == (3, True, ())
+    assert told.plan.last[0].attempt.verdict.outcome is Outcome.AFTER

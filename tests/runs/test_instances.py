@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +11,6 @@ from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.runs.instances import Found, Kind, asked_to_stop, lease_name, lease_scope, look, where
 from kubectl_ctrl.runs.runners import only_runner
 from kubectl_ctrl.testing.faults import Match
-from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.testing.stage import Stage
 from kubectl_ctrl.value import replace
 from tests.runs.test_runners import ME
@@ -43,61 +40,45 @@ def lease(stage: Stage, name: str, *, age: float = 3.0, who: str = ELSEWHERE, **
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
 
 
-def on_stage(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
-    async def whole() -> None:
-        await play(Stage())
-
-    run_virtual(whole)
-
-
 async def seen(stage: Stage, folder: Path) -> Found:
     return await look(stage.client(), state_dir=folder, cluster="c", name="foo")
 
 
-def test_all_that_run_are_told(tmp_path: Path) -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(
-            deployment("kubectl-ctrl-foo"), deployment("asleep", replicas=0), deployment("other", controller="bar")
-        )
-        stage.install(lease(stage, "kubectl-ctrl-foo-team"), lease(stage, "kubectl-ctrl-foo-old", age=16))
-        with only_runner(tmp_path, ME):
-            found = await seen(stage, tmp_path)
-        assert [(place.kind, place.text, place.short, place.scope) for place in found.places] == [
-            (Kind.PROCESS, "process 4121 on this machine (namespace default)", "pid 4121 (default)", "default"),
-            (Kind.DEPLOYMENT, "Deployment default/kubectl-ctrl-foo", "in default", None),
-            (
-                Kind.LEASE,
-                f"lease default/kubectl-ctrl-foo-team held by {ELSEWHERE} (renewed 3s ago)",
-                "on laptop-b",
-                "team",
-            ),
-        ]
-        assert found.unseen == ()
-        assert await where(stage.client(), state_dir=tmp_path, cluster="c", name="bar") != []
-
-    on_stage(play)
+async def test_all_that_run_are_told(tmp_path: Path, stage: Stage) -> None:
+    stage.install(
+        deployment("kubectl-ctrl-foo"), deployment("asleep", replicas=0), deployment("other", controller="bar")
+    )
+    stage.install(lease(stage, "kubectl-ctrl-foo-team"), lease(stage, "kubectl-ctrl-foo-old", age=16))
+    with only_runner(tmp_path, ME):
+        found = await seen(stage, tmp_path)
+    assert [(place.kind, place.text, place.short, place.scope) for place in found.places] == [
+        (Kind.PROCESS, "process 4121 on this machine (namespace default)", "pid 4121 (default)", "default"),
+        (Kind.DEPLOYMENT, "Deployment default/kubectl-ctrl-foo", "in default", None),
+        (
+            Kind.LEASE,
+            f"lease default/kubectl-ctrl-foo-team held by {ELSEWHERE} (renewed 3s ago)",
+            "on laptop-b",
+            "team",
+        ),
+    ]
+    assert found.unseen == ()
+    assert await where(stage.client(), state_dir=tmp_path, cluster="c", name="bar") != []
 
 
-def test_the_lease_of_a_process_of_here_is_not_told_twice(tmp_path: Path) -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(lease(stage, "kubectl-ctrl-foo-default", who=ME.holder))
-        with only_runner(tmp_path, replace(ME)):
-            assert [place.kind for place in (await seen(stage, tmp_path)).places] == [Kind.PROCESS]
-
-    on_stage(play)
+async def test_the_lease_of_a_process_of_here_is_not_told_twice(tmp_path: Path, stage: Stage) -> None:
+    stage.install(lease(stage, "kubectl-ctrl-foo-default", who=ME.holder))
+    with only_runner(tmp_path, replace(ME)):
+        assert [place.kind for place in (await seen(stage, tmp_path)).places] == [Kind.PROCESS]
 
 
 @pytest.mark.parametrize("plural", ["deployments", "leases"])
-def test_what_may_not_be_looked_at_is_told_beside_the_rest(tmp_path: Path, plural: str) -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment("kubectl-ctrl-foo"), lease(stage, "kubectl-ctrl-foo"))
-        stage.server.faults.fail(Match(verb="list", plural=plural), 403, times=9)
-        found = await seen(stage, tmp_path)
-        assert len(found.places) == 1
-        assert found.unseen
-        assert all("may not be looked at" in text for text in found.unseen)
-
-    on_stage(play)
+async def test_what_may_not_be_looked_at_is_told_beside_the_rest(tmp_path: Path, plural: str, stage: Stage) -> None:
+    stage.install(deployment("kubectl-ctrl-foo"), lease(stage, "kubectl-ctrl-foo"))
+    stage.server.faults.fail(Match(verb="list", plural=plural), 403, times=9)
+    found = await seen(stage, tmp_path)
+    assert len(found.places) == 1
+    assert found.unseen
+    assert all("may not be looked at" in text for text in found.unseen)
 
 
 def test_whose_lease_it_is_tells_its_label_where_the_name_could_mean_two() -> None:
@@ -112,10 +93,7 @@ def test_whose_lease_it_is_tells_its_label_where_the_name_could_mean_two() -> No
     assert scope("ba") is None
 
 
-def test_only_a_process_can_be_asked_to_stop(tmp_path: Path) -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment("kubectl-ctrl-foo"))
-        (place,) = (await seen(stage, tmp_path)).places
-        assert not asked_to_stop(tmp_path, place)
-
-    on_stage(play)
+async def test_only_a_process_can_be_asked_to_stop(tmp_path: Path, stage: Stage) -> None:
+    stage.install(deployment("kubectl-ctrl-foo"))
+    (place,) = (await seen(stage, tmp_path)).places
+    assert not asked_to_stop(tmp_path, place)

@@ -7,7 +7,7 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,23 @@ from tests.client import loopback
 from tests.client.served import http
 from tests.kubeconfig.kubeconfigs import kubeconfig, written
 
+pytestmark = pytest.mark.real_loop
+
+
 SETTINGS: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
 
 
 class Place:
     """A cluster, the kubeconfig of a program, and what the program does."""
 
-    def __init__(self, folder: Path, server: ScriptedServer) -> None:
+    def __init__(self, folder: Path, server: ScriptedServer, url: str) -> None:
         self.folder = folder
         self.server = server
-        self._config = ""
+        self.url = url
+        self.points("kind-test")
 
-    def points(self, url: str, context: str) -> None:
-        self._config = str(written(self.folder, kubeconfig(cluster={"server": url}, name=context)))
+    def points(self, context: str) -> None:
+        self._config = str(written(self.folder, kubeconfig(cluster={"server": self.url}, name=context)))
 
     @asynccontextmanager
     async def running(self, *specs: ControllerSpec, **options: Any) -> AsyncIterator[asyncio.Task[None]]:
@@ -59,26 +63,14 @@ class Place:
                 await changed.wait()
 
 
-Test = Callable[[Place], Coroutine[Any, Any, None]]
-
-
 @pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
     for name in ("STATE", "CONFIG", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / f"{name.lower()}-home"))
-
-    def played(test: Test, context: str = "kind-test") -> None:
-        async def main() -> None:
-            server = ScriptedServer(SystemClock())
-            server.create(SETTINGS)
-            async with loopback.serving(http(server)) as box:
-                place = Place(tmp_path, server)
-                place.points(box.url, context)
-                await test(place)
-
-        asyncio.run(main())
-
-    return played
+    server = ScriptedServer(SystemClock())
+    server.create(SETTINGS)
+    async with loopback.serving(http(server)) as box:
+        yield Place(tmp_path, server, box.url)
 
 
 async def cancelled(running: asyncio.Task[None]) -> None:
@@ -110,84 +102,70 @@ async def label(ctx: Context, request: Request) -> None:
 LABELS = controller("labels", label).for_(CONFIGMAPS)
 
 
-def test_it_runs_is_recorded_and_ends_by_cancellation(play: Callable[..., None], tmp_path: Path) -> None:
-    async def test(place: Place) -> None:
-        async with place.running(LABELS) as task:
-            await place.labelled(task)
-        assert task.cancelled()
-
-    play(test)
+async def test_it_runs_is_recorded_and_ends_by_cancellation(tmp_path: Path, place: Place) -> None:
+    async with place.running(LABELS) as task:
+        await place.labelled(task)
+    assert task.cancelled()
     [recording] = tmp_path.rglob("history.db")
     with Recording.open(recording) as reader:
         [recorded] = reader.runs()
     assert [(one.name, one.code) for one in recorded.controllers] == [("labels", __file__)]
 
 
-def test_a_cancellation_lets_the_reconcile_in_progress_finish(play: Callable[..., None]) -> None:
-    async def test(place: Place) -> None:
-        begun, go_on = asyncio.Event(), asyncio.Event()
+async def test_a_cancellation_lets_the_reconcile_in_progress_finish(place: Place) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
 
-        async def slow(ctx: Context, request: Request) -> None:
-            begun.set()
-            await go_on.wait()
-            await label(ctx, request)
+    async def slow(ctx: Context, request: Request) -> None:
+        begun.set()
+        await go_on.wait()
+        await label(ctx, request)
 
-        async with place.running(controller("slow", slow).for_(CONFIGMAPS)) as task:
-            await begun.wait()
-            await cancelled(task)
-            go_on.set()
-            await asyncio.wait([task])
-            assert task.cancelled()
-        assert labels_of(place.server.get(CONFIGMAPS, "settings") or {}) == {"seen": "yes"}
-
-    play(test)
-
-
-def test_a_second_cancellation_cancels_the_reconcile_in_progress(play: Callable[..., None]) -> None:
-    async def test(place: Place) -> None:
-        begun = asyncio.Event()
-
-        async def endless(_ctx: Context, _request: Request) -> None:
-            begun.set()
-            await asyncio.Event().wait()
-
-        async with place.running(controller("endless", endless).for_(CONFIGMAPS)) as task:
-            await begun.wait()
-            await cancelled(task)
+    async with place.running(controller("slow", slow).for_(CONFIGMAPS)) as task:
+        await begun.wait()
+        await cancelled(task)
+        go_on.set()
+        await asyncio.wait([task])
         assert task.cancelled()
-
-    play(test)
-
-
-def test_a_cluster_that_is_not_local_is_refused_unless_it_is_allowed(play: Callable[..., None]) -> None:
-    async def test(place: Place) -> None:
-        for allowed, message in (
-            ("", "This cluster is not local, and changes to it are not allowed."),
-            ("production", "The allowed context 'production' is not the context in use."),
-        ):
-            async with place.running(LABELS, allow_context=allowed) as task:
-                await asyncio.wait([task])
-                refused = task.exception()
-                assert isinstance(refused, Refused)
-                assert refused.message == message
-                assert refused.next_step == "pass allow_context='staging' if that is the cluster you mean"
-        assert place.server.requests == []
-        async with place.running(LABELS, allow_context="staging") as task:
-            await place.labelled(task)
-
-    play(test, context="staging")
+    assert labels_of(place.server.get(CONFIGMAPS, "settings") or {}) == {"seen": "yes"}
 
 
-def test_a_controller_that_runs_already_is_refused(play: Callable[..., None]) -> None:
-    async def test(place: Place) -> None:
-        async with place.running(LABELS) as first:
-            await place.labelled(first)
-            async with place.running(LABELS) as second:
-                await asyncio.wait([second])
-                assert "labels" in str(second.exception())
-                assert isinstance(second.exception(), Refused)
+async def test_a_second_cancellation_cancels_the_reconcile_in_progress(place: Place) -> None:
+    begun = asyncio.Event()
 
-    play(test)
+    async def endless(_ctx: Context, _request: Request) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with place.running(controller("endless", endless).for_(CONFIGMAPS)) as task:
+        await begun.wait()
+        await cancelled(task)
+    assert task.cancelled()
+
+
+async def test_a_cluster_that_is_not_local_is_refused_unless_it_is_allowed(place: Place) -> None:
+    place.points("staging")
+    for allowed, message in (
+        ("", "This cluster is not local, and changes to it are not allowed."),
+        ("production", "The allowed context 'production' is not the context in use."),
+    ):
+        async with place.running(LABELS, allow_context=allowed) as task:
+            await asyncio.wait([task])
+            refused = task.exception()
+            assert isinstance(refused, Refused)
+            assert refused.message == message
+            assert refused.next_step == "pass allow_context='staging' if that is the cluster you mean"
+    assert place.server.requests == []
+    async with place.running(LABELS, allow_context="staging") as task:
+        await place.labelled(task)
+
+
+async def test_a_controller_that_runs_already_is_refused(place: Place) -> None:
+    async with place.running(LABELS) as first:
+        await place.labelled(first)
+        async with place.running(LABELS) as second:
+            await asyncio.wait([second])
+            assert "labels" in str(second.exception())
+            assert isinstance(second.exception(), Refused)
 
 
 def test_it_needs_a_controller() -> None:

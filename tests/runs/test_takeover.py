@@ -16,7 +16,7 @@ from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.takeover import ANNOTATION, Takeover, by_hand, give_back, repairs, taken_of
 from kubectl_ctrl.testing.faults import Match
 from kubectl_ctrl.testing.stage import Stage
-from tests.runs.test_instances import ELSEWHERE, deployment, on_stage
+from tests.runs.test_instances import ELSEWHERE, deployment
 
 NAME = "kubectl-ctrl-foo"
 ME = identity("r7f3")
@@ -52,137 +52,109 @@ def gone() -> str:
     return re.sub(rf"_{os.getpid()}_", f"_{2**22 + 1}_", ME)
 
 
-def test_it_goes_to_zero_with_the_annotation_and_comes_back_without() -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment(NAME, replicas=2))
-        mine = takeover(stage)
-        await mine.take(now(stage))
-        assert standing(stage) == (0, ME)
-        await mine.give_all_back()
-        assert standing(stage) == (2, None)
-
-    on_stage(play)
+async def test_it_goes_to_zero_with_the_annotation_and_comes_back_without(stage: Stage) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    mine = takeover(stage)
+    await mine.take(now(stage))
+    assert standing(stage) == (0, ME)
+    await mine.give_all_back()
+    assert standing(stage) == (2, None)
 
 
-def test_somebody_who_writes_in_between_makes_it_look_again() -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment(NAME, replicas=2))
-        stage.server.faults.fail(Match(verb="patch", plural="deployments"), 409, times=2)
-        mine = takeover(stage)
-        await mine.take(now(stage))
-        stage.server.faults.fail(Match(verb="patch", plural="deployments"), 409, times=2)
-        await mine.give_all_back()
-        assert standing(stage) == (2, None)
-
-    on_stage(play)
+async def test_somebody_who_writes_in_between_makes_it_look_again(stage: Stage) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    stage.server.faults.fail(Match(verb="patch", plural="deployments"), 409, times=2)
+    mine = takeover(stage)
+    await mine.take(now(stage))
+    stage.server.faults.fail(Match(verb="patch", plural="deployments"), 409, times=2)
+    await mine.give_all_back()
+    assert standing(stage) == (2, None)
 
 
-def test_a_lost_answer_is_given_back_as_well() -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment(NAME, replicas=2))
-        stage.server.faults.lose(Match(verb="patch", plural="deployments"), after_commit=True)
-        mine = takeover(stage)
-        await mine.take(now(stage))
-        assert standing(stage) == (0, ME)
-        await mine.give_all_back()
-        assert standing(stage) == (2, None)
-
-    on_stage(play)
+async def test_a_lost_answer_is_given_back_as_well(stage: Stage) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    stage.server.faults.lose(Match(verb="patch", plural="deployments"), after_commit=True)
+    mine = takeover(stage)
+    await mine.take(now(stage))
+    assert standing(stage) == (0, ME)
+    await mine.give_all_back()
+    assert standing(stage) == (2, None)
 
 
-def test_who_was_quicker_keeps_it() -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment(NAME, replicas=2))
-        before = now(stage)
-        stage.server.change(DEPLOYMENTS, NAME, note(ELSEWHERE))
-        mine = takeover(stage)
-        with pytest.raises(Refused, match="Somebody else was quicker"):
-            await mine.take(before)
-        await mine.give_all_back()
-        assert standing(stage) == (0, ELSEWHERE)
-
-    on_stage(play)
+async def test_who_was_quicker_keeps_it(stage: Stage) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    before = now(stage)
+    stage.server.change(DEPLOYMENTS, NAME, note(ELSEWHERE))
+    mine = takeover(stage)
+    with pytest.raises(Refused, match="Somebody else was quicker"):
+        await mine.take(before)
+    await mine.give_all_back()
+    assert standing(stage) == (0, ELSEWHERE)
 
 
-def test_what_another_run_took_over_from_us_is_not_ours_to_give_back() -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment(NAME, replicas=2))
-        mine = takeover(stage)
-        await mine.take(now(stage))
-        stage.server.change(DEPLOYMENTS, NAME, note(ELSEWHERE))
-        await mine.give_all_back()
-        assert standing(stage) == (0, ELSEWHERE)
-
-    on_stage(play)
+async def test_what_another_run_took_over_from_us_is_not_ours_to_give_back(stage: Stage) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    mine = takeover(stage)
+    await mine.take(now(stage))
+    stage.server.change(DEPLOYMENTS, NAME, note(ELSEWHERE))
+    await mine.give_all_back()
+    assert standing(stage) == (0, ELSEWHERE)
 
 
-def test_a_count_that_somebody_set_stays() -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment(NAME, replicas=2))
-        mine = takeover(stage)
-        await mine.take(now(stage))
-        stage.server.change(DEPLOYMENTS, NAME, {"spec": {"replicas": 5}})
-        await mine.give_all_back()
-        assert standing(stage) == (5, None)
-
-    on_stage(play)
+async def test_a_count_that_somebody_set_stays(stage: Stage) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    mine = takeover(stage)
+    await mine.take(now(stage))
+    stage.server.change(DEPLOYMENTS, NAME, {"spec": {"replicas": 5}})
+    await mine.give_all_back()
+    assert standing(stage) == (5, None)
 
 
-def test_what_cannot_be_given_back_is_told_with_the_line_that_does_it(caplog: pytest.LogCaptureFixture) -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment(NAME, replicas=2))
-        mine = takeover(stage)
-        await mine.take(now(stage))
-        stage.server.down()
-        await mine.give_all_back()
-
-    on_stage(play)
+async def test_what_cannot_be_given_back_is_told_with_the_line_that_does_it(
+    caplog: pytest.LogCaptureFixture, stage: Stage
+) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    mine = takeover(stage)
+    await mine.take(now(stage))
+    stage.server.down()
+    await mine.give_all_back()
     assert by_hand(DEPLOYMENTS.ref(NAME, "default"), 2, KUBECTL) in caplog.text
 
 
-def test_what_a_dead_run_left_is_certain_and_what_others_hold_is_not() -> None:
-    async def play(stage: Stage) -> None:
-        client = stage.client()
-        running = {ME}
-        # OTHERS: its pid is that of a process that lives, as after a crash long ago, and of no run.
-        cases = ((gone(), True, False), (ME, False, True), (OTHERS, False, False), (ELSEWHERE, False, False))
-        for holder, certain, alive in cases:
-            stage.install(deployment(NAME, replicas=2))
-            stage.server.change(DEPLOYMENTS, NAME, note(holder, 3))
-            (repair,) = await repairs(client, ["foo", "bar"])
-            assert (repair.certain, repair.goes_on(running)) == (certain, alive)
-            assert await repair.restore(client) == 3
-            assert standing(stage) == (3, None)
-            assert await repairs(client, ["foo"]) == []
-            assert await give_back(client, repair.taken) is None  # it was repaired before
-            stage.server.delete(DEPLOYMENTS, NAME)
-
-    on_stage(play)
-
-
-def test_what_a_dead_run_left_can_be_gone_on_with() -> None:
-    async def play(stage: Stage) -> None:
+async def test_what_a_dead_run_left_is_certain_and_what_others_hold_is_not(stage: Stage) -> None:
+    client = stage.client()
+    running = {ME}
+    # OTHERS: its pid is that of a process that lives, as after a crash long ago, and of no run.
+    cases = ((gone(), True, False), (ME, False, True), (OTHERS, False, False), (ELSEWHERE, False, False))
+    for holder, certain, alive in cases:
         stage.install(deployment(NAME, replicas=2))
-        stage.server.change(DEPLOYMENTS, NAME, note(gone(), 4))
-        mine = takeover(stage)
-        await mine.take(now(stage))
-        assert standing(stage) == (0, ME)
-        await mine.give_all_back()
-        assert standing(stage) == (4, None)
+        stage.server.change(DEPLOYMENTS, NAME, note(holder, 3))
+        (repair,) = await repairs(client, ["foo", "bar"])
+        assert (repair.certain, repair.goes_on(running)) == (certain, alive)
+        assert await repair.restore(client) == 3
+        assert standing(stage) == (3, None)
+        assert await repairs(client, ["foo"]) == []
+        assert await give_back(client, repair.taken) is None  # it was repaired before
+        stage.server.delete(DEPLOYMENTS, NAME)
 
-    on_stage(play)
+
+async def test_what_a_dead_run_left_can_be_gone_on_with(stage: Stage) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    stage.server.change(DEPLOYMENTS, NAME, note(gone(), 4))
+    mine = takeover(stage)
+    await mine.take(now(stage))
+    assert standing(stage) == (0, ME)
+    await mine.give_all_back()
+    assert standing(stage) == (4, None)
 
 
-def test_without_the_right_it_says_which_and_leaves_it_alone() -> None:
-    async def play(stage: Stage) -> None:
-        stage.install(deployment(NAME, replicas=2))
-        stage.server.faults.fail(Match(verb="patch", plural="deployments"), 403)
-        with pytest.raises(CtrlError) as caught:
-            await takeover(stage).take(now(stage))
-        assert caught.value.exit_code == 7
-        assert standing(stage) == (2, None)
-
-    on_stage(play)
+async def test_without_the_right_it_says_which_and_leaves_it_alone(stage: Stage) -> None:
+    stage.install(deployment(NAME, replicas=2))
+    stage.server.faults.fail(Match(verb="patch", plural="deployments"), 403)
+    with pytest.raises(CtrlError) as caught:
+        await takeover(stage).take(now(stage))
+    assert caught.value.exit_code == 7
+    assert standing(stage) == (2, None)
 
 
 def test_an_annotation_that_cannot_be_read_is_nobodys() -> None:

@@ -195,7 +195,7 @@ def test_without_kubectl_the_commands_are_told_as_they_can_be_typed(
 # How checks are made.
 
 
-def test_checks_keep_their_order_and_none_holds_up_another(tmp_path: Path) -> None:
+async def test_checks_keep_their_order_and_none_holds_up_another(tmp_path: Path) -> None:
     async def hangs(bench: Bench) -> Sequence[Line]:
         await asyncio.Event().wait()
         return ()
@@ -209,23 +209,21 @@ def test_checks_keep_their_order_and_none_holds_up_another(tmp_path: Path) -> No
     async def works(bench: Bench) -> Sequence[Line]:
         return (Line(check="works", mark=Mark.OK, text="it works"),)
 
-    async def play(at: Layout) -> None:
-        looks = (("a", hangs), ("b", breaks), ("c", fails), ("d", works))
-        checks = [Check(name=name, group=Group.MACHINE, look=look) for name, look in looks]
-        checks += [Check(name="r", group=Group.CLUSTER, look=hangs, remote=True)]
-        told = {one.group: one.lines for one in await looked(checks, await at.bench())}
-        slow, bug, error, good = told[Group.MACHINE]
-        assert (slow.mark, slow.text) == (Mark.WARN, "a: not known, as nothing answered within 4 s")
-        assert (bug.mark, bug.code) == (Mark.FAIL, 1)
-        assert "ZeroDivisionError: by nothing" in bug.text
-        assert (error.code, error.text, error.command) == (8, "There is no CRD (foos)", "kubectl ctrl install foo")
-        assert good.text == "it works"
-        (dead,) = told[Group.CLUSTER]
-        assert (dead.mark, dead.code) == (Mark.FAIL, 3)
-        at.reachable = NotInstalled("none")
-        assert {one.group: one.lines for one in await looked(checks, await at.bench())}[Group.CLUSTER] == ()
-
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    looks = (("a", hangs), ("b", breaks), ("c", fails), ("d", works))
+    checks = [Check(name=name, group=Group.MACHINE, look=look) for name, look in looks]
+    checks += [Check(name="r", group=Group.CLUSTER, look=hangs, remote=True)]
+    told = {one.group: one.lines for one in await looked(checks, await at.bench())}
+    slow, bug, error, good = told[Group.MACHINE]
+    assert (slow.mark, slow.text) == (Mark.WARN, "a: not known, as nothing answered within 4 s")
+    assert (bug.mark, bug.code) == (Mark.FAIL, 1)
+    assert "ZeroDivisionError: by nothing" in bug.text
+    assert (error.code, error.text, error.command) == (8, "There is no CRD (foos)", "kubectl ctrl install foo")
+    assert good.text == "it works"
+    (dead,) = told[Group.CLUSTER]
+    assert (dead.mark, dead.code) == (Mark.FAIL, 3)
+    at.reachable = NotInstalled("none")
+    assert {one.group: one.lines for one in await looked(checks, await at.bench())}[Group.CLUSTER] == ()
 
 
 def test_every_group_is_looked_at() -> None:
@@ -245,63 +243,55 @@ def made(at: Layout) -> Path:
     return path
 
 
-def real(play: Any, folder: Path) -> None:
-    async def whole() -> None:
-        at = Layout(Stage(), folder, "--fix")
-        at.clock = SystemClock()
-        await play(at)
-
-    asyncio.run(whole())
+def real(folder: Path) -> Layout:
+    at = Layout(Stage(), folder, "--fix")
+    at.clock = SystemClock()
+    return at
 
 
-def test_recordings_are_told_with_size_and_schema(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        (line,) = await recordings.recording(await at.bench())
-        assert (line.mark, line.text.partition(":")[0]) == (Mark.INFO, "nothing is recorded yet")
-        path = made(at)
-        (line,) = await recordings.recording(await at.bench())
-        assert line.mark is Mark.OK
-        assert line.text.startswith(f"{path}: ")
-        assert line.text.endswith(", schema 2")
-
-    real(play, tmp_path)
-
-
-def test_modes_that_let_others_in_are_mended(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        path = made(at)
-        path.chmod(0o644)
-        line = (await recordings.recording(await at.bench()))[-1]
-        assert (line.mark, line.command) == (Mark.WARN, f"chmod go= {path}")
-        (repair,) = (await at.mended()).diagnosis.repairs
-        assert repair.text.endswith("is for its owner alone")
-        assert path.stat().st_mode & 0o777 == 0o600
-
-    real(play, tmp_path)
+@pytest.mark.real_loop
+async def test_recordings_are_told_with_size_and_schema(tmp_path: Path) -> None:
+    at = real(tmp_path)
+    (line,) = await recordings.recording(await at.bench())
+    assert (line.mark, line.text.partition(":")[0]) == (Mark.INFO, "nothing is recorded yet")
+    path = made(at)
+    (line,) = await recordings.recording(await at.bench())
+    assert line.mark is Mark.OK
+    assert line.text.startswith(f"{path}: ")
+    assert line.text.endswith(", schema 2")
 
 
-def test_a_recording_that_is_none_is_a_failure(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        path = made(at)
-        path.write_bytes(b"this is no database " * 1000)
-        (line,) = await recordings.recording(await at.bench())
-        assert (line.mark, line.code) == (Mark.FAIL, 1)
-        assert "record export --all" in line.advice
-        (repair,) = (await at.mended()).diagnosis.repairs
-        assert (repair.outcome, repair.text, repair.advice) == (Outcome.BY_HAND, line.text, line.advice)
+@pytest.mark.real_loop
+async def test_modes_that_let_others_in_are_mended(tmp_path: Path) -> None:
+    at = real(tmp_path)
+    path = made(at)
+    path.chmod(0o644)
+    line = (await recordings.recording(await at.bench()))[-1]
+    assert (line.mark, line.command) == (Mark.WARN, f"chmod go= {path}")
+    (repair,) = (await at.mended()).diagnosis.repairs
+    assert repair.text.endswith("is for its owner alone")
+    assert path.stat().st_mode & 0o777 == 0o600
 
-    real(play, tmp_path)
+
+@pytest.mark.real_loop
+async def test_a_recording_that_is_none_is_a_failure(tmp_path: Path) -> None:
+    at = real(tmp_path)
+    path = made(at)
+    path.write_bytes(b"this is no database " * 1000)
+    (line,) = await recordings.recording(await at.bench())
+    assert (line.mark, line.code) == (Mark.FAIL, 1)
+    assert "record export --all" in line.advice
+    (repair,) = (await at.mended()).diagnosis.repairs
+    assert (repair.outcome, repair.text, repair.advice) == (Outcome.BY_HAND, line.text, line.advice)
 
 
-def test_more_than_runs_keep_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.real_loop
+async def test_more_than_runs_keep_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubectl_ctrl.doctor.recordings._OVER", 0.0)
-
-    async def play(at: Layout) -> None:
-        made(at)
-        (line,) = await recordings.recording(await at.bench())
-        assert (line.mark, line.command) == (Mark.WARN, "kubectl ctrl record prune --older-than 24h --yes")
-
-    real(play, tmp_path)
+    at = real(tmp_path)
+    made(at)
+    (line,) = await recordings.recording(await at.bench())
+    assert (line.mark, line.command) == (Mark.WARN, "kubectl ctrl record prune --older-than 24h --yes")
 
 
 # Processes of clusters that are gone.
@@ -318,11 +308,12 @@ def in_background(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(words, stdin=subprocess.PIPE, cwd=folder / "stand-in")
 
 
-def test_a_controller_in_the_background_of_a_cluster_that_is_gone_is_ended(tmp_path: Path) -> None:
+@pytest.mark.real_loop
+async def test_a_controller_in_the_background_of_a_cluster_that_is_gone_is_ended(tmp_path: Path) -> None:
     log = tmp_path / "state" / "kubectl-ctrl" / "clusters" / "gone" / "controllers" / "foo.log"
     with in_background(tmp_path, log) as process:
-
-        async def play(at: Layout) -> None:
+        try:
+            at = real(tmp_path)
             (line,) = await leftovers.machine(await at.bench())
             assert line.text == f"a controller (process {process.pid}) runs on for a cluster of ours that is gone"
             assert line.command == f"kill {process.pid}"
@@ -330,27 +321,22 @@ def test_a_controller_in_the_background_of_a_cluster_that_is_gone_is_ended(tmp_p
             (repair,) = (await at.mended()).diagnosis.repairs
             assert repair.text.endswith("it has ended")
             assert await waiting == -15
-
-        try:
-            real(play, tmp_path)
         finally:
             process.kill()
 
 
-def test_a_controller_of_a_cluster_whose_page_cannot_be_read_runs_on(tmp_path: Path) -> None:
+@pytest.mark.real_loop
+async def test_a_controller_of_a_cluster_whose_page_cannot_be_read_runs_on(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "kubectl-ctrl" / "clusters" / "one"
     (folder / "controllers").mkdir(parents=True)
     (folder / "controllers" / "foo.log").touch()
     (folder / "cluster.json").write_text("{")
     with in_background(tmp_path, folder / "controllers" / "foo.log") as process:
-
-        async def play(at: Layout) -> None:
+        try:
+            at = real(tmp_path)
             (line,) = await leftovers.machine(await at.bench())
             assert line.text.startswith("The registry entry of cluster 'one' cannot be read")
             await at.mended()
-
-        try:
-            real(play, tmp_path)
             assert process.poll() is None
         finally:
             process.kill()

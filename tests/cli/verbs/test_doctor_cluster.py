@@ -30,198 +30,168 @@ def foo() -> list[Obj]:
     return [copy.deepcopy(obj) for obj in needs(read_parts(bundled.folder("foo"), "foo"))]
 
 
-def test_a_cluster_that_answers_is_told_with_who_we_are_there(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        assert told(await at.see(context.context)) == [
-            ("ok", "context kind-ctrl answers at https://127.0.0.1:6443 (v1.36.3), and knows us as jane")
-        ]
-
-    laid_out(play, tmp_path)
+async def test_a_cluster_that_answers_is_told_with_who_we_are_there(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    assert told(await at.see(context.context)) == [
+        ("ok", "context kind-ctrl answers at https://127.0.0.1:6443 (v1.36.3), and knows us as jane")
+    ]
 
 
-def test_the_server_is_asked_who_we_are(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        server = at.stage.server
-        who = {"status": {"userInfo": {"username": "system:serviceaccount:a:b"}}}
-        review = Match(path="/apis/authentication.k8s.io/v1/selfsubjectreviews")
-        server.faults.answer(review, answer(who, 201))
-        server.faults.answer(Match(path="/version"), answer({"gitVersion": "v1.37.0"}), times=None)
-        found = await met(at.stage.client(), at.reached.resolved)
-        assert (found.user, found.version) == ("system:serviceaccount:a:b", "v1.37.0")
-        assert found.cluster
-        server.faults.fail(review, 404)  # a server before 1.28
-        assert (await met(at.stage.client(), at.reached.resolved)).user == ""
-        server.faults.fail(review, 401)
-        with pytest.raises(CtrlError):
-            await met(at.stage.client(), at.reached.resolved)
-
-    laid_out(play, tmp_path)
+async def test_the_server_is_asked_who_we_are(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    server = at.stage.server
+    who = {"status": {"userInfo": {"username": "system:serviceaccount:a:b"}}}
+    review = Match(path="/apis/authentication.k8s.io/v1/selfsubjectreviews")
+    server.faults.answer(review, answer(who, 201))
+    server.faults.answer(Match(path="/version"), answer({"gitVersion": "v1.37.0"}), times=None)
+    found = await met(at.stage.client(), at.reached.resolved)
+    assert (found.user, found.version) == ("system:serviceaccount:a:b", "v1.37.0")
+    assert found.cluster
+    server.faults.fail(review, 404)  # a server before 1.28
+    assert (await met(at.stage.client(), at.reached.resolved)).user == ""
+    server.faults.fail(review, 401)
+    with pytest.raises(CtrlError):
+        await met(at.stage.client(), at.reached.resolved)
 
 
-def test_what_keeps_us_from_it_is_a_failure_with_code_3(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.reachable = CtrlError("Nobody listens there.", tried="https://127.0.0.1:6443", next_step="kubectl ctrl up")
-        (line,) = await at.see(context.context)
-        assert (line.code, line.mark.value, line.command) == (3, "fail", "kubectl ctrl up")
-        assert line.text == "context kind-ctrl: Nobody listens there (https://127.0.0.1:6443)"
-
-    laid_out(play, tmp_path)
+async def test_what_keeps_us_from_it_is_a_failure_with_code_3(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.reachable = CtrlError("Nobody listens there.", tried="https://127.0.0.1:6443", next_step="kubectl ctrl up")
+    (line,) = await at.see(context.context)
+    assert (line.code, line.mark.value, line.command) == (3, "fail", "kubectl ctrl up")
+    assert line.text == "context kind-ctrl: Nobody listens there (https://127.0.0.1:6443)"
 
 
-def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_cluster_at_all_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
 
-    async def play(at: Layout) -> None:
-        at.reachable = ConfigError("No cluster is configured.")
-        (line,) = await at.see(context.context)
-        assert (line.mark.value, line.command) == ("info", "kubectl ctrl up")
-        at.providers = {"toy": Toy("toy", UNABLE)}
-        (line,) = await at.see(context.context)
-        assert (line.mark.value, line.command) == ("info", "")
-        assert "KUBECONFIG" in line.advice
+    at = laid_out(tmp_path)
+    at.reachable = ConfigError("No cluster is configured.")
+    (line,) = await at.see(context.context)
+    assert (line.mark.value, line.command) == ("info", "kubectl ctrl up")
+    at.providers = {"toy": Toy("toy", UNABLE)}
+    (line,) = await at.see(context.context)
+    assert (line.mark.value, line.command) == ("info", "")
+    assert "KUBECONFIG" in line.advice
 
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    at.reachable = ConfigError("No cluster is configured.")
+    for name in ("one", "two"):
+        place = at.app.registry.place(name)
+        at.app.registry.write(Entry(name=name, provider="toy", phase=Phase.READY, began=1.0, folder=place))
+    (line,) = await at.see(context.context)
+    assert line.text.endswith("there are several of ours: one, two")
+    assert line.command == 'eval "$(kubectl ctrl cluster env one)"'
 
-    async def several(at: Layout) -> None:
-        at.reachable = ConfigError("No cluster is configured.")
-        for name in ("one", "two"):
-            place = at.app.registry.place(name)
-            at.app.registry.write(Entry(name=name, provider="toy", phase=Phase.READY, began=1.0, folder=place))
-        (line,) = await at.see(context.context)
-        assert line.text.endswith("there are several of ours: one, two")
-        assert line.command == 'eval "$(kubectl ctrl cluster env one)"'
+    at = laid_out(tmp_path)
+    lost = at.app.registry.place("lost") / "kubeconfig"
+    at.app.user = User({**at.app.user.environ, "KUBECONFIG": str(lost)})
+    at.reachable = ConfigError("Cluster 'lost' no longer exists.")
+    (line,) = await at.see(context.context)
+    assert (line.code, line.text) == (3, "Cluster 'lost' no longer exists")
 
-    laid_out(several, tmp_path)
-
-    async def gone(at: Layout) -> None:
-        lost = at.app.registry.place("lost") / "kubeconfig"
-        at.app.user = User({**at.app.user.environ, "KUBECONFIG": str(lost)})
-        at.reachable = ConfigError("Cluster 'lost' no longer exists.")
-        (line,) = await at.see(context.context)
-        assert (line.code, line.text) == (3, "Cluster 'lost' no longer exists")
-
-    laid_out(gone, tmp_path)
-
-    async def wrong(at: Layout) -> None:
-        at.reachable = ConfigError("The context 'prod' does not exist.")
-        (line,) = await at.see(context.context)
-        assert line.code == 3
-
-    laid_out(wrong, tmp_path, "--context=prod")
+    at = laid_out(tmp_path, "--context=prod")
+    at.reachable = ConfigError("The context 'prod' does not exist.")
+    (line,) = await at.see(context.context)
+    assert line.code == 3
 
 
-def test_whether_it_may_be_changed_is_information(tmp_path: Path) -> None:
+async def test_whether_it_may_be_changed_is_information(tmp_path: Path) -> None:
     async def freedom(at: Layout) -> str:
         (line,) = await at.see(context.permission)
         assert line.mark.value == "info"
         return line.text
 
-    async def play(at: Layout) -> None:
-        assert "local cluster's" in await freedom(at)
-        (tmp_path / "kubeconfig").write_text(kubeconfig("https://10.0.0.1:6443", context="prod-eu"))
-        assert await freedom(at) == "verbs leave it alone unless they are told --allow-context prod-eu"
-
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    assert "local cluster's" in await freedom(at)
+    (tmp_path / "kubeconfig").write_text(kubeconfig("https://10.0.0.1:6443", context="prod-eu"))
+    assert await freedom(at) == "verbs leave it alone unless they are told --allow-context prod-eu"
 
 
-def test_controllers_that_are_not_there_are_one_line(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.grant(ALL)
-        (line,) = await at.see(controllers.controllers)
-        assert line.text == "not installed there: foo, memcached, podcount, scaler"
-        assert line.command == "kubectl ctrl install"
-        at.stage.install(*foo())
-        first, second = await at.see(controllers.controllers)
-        assert first.text == "foo is installed, and you may do in namespace apps all that it does"
-        assert second.command == "kubectl ctrl install memcached podcount scaler"
-
-    laid_out(play, tmp_path)
+async def test_controllers_that_are_not_there_are_one_line(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.grant(ALL)
+    (line,) = await at.see(controllers.controllers)
+    assert line.text == "not installed there: foo, memcached, podcount, scaler"
+    assert line.command == "kubectl ctrl install"
+    at.stage.install(*foo())
+    first, second = await at.see(controllers.controllers)
+    assert first.text == "foo is installed, and you may do in namespace apps all that it does"
+    assert second.command == "kubectl ctrl install memcached podcount scaler"
 
 
-def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.grant(ALL)
-        at.stage.install(*(obj for obj in foo() if obj["kind"] != "ClusterRoleBinding"))
-        line = (await at.see(controllers.controllers))[0]
-        assert (line.check, line.code, line.command) == ("foo", 8, "kubectl ctrl install foo")
-        assert line.text.endswith("there is no clusterrolebinding.rbac.authorization.k8s.io/kubectl-ctrl-foo")
-
-    laid_out(play, tmp_path)
+async def test_a_part_that_is_missing_is_named(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.grant(ALL)
+    at.stage.install(*(obj for obj in foo() if obj["kind"] != "ClusterRoleBinding"))
+    line = (await at.see(controllers.controllers))[0]
+    assert (line.check, line.code, line.command) == ("foo", 8, "kubectl ctrl install foo")
+    assert line.text.endswith("there is no clusterrolebinding.rbac.authorization.k8s.io/kubectl-ctrl-foo")
 
 
-def test_what_uninstall_leaves_is_no_failure(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.grant(ALL)
-        at.stage.install(*(obj for obj in foo() if obj["kind"] == "CustomResourceDefinition"))
-        line = (await at.see(controllers.controllers))[0]
-        assert (line.check, line.code, line.command) == ("foo", 0, "kubectl ctrl install foo")
-        assert line.text == "of foo only the CRD is there, so it runs with your rights alone"
-
-    laid_out(play, tmp_path)
+async def test_what_uninstall_leaves_is_no_failure(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.grant(ALL)
+    at.stage.install(*(obj for obj in foo() if obj["kind"] == "CustomResourceDefinition"))
+    line = (await at.see(controllers.controllers))[0]
+    assert (line.check, line.code, line.command) == ("foo", 0, "kubectl ctrl install foo")
+    assert line.text == "of foo only the CRD is there, so it runs with your rights alone"
 
 
-def test_rights_that_its_account_lost_are_named(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.grant(ALL)
-        for obj in foo():
-            if obj["kind"] == "ClusterRole":
-                obj["rules"] = [rule for rule in obj["rules"] if "deployments" not in rule["resources"]]
-            at.stage.install(obj)
-        line = (await at.see(controllers.controllers))[0]
-        assert (line.code, line.command) == (7, "kubectl ctrl install foo --force-conflicts")
-        assert line.text.startswith("the ServiceAccount of foo lacks rights: ")
-        assert "deployments.apps" in line.text
-
-    laid_out(play, tmp_path)
+async def test_rights_that_its_account_lost_are_named(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.grant(ALL)
+    for obj in foo():
+        if obj["kind"] == "ClusterRole":
+            obj["rules"] = [rule for rule in obj["rules"] if "deployments" not in rule["resources"]]
+        at.stage.install(obj)
+    line = (await at.see(controllers.controllers))[0]
+    assert (line.code, line.command) == (7, "kubectl ctrl install foo --force-conflicts")
+    assert line.text.startswith("the ServiceAccount of foo lacks rights: ")
+    assert "deployments.apps" in line.text
 
 
-def test_rights_that_the_user_lacks_are_named(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.stage.install(*foo())
-        at.grant({**ALL, "verbs": ["get", "list", "watch"]})
-        line = (await at.see(controllers.controllers))[0]
-        assert (line.code, line.command) == (7, "kubectl ctrl rbac foo")
-        assert line.text == (
-            "foo run by jane lacks rights in namespace apps: create events, patch events, create deployments.apps, "
-            "delete deployments.apps and 3 more"
-        )
-
-    laid_out(play, tmp_path)
+async def test_rights_that_the_user_lacks_are_named(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.stage.install(*foo())
+    at.grant({**ALL, "verbs": ["get", "list", "watch"]})
+    line = (await at.see(controllers.controllers))[0]
+    assert (line.code, line.command) == (7, "kubectl ctrl rbac foo")
+    assert line.text == (
+        "foo run by jane lacks rights in namespace apps: create events, patch events, create deployments.apps, "
+        "delete deployments.apps and 3 more"
+    )
 
 
-def test_where_rules_are_not_listed_whole_each_right_is_asked_for(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.stage.install(*foo())
-        at.grant(incomplete=True)
-        asked: list[Any] = []
+async def test_where_rules_are_not_listed_whole_each_right_is_asked_for(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.stage.install(*foo())
+    at.grant(incomplete=True)
+    asked: list[Any] = []
 
-        def allowed(right: Any) -> bool:
-            asked.append(right)
-            return bool(right["resource"] != "events")
+    def allowed(right: Any) -> bool:
+        asked.append(right)
+        return bool(right["resource"] != "events")
 
-        at.allow(allowed)
-        line = (await at.see(controllers.controllers))[0]
-        assert line.text == "foo run by jane lacks rights in namespace apps: create events, patch events"
-        assert {right["namespace"] for right in asked} == {"apps"}
-        status = [right for right in asked if right["subresource"] == "status"]
-        assert {(right["group"], right["resource"]) for right in status} == {("samplecontroller.k8s.io", "foos")}
-
-    laid_out(play, tmp_path)
+    at.allow(allowed)
+    line = (await at.see(controllers.controllers))[0]
+    assert line.text == "foo run by jane lacks rights in namespace apps: create events, patch events"
+    assert {right["namespace"] for right in asked} == {"apps"}
+    status = [right for right in asked if right["subresource"] == "status"]
+    assert {(right["group"], right["resource"]) for right in status} == {("samplecontroller.k8s.io", "foos")}
 
 
-def test_who_may_not_look_at_parts_is_told_of_what_is_served(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.stage.install(*foo())
-        at.grant()
-        for plural in ("customresourcedefinitions", "clusterroles", "roles", "serviceaccounts"):
-            at.stage.server.faults.fail(Match(plural=plural), 403, times=None)
-        for plural in ("clusterrolebindings", "rolebindings"):
-            at.stage.server.faults.fail(Match(plural=plural), 403, times=None)
-        (line,) = await at.see(controllers.controllers)
-        assert (line.check, line.code) == ("foo", 7)
-
-    laid_out(play, tmp_path)
+async def test_who_may_not_look_at_parts_is_told_of_what_is_served(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.stage.install(*foo())
+    at.grant()
+    for plural in ("customresourcedefinitions", "clusterroles", "roles", "serviceaccounts"):
+        at.stage.server.faults.fail(Match(plural=plural), 403, times=None)
+    for plural in ("clusterrolebindings", "rolebindings"):
+        at.stage.server.faults.fail(Match(plural=plural), 403, times=None)
+    (line,) = await at.see(controllers.controllers)
+    assert (line.check, line.code) == ("foo", 7)
 
 
 def crd(at: Layout, *stored: str, storage: str = "v1", established: bool = True) -> None:
@@ -239,62 +209,52 @@ def crd(at: Layout, *stored: str, storage: str = "v1", established: bool = True)
     at.stage.server.faults.answer(Match(verb="list", plural=CRDS.plural), answer(body), times=None)
 
 
-def test_a_crd_of_one_version_is_well(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        assert await at.see(controllers.stored) == []
-        crd(at, "v1")
-        assert told(await at.see(controllers.stored)) == [("ok", f"objects are stored in one version each: {FOO_CRD}")]
-
-    laid_out(play, tmp_path)
+async def test_a_crd_of_one_version_is_well(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    assert await at.see(controllers.stored) == []
+    crd(at, "v1")
+    assert told(await at.see(controllers.stored)) == [("ok", f"objects are stored in one version each: {FOO_CRD}")]
 
 
-def test_an_old_stored_version_is_told_with_what_writes_objects_anew(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        crd(at, "v1alpha1", "v1")
-        (line,) = await at.see(controllers.stored)
-        assert (line.mark.value, line.text) == (
-            "warn",
-            f"objects of the CRD {FOO_CRD} may be stored as v1alpha1, which is not v1",
-        )
-        patch = """--patch '{"status":{"storedVersions":["v1"]}}'"""
-        told_so = f"kubectl --context kind-ctrl patch crd {FOO_CRD} --subresource=status --type=merge {patch}"
-        assert line.command == told_so
-        body = {
-            "apiVersion": "samplecontroller.k8s.io/v1",
-            "kind": "Foo",
-            "metadata": {"name": "a", "namespace": "default"},
-            "spec": {"deploymentName": "a", "replicas": 1},
-        }
-        at.stage.server.create(body)
-        (line,) = await at.see(controllers.stored)
-        anew = f"kubectl --context kind-ctrl get {FOO_CRD} --all-namespaces --output=json"
-        assert line.command == f"{anew} | kubectl --context kind-ctrl replace --filename=- && {told_so}"
-
-    laid_out(play, tmp_path)
+async def test_an_old_stored_version_is_told_with_what_writes_objects_anew(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    crd(at, "v1alpha1", "v1")
+    (line,) = await at.see(controllers.stored)
+    assert (line.mark.value, line.text) == (
+        "warn",
+        f"objects of the CRD {FOO_CRD} may be stored as v1alpha1, which is not v1",
+    )
+    patch = """--patch '{"status":{"storedVersions":["v1"]}}'"""
+    told_so = f"kubectl --context kind-ctrl patch crd {FOO_CRD} --subresource=status --type=merge {patch}"
+    assert line.command == told_so
+    body = {
+        "apiVersion": "samplecontroller.k8s.io/v1",
+        "kind": "Foo",
+        "metadata": {"name": "a", "namespace": "default"},
+        "spec": {"deploymentName": "a", "replicas": 1},
+    }
+    at.stage.server.create(body)
+    (line,) = await at.see(controllers.stored)
+    anew = f"kubectl --context kind-ctrl get {FOO_CRD} --all-namespaces --output=json"
+    assert line.command == f"{anew} | kubectl --context kind-ctrl replace --filename=- && {told_so}"
 
 
-def test_a_version_that_nobody_serves_is_named_first(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        crd(at, "v0", "v1alpha1", "v1")
-        (line,) = await at.see(controllers.stored)
-        assert line.text.endswith("may be stored as v0, which is not served any more")
-
-    laid_out(play, tmp_path)
+async def test_a_version_that_nobody_serves_is_named_first(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    crd(at, "v0", "v1alpha1", "v1")
+    (line,) = await at.see(controllers.stored)
+    assert line.text.endswith("may be stored as v0, which is not served any more")
 
 
-def test_a_crd_that_is_not_established_fails(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        crd(at, "v1", established=False)
-        (line,) = await at.see(controllers.stored)
-        assert line.code == 8
-
-    laid_out(play, tmp_path)
+async def test_a_crd_that_is_not_established_fails(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    crd(at, "v1", established=False)
+    (line,) = await at.see(controllers.stored)
+    assert line.code == 8
 
 
-def test_crds_that_may_not_be_looked_at_are_no_failure(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        at.stage.server.faults.fail(Match(plural="customresourcedefinitions"), 403, times=None)
-        (line,) = await at.see(controllers.stored)
-        assert line.mark.value == "info"
-
-    laid_out(play, tmp_path)
+async def test_crds_that_may_not_be_looked_at_are_no_failure(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.stage.server.faults.fail(Match(plural="customresourcedefinitions"), 403, times=None)
+    (line,) = await at.see(controllers.stored)
+    assert line.mark.value == "info"

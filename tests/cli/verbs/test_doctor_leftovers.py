@@ -55,12 +55,10 @@ def texts(lines: list[Line]) -> list[str]:
 # On this machine.
 
 
-def test_nothing_left_is_said(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
-        assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
-
-    laid_out(play, tmp_path)
+async def test_nothing_left_is_said(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
+    assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
 
 
 @pytest.mark.parametrize(
@@ -74,137 +72,114 @@ def test_nothing_left_is_said(tmp_path: Path) -> None:
         ((Phase.READY, ClusterState.RUNNING), ["nothing is left behind on this machine", ""]),
     ],
 )
-def test_a_cluster_that_is_not_all_there(
+async def test_a_cluster_that_is_not_all_there(
     tmp_path: Path, registry: Registry, found: tuple[Phase, ClusterState], told: list[str]
 ) -> None:
     (phase, state), (text, command) = found, told
     page(registry, "a", phase)
-
-    async def play(at: Layout) -> None:
-        at.providers = {"toy": Toy("toy", ABLE, {"a": state})}
-        (line,) = await at.see(leftovers.machine)
-        assert text in line.text
-        assert line.command == command
-
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    at.providers = {"toy": Toy("toy", ABLE, {"a": state})}
+    (line,) = await at.see(leftovers.machine)
+    assert text in line.text
+    assert line.command == command
 
 
-def test_a_cluster_that_somebody_sees_to_meanwhile_is_not_taken_away(tmp_path: Path, registry: Registry) -> None:
+async def test_a_cluster_that_somebody_sees_to_meanwhile_is_not_taken_away(tmp_path: Path, registry: Registry) -> None:
     page(registry, "a", Phase.CREATING)
     page(registry, "b", Phase.CREATING)
-
-    async def play(at: Layout) -> None:
-        bench = await at.bench()
-        found = await leftovers.left_here(bench)
-        page(registry, "a")  # `up` has made it anew
-        with registry.locked("b"):  # and is about to
-            done = [await one.mend() for one in found if one.mend]
-        assert done == ["it is left alone, as another process has seen to it"] * 2
-        assert [entry.phase for entry in registry.entries()] == [Phase.READY, Phase.CREATING]
-
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    bench = await at.bench()
+    found = await leftovers.left_here(bench)
+    page(registry, "a")  # `up` has made it anew
+    with registry.locked("b"):  # and is about to
+        done = [await one.mend() for one in found if one.mend]
+    assert done == ["it is left alone, as another process has seen to it"] * 2
+    assert [entry.phase for entry in registry.entries()] == [Phase.READY, Phase.CREATING]
 
 
-def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, registry: Registry) -> None:
+async def test_how_a_cluster_stands_may_not_be_known(tmp_path: Path, registry: Registry) -> None:
     page(registry, "a")
     registry.write(replace(page(registry, "b"), provider="unheard-of"))
-
-    async def play(at: Layout) -> None:
-        toy = at.providers["toy"]
-        toy.error = PrerequisiteMissing("The box does not answer.", next_step="open it")
-        first, second = await at.see(leftovers.machine)
-        assert first.text == "cluster a (toy): how it stands is not known: The box does not answer"
-        assert (first.mark.value, first.advice) == ("warn", "open it")
-        assert "does not know 'unheard-of'" in second.text
-        toy.silent = True
-        (first, _) = await at.see(leftovers.machine)
-        assert first.text.endswith("What toy works with did not answer within 3 s")
-        assert [one.outcome for one in (await at.mended()).diagnosis.repairs] == [Outcome.BY_HAND] * 2
-
-    laid_out(play, tmp_path, "--fix", "--yes")
+    at = laid_out(tmp_path, "--fix", "--yes")
+    toy = at.providers["toy"]
+    toy.error = PrerequisiteMissing("The box does not answer.", next_step="open it")
+    first, second = await at.see(leftovers.machine)
+    assert first.text == "cluster a (toy): how it stands is not known: The box does not answer"
+    assert (first.mark.value, first.advice) == ("warn", "open it")
+    assert "does not know 'unheard-of'" in second.text
+    toy.silent = True
+    (first, _) = await at.see(leftovers.machine)
+    assert first.text.endswith("What toy works with did not answer within 3 s")
+    assert [one.outcome for one in (await at.mended()).diagnosis.repairs] == [Outcome.BY_HAND] * 2
 
 
-def test_a_kubeconfig_that_still_has_a_cluster_that_is_gone_is_named(tmp_path: Path, registry: Registry) -> None:
+async def test_a_kubeconfig_that_still_has_a_cluster_that_is_gone_is_named(tmp_path: Path, registry: Registry) -> None:
     registry.write(replace(page(registry, "a"), used={"file": "/home/me/.kube/config"}))
-
-    async def play(at: Layout) -> None:
-        (line,) = await at.see(leftovers.machine)
-        assert line.text.endswith("no longer exists, but its files do; /home/me/.kube/config still has it, by --use")
-
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    (line,) = await at.see(leftovers.machine)
+    assert line.text.endswith("no longer exists, but its files do; /home/me/.kube/config still has it, by --use")
 
 
-def test_a_cluster_that_a_process_is_changing_is_none(tmp_path: Path, registry: Registry) -> None:
+async def test_a_cluster_that_a_process_is_changing_is_none(tmp_path: Path, registry: Registry) -> None:
     page(registry, "a", Phase.CREATING)
-
-    async def play(at: Layout) -> None:
-        with registry.locked("a"):
-            assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
-        assert len(await at.see(leftovers.machine)) == 1
-
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    with registry.locked("a"):
+        assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
+    assert len(await at.see(leftovers.machine)) == 1
 
 
-def test_folders_without_a_page_that_can_be_read(tmp_path: Path, registry: Registry) -> None:
+async def test_folders_without_a_page_that_can_be_read(tmp_path: Path, registry: Registry) -> None:
     for name in ("bare", "Not A Name", "torn"):
         registry.folder.joinpath(name).mkdir(parents=True)
     (registry.folder / "torn" / "cluster.json").write_text("{")
-
-    async def play(at: Layout) -> None:
-        odd, bare, torn = await at.see(leftovers.machine)
-        assert odd.command == f"rm -r '{registry.folder / 'Not A Name'}'"
-        assert bare.command == "kubectl ctrl down bare"
-        assert "cannot be read" in torn.text
-        assert torn.command == "kubectl ctrl down torn"
-
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    odd, bare, torn = await at.see(leftovers.machine)
+    assert odd.command == f"rm -r '{registry.folder / 'Not A Name'}'"
+    assert bare.command == "kubectl ctrl down bare"
+    assert "cannot be read" in torn.text
+    assert torn.command == "kubectl ctrl down torn"
 
 
 @pytest.mark.parametrize("name", ["a.lock", ".ports.lock"])
-def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, registry: Registry, name: str) -> None:
+async def test_a_lock_file_that_nobody_holds_is_removed(tmp_path: Path, registry: Registry, name: str) -> None:
     registry.folder.mkdir(parents=True)
     path = registry.folder / name
     path.write_text("4121")
-
-    async def play(at: Layout) -> None:
-        (line,) = await at.see(leftovers.machine)
-        assert line.command == f"rm {path}"
-        with locked_file(path):
-            assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
-        path.write_text("4121")
-        assert [one.outcome for one in (await at.mended()).diagnosis.repairs] == [Outcome.DONE]
-        assert not path.exists()
-
-    laid_out(play, tmp_path)
+    at = laid_out(tmp_path)
+    (line,) = await at.see(leftovers.machine)
+    assert line.command == f"rm {path}"
+    with locked_file(path):
+        assert texts(await at.see(leftovers.machine)) == ["nothing is left behind on this machine"]
+    path.write_text("4121")
+    assert [one.outcome for one in (await at.mended()).diagnosis.repairs] == [Outcome.DONE]
+    assert not path.exists()
 
 
-def test_a_lock_that_keeps_the_kubeconfig_from_everybody_goes_with_yes(tmp_path: Path) -> None:
+async def test_a_lock_that_keeps_the_kubeconfig_from_everybody_goes_with_yes(tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text(kubeconfig("https://127.0.0.1:6443"))
     lock = tmp_path / "kubeconfig.lock"
     lock.touch()
     os.utime(lock, (1000, 1000))
 
-    async def play(at: Layout) -> None:
-        (line,) = await at.see(leftovers.machine)
-        assert line.command == f"rm {lock}"
-        done = await at.mended()
-        assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
-        assert done.refused is not None
-        assert done.refused.next_step == "kubectl ctrl doctor --fix --yes"
-        assert lock.exists()
+    at = laid_out(tmp_path, "--fix")
+    (line,) = await at.see(leftovers.machine)
+    assert line.command == f"rm {lock}"
+    done = await at.mended()
+    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
+    assert done.refused is not None
+    assert done.refused.next_step == "kubectl ctrl doctor --fix --yes"
+    assert lock.exists()
 
-    laid_out(play, tmp_path, "--fix")
-
-    async def confirmed(at: Layout) -> None:
-        done = await at.mended()
-        assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
-        assert not lock.exists()
-
-    laid_out(confirmed, tmp_path, "--fix", "--yes")
+    at = laid_out(tmp_path, "--fix", "--yes")
+    done = await at.mended()
+    assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
+    assert not lock.exists()
 
 
 @pytest.mark.parametrize("moment", ["before", "while"])
-def test_a_lock_that_was_taken_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+async def test_a_lock_that_was_taken_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
     (tmp_path / "kubeconfig").write_text(kubeconfig("https://127.0.0.1:6443"))
     lock = tmp_path / "kubeconfig.lock"
     lock.touch()
@@ -219,17 +194,15 @@ def test_a_lock_that_was_taken_meanwhile_stays(tmp_path: Path, monkeypatch: pyte
         taken_by_kubectl()
         return rename(self, target)
 
-    async def play(at: Layout) -> None:
-        (left,) = await leftovers.left_here(await at.bench())
-        assert left.mend
-        if moment == "before":
-            taken_by_kubectl()
-        else:
-            monkeypatch.setattr(Path, "rename", too_late)
-        assert await left.mend() == "it is left alone, as another program has taken or removed it since"
-        assert lock.read_text() == "kubectl"
-
-    laid_out(play, tmp_path, "--fix", "--yes")
+    at = laid_out(tmp_path, "--fix", "--yes")
+    (left,) = await leftovers.left_here(await at.bench())
+    assert left.mend
+    if moment == "before":
+        taken_by_kubectl()
+    else:
+        monkeypatch.setattr(Path, "rename", too_late)
+    assert await left.mend() == "it is left alone, as another program has taken or removed it since"
+    assert lock.read_text() == "kubectl"
     assert sorted(path.name for path in tmp_path.glob("*kubeconfig*")) == ["kubeconfig", "kubeconfig.lock"]
 
 
@@ -254,51 +227,43 @@ def replicas(at: Layout) -> tuple[int, bool]:
     return found["spec"]["replicas"], ANNOTATION in (found["metadata"].get("annotations") or {})
 
 
-def test_a_takeover_whose_run_is_dead_is_given_back(tmp_path: Path, scar: Any) -> None:
-    async def play(at: Layout) -> None:
-        scar(at.stage, gone())
-        (line,) = await at.see(leftovers.cluster)
-        assert line.text.endswith("and not restored")
-        assert line.command.startswith("kubectl --context kind-ctrl --namespace default patch deployment")
-        (repair,) = (await at.mended()).diagnosis.repairs
-        assert repair.outcome is Outcome.DONE
-        assert repair.text.endswith(f"deployments.apps default/{FOO} is back at 3")
-        assert replicas(at) == (3, False)
-        assert (await at.mended()).diagnosis.repairs == ()
-
-    laid_out(play, tmp_path)
+async def test_a_takeover_whose_run_is_dead_is_given_back(tmp_path: Path, scar: Any) -> None:
+    at = laid_out(tmp_path)
+    scar(at.stage, gone())
+    (line,) = await at.see(leftovers.cluster)
+    assert line.text.endswith("and not restored")
+    assert line.command.startswith("kubectl --context kind-ctrl --namespace default patch deployment")
+    (repair,) = (await at.mended()).diagnosis.repairs
+    assert repair.outcome is Outcome.DONE
+    assert repair.text.endswith(f"deployments.apps default/{FOO} is back at 3")
+    assert replicas(at) == (3, False)
+    assert (await at.mended()).diagnosis.repairs == ()
 
 
-def test_a_takeover_whose_run_may_go_on_is_left_to_a_person(tmp_path: Path, scar: Any, state: Path) -> None:
-    async def play(at: Layout) -> None:
-        scar(at.stage, ELSEWHERE)
-        (line,) = await at.see(leftovers.cluster)
-        assert "if it is gone for sure" in line.advice
-        (repair,) = (await at.mended()).diagnosis.repairs
-        assert (repair.outcome, repair.command) == (Outcome.BY_HAND, line.command)
-        assert replicas(at) == (0, True)
+async def test_a_takeover_whose_run_may_go_on_is_left_to_a_person(tmp_path: Path, scar: Any, state: Path) -> None:
+    at = laid_out(tmp_path, "--fix", "--yes")
+    scar(at.stage, ELSEWHERE)
+    (line,) = await at.see(leftovers.cluster)
+    assert "if it is gone for sure" in line.advice
+    (repair,) = (await at.mended()).diagnosis.repairs
+    assert (repair.outcome, repair.command) == (Outcome.BY_HAND, line.command)
+    assert replicas(at) == (0, True)
 
-    laid_out(play, tmp_path, "--fix", "--yes")
-
-    async def running(at: Layout) -> None:
-        me = replace(ME, holder=identity("r7f3"))
-        scar(at.stage, me.holder)
-        with only_runner(state, me):
-            assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
-
-    laid_out(running, tmp_path)
+    at = laid_out(tmp_path)
+    me = replace(ME, holder=identity("r7f3"))
+    scar(at.stage, me.holder)
+    with only_runner(state, me):
+        assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
 
 
-def test_who_may_not_list_deployments_is_told_of_those_in_their_own_namespaces(tmp_path: Path, scar: Any) -> None:
-    async def play(at: Layout) -> None:
-        scar(at.stage, gone())
-        at.stage.server.faults.fail(Match(verb="list", plural="deployments", namespace=""), 403, times=None)
-        (line,) = await at.see(leftovers.cluster)
-        assert line.text.endswith("looked at: deployments.apps of other namespaces than the controllers'")
-        asked = [one.path for one in at.stage.server.requests if "deployments" in one.path]
-        assert "/apis/apps/v1/namespaces/foo-system/deployments" in asked
-
-    laid_out(play, tmp_path)
+async def test_who_may_not_list_deployments_is_told_of_those_in_their_own_namespaces(tmp_path: Path, scar: Any) -> None:
+    at = laid_out(tmp_path)
+    scar(at.stage, gone())
+    at.stage.server.faults.fail(Match(verb="list", plural="deployments", namespace=""), 403, times=None)
+    (line,) = await at.see(leftovers.cluster)
+    assert line.text.endswith("looked at: deployments.apps of other namespaces than the controllers'")
+    asked = [one.path for one in at.stage.server.requests if "deployments" in one.path]
+    assert "/apis/apps/v1/namespaces/foo-system/deployments" in asked
 
 
 def leases(at: Layout, **held: tuple[str, float]) -> None:
@@ -307,121 +272,103 @@ def leases(at: Layout, **held: tuple[str, float]) -> None:
         at.stage.install(lease(at.stage, name, who=who, age=age, **{"managed-by": "kubectl-ctrl"}))
 
 
-def test_leases_of_holders_that_are_gone_are_deleted(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        leases(at, alive=(ELSEWHERE, 3), late=(ELSEWHERE, 60), silent=(ELSEWHERE, 4000), dead=(gone(), 3), free=("", 9))
-        dead, silent = await at.see(leftovers.cluster)
-        assert dead.text.startswith("Lease default/dead is held by process ")
-        assert dead.text.endswith("on this machine, which is gone")
-        assert silent.text.endswith(f"held by {ELSEWHERE}, which should have renewed it 1h6m ago")
-        assert silent.command == "kubectl --context kind-ctrl delete lease silent --namespace default"
-        done = await at.mended()
-        assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE] * 2
-        assert sorted(one["metadata"]["name"] for one in at.stage.server.objects(LEASES)) == ["alive", "free", "late"]
-
-    laid_out(play, tmp_path)
+async def test_leases_of_holders_that_are_gone_are_deleted(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    leases(at, alive=(ELSEWHERE, 3), late=(ELSEWHERE, 60), silent=(ELSEWHERE, 4000), dead=(gone(), 3), free=("", 9))
+    dead, silent = await at.see(leftovers.cluster)
+    assert dead.text.startswith("Lease default/dead is held by process ")
+    assert dead.text.endswith("on this machine, which is gone")
+    assert silent.text.endswith(f"held by {ELSEWHERE}, which should have renewed it 1h6m ago")
+    assert silent.command == "kubectl --context kind-ctrl delete lease silent --namespace default"
+    done = await at.mended()
+    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE] * 2
+    assert sorted(one["metadata"]["name"] for one in at.stage.server.objects(LEASES)) == ["alive", "free", "late"]
 
 
-def test_a_lease_that_was_renewed_meanwhile_stays(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        leases(at, dead=(gone(), 3))
-        (left,) = (await leftovers.left_there(await at.bench(), at.reached)).left
-        at.stage.server.change(LEASES, "dead", {"spec": {"holderIdentity": ELSEWHERE}})
-        assert left.mend is not None
-        with pytest.raises(Exception, match="does not match"):
-            await left.mend()
-        assert at.stage.server.get(LEASES, "dead") is not None
-
-    laid_out(play, tmp_path)
+async def test_a_lease_that_was_renewed_meanwhile_stays(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    leases(at, dead=(gone(), 3))
+    (left,) = (await leftovers.left_there(await at.bench(), at.reached)).left
+    at.stage.server.change(LEASES, "dead", {"spec": {"holderIdentity": ELSEWHERE}})
+    assert left.mend is not None
+    with pytest.raises(Exception, match="does not match"):
+        await left.mend()
+    assert at.stage.server.get(LEASES, "dead") is not None
 
 
-def test_a_webhook_that_nobody_answers_is_listed(tmp_path: Path, state: Path) -> None:
-    async def play(at: Layout) -> None:
-        meta = {"name": "hook", "uid": "u", "resourceVersion": "7"}
-        meta |= {"labels": {"app.kubernetes.io/managed-by": "kubectl-ctrl", "app.kubernetes.io/name": "foo"}}  # type: ignore[dict-item]
-        for kind, items in (("Validating", [{"metadata": meta}]), ("Mutating", [])):
-            path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}webhookconfigurations"
-            body = {
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": f"{kind}WebhookConfigurationList",
-                "metadata": {"resourceVersion": "9"},
-                "items": items,
-            }
-            at.stage.server.faults.answer(Match(path=path), answer(body), times=None)
-        (line,) = await at.see(leftovers.cluster)
-        assert line.text == "ValidatingWebhookConfiguration hook is there, and nobody runs foo"
-        named = "validatingwebhookconfigurations.admissionregistration.k8s.io hook"
-        assert line.command == f"kubectl --context kind-ctrl delete {named}"
-        done = await at.mended()
-        assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
-        with only_runner(state, replace(ME, cluster="c")):
-            assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
-
-    laid_out(play, tmp_path)
+async def test_a_webhook_that_nobody_answers_is_listed(tmp_path: Path, state: Path) -> None:
+    at = laid_out(tmp_path)
+    meta = {"name": "hook", "uid": "u", "resourceVersion": "7"}
+    meta |= {"labels": {"app.kubernetes.io/managed-by": "kubectl-ctrl", "app.kubernetes.io/name": "foo"}}  # type: ignore[dict-item]
+    for kind, items in (("Validating", [{"metadata": meta}]), ("Mutating", [])):
+        path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}webhookconfigurations"
+        body = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": f"{kind}WebhookConfigurationList",
+            "metadata": {"resourceVersion": "9"},
+            "items": items,
+        }
+        at.stage.server.faults.answer(Match(path=path), answer(body), times=None)
+    (line,) = await at.see(leftovers.cluster)
+    assert line.text == "ValidatingWebhookConfiguration hook is there, and nobody runs foo"
+    named = "validatingwebhookconfigurations.admissionregistration.k8s.io hook"
+    assert line.command == f"kubectl --context kind-ctrl delete {named}"
+    done = await at.mended()
+    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.LISTED]
+    with only_runner(state, replace(ME, cluster="c")):
+        assert texts(await at.see(leftovers.cluster)) == ["nothing is left behind on the cluster"]
 
 
 # The guard.
 
 
-def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Path, registry: Registry) -> None:
+async def test_a_foreign_cluster_is_changed_by_nothing_but_its_name(tmp_path: Path, registry: Registry) -> None:
     (tmp_path / "kubeconfig").write_text(kubeconfig("https://10.0.0.1:6443", context="prod-eu"))
     registry.folder.mkdir(parents=True)
     lock = registry.folder / "a.lock"
 
-    async def play(at: Layout) -> None:
-        lock.touch()
-        leases(at, dead=(gone(), 3))
-        done = await at.mended()
-        assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE, Outcome.REFUSED]
-        assert done.refused is not None
-        assert done.refused.next_step == "kubectl ctrl doctor --fix --allow-context=prod-eu"
-        assert at.stage.server.get(LEASES, "dead") is not None
-        assert not lock.exists(), "What is on this machine is mended all the same."
+    at = laid_out(tmp_path, "--fix")
+    lock.touch()
+    leases(at, dead=(gone(), 3))
+    done = await at.mended()
+    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE, Outcome.REFUSED]
+    assert done.refused is not None
+    assert done.refused.next_step == "kubectl ctrl doctor --fix --allow-context=prod-eu"
+    assert at.stage.server.get(LEASES, "dead") is not None
+    assert not lock.exists(), "What is on this machine is mended all the same."
 
-    laid_out(play, tmp_path, "--fix")
-
-    async def named(at: Layout) -> None:
-        leases(at, dead=(gone(), 3))
-        done = await at.mended()
-        assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
-
-    laid_out(named, tmp_path, "--fix", "--allow-context=prod-eu")
+    at = laid_out(tmp_path, "--fix", "--allow-context=prod-eu")
+    leases(at, dead=(gone(), 3))
+    done = await at.mended()
+    assert ([one.outcome for one in done.diagnosis.repairs], done.refused) == ([Outcome.DONE], None)
 
 
-def test_the_guard_looks_at_the_cluster_that_was_asked_and_not_at_what_is_meant_by_now(tmp_path: Path) -> None:
+async def test_the_guard_looks_at_the_cluster_that_was_asked_and_not_at_what_is_meant_by_now(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig("https://10.0.0.1:6443", context="prod-eu"))
-
-    async def play(at: Layout) -> None:
-        leases(at, dead=(gone(), 3))
-        bench = await at.bench()
-        file.write_text(kubeconfig("https://127.0.0.1:6443"))
-        done = await mended(at.app, at.given, bench)
-        assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.REFUSED]
-        assert at.stage.server.get(LEASES, "dead") is not None
-
-    laid_out(play, tmp_path, "--fix")
+    at = laid_out(tmp_path, "--fix")
+    leases(at, dead=(gone(), 3))
+    bench = await at.bench()
+    file.write_text(kubeconfig("https://127.0.0.1:6443"))
+    done = await mended(at.app, at.given, bench)
+    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.REFUSED]
+    assert at.stage.server.get(LEASES, "dead") is not None
 
 
-def test_what_fails_holds_up_nothing_else(tmp_path: Path) -> None:
-    async def play(at: Layout) -> None:
-        leases(at, one=(gone(), 3), other=(gone(), 3))
-        at.stage.server.faults.fail(Match(verb="delete", plural="leases", name="one"), 403)
-        done = await at.mended()
-        assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.FAILED, Outcome.DONE]
-        assert done.code == 7
-
-    laid_out(play, tmp_path, "--fix")
+async def test_what_fails_holds_up_nothing_else(tmp_path: Path) -> None:
+    at = laid_out(tmp_path, "--fix")
+    leases(at, one=(gone(), 3), other=(gone(), 3))
+    at.stage.server.faults.fail(Match(verb="delete", plural="leases", name="one"), 403)
+    done = await at.mended()
+    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.FAILED, Outcome.DONE]
+    assert done.code == 7
 
 
-def test_without_a_cluster_the_machine_is_mended_all_the_same(tmp_path: Path, registry: Registry) -> None:
+async def test_without_a_cluster_the_machine_is_mended_all_the_same(tmp_path: Path, registry: Registry) -> None:
     registry.folder.mkdir(parents=True)
     (registry.folder / "a.lock").touch()
-
-    async def play(at: Layout) -> None:
-        at.reachable = Refused("Nobody answers.")
-        done = await at.mended()
-        assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE]
-        assert "What is left on a cluster is not known: Nobody answers." in at.app.err.getvalue()  # type: ignore[attr-defined]
-
-    laid_out(play, tmp_path, "--fix")
+    at = laid_out(tmp_path, "--fix")
+    at.reachable = Refused("Nobody answers.")
+    done = await at.mended()
+    assert [one.outcome for one in done.diagnosis.repairs] == [Outcome.DONE]
+    assert "What is left on a cluster is not known: Nobody answers." in at.app.err.getvalue()  # type: ignore[attr-defined]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,8 @@ def test_a_kubectl_that_does_not_work_is_a_failure(tmp_path: Path, script: str) 
         ("main", "v1.36.0", "info"),
     ],
 )
-def test_m39_one_minor_version_either_way_fits(tmp_path: Path, ours: str, theirs: str, mark: str) -> None:
+@pytest.mark.real_loop
+async def test_m39_one_minor_version_either_way_fits(tmp_path: Path, ours: str, theirs: str, mark: str) -> None:
     kubectl(tmp_path / "bin", ours)
 
     async def play(at: Layout) -> None:
@@ -113,22 +113,16 @@ def test_m39_one_minor_version_either_way_fits(tmp_path: Path, ours: str, theirs
         assert ours in line.text
         assert theirs in line.text
 
-    async def set_up(at: Layout) -> None:
-        at.version = theirs
-        await play(at)
-
-    real(set_up, tmp_path, PATH=str(tmp_path / "bin"))
+    at = real(tmp_path, PATH=str(tmp_path / "bin"))
+    at.version = theirs
+    await play(at)
 
 
-def real(play: Callable[[Layout], Coroutine[Any, Any, None]], folder: Path, **environ: str) -> None:
+def real(folder: Path, **environ: str) -> Layout:
     """As `laid_out`, and programs may be started, which virtual time cannot wait for."""
-
-    async def whole() -> None:
-        at = Layout(Stage(), folder, **environ)
-        at.clock = SystemClock()
-        await play(at)
-
-    asyncio.run(whole())
+    at = Layout(Stage(), folder, **environ)
+    at.clock = SystemClock()
+    return at
 
 
 def test_kubectl_must_find_us_and_our_completion(tmp_path: Path) -> None:
@@ -172,8 +166,8 @@ def test_neither_a_way_to_a_cluster_nor_a_cluster_is_a_failure(tmp_path: Path) -
     assert (line.mark.value, line.code) == ("fail", 5)
     assert look(tools.providers, tmp_path, {"a": Toy("a", UNABLE), "b": Toy("b", ABLE)})[-1].mark.value == "ok"
 
-    async def play(at: Layout) -> None:
-        at.providers = {"toy": Toy("toy", Fitness(usable=False, text="toy is broken"))}
-        assert [line.mark.value for line in await at.see(tools.providers)] == ["warn", "warn"]
 
-    laid_out(play, tmp_path)
+async def test_a_provider_that_is_broken_is_a_warning(tmp_path: Path) -> None:
+    at = laid_out(tmp_path)
+    at.providers = {"toy": Toy("toy", Fitness(usable=False, text="toy is broken"))}
+    assert [line.mark.value for line in await at.see(tools.providers)] == ["warn", "warn"]
