@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
+    from types import TracebackType
 
 # Timers of the event loop do not count suspended time on Linux, so long waits are split and measured again.
 _LONGEST_NAP = 5.0
@@ -63,34 +63,45 @@ class SystemClock:
         if seconds <= 0:
             await asyncio.sleep(0)
 
-    @asynccontextmanager
-    async def timeout(self, seconds: float | None) -> AsyncIterator[None]:
-        if seconds is None:
-            yield
-            return
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        end = self.elapsed() + seconds
-        handle: asyncio.Handle
-        async with asyncio.timeout(None) as scope:
-
-            def check() -> None:
-                nonlocal handle
-                left = end - self.elapsed()
-                if left <= 0:
-                    scope.reschedule(loop.time())
-                else:
-                    handle = loop.call_later(min(left, _LONGEST_NAP), check)
-
-            handle = loop.call_soon(check)
-            try:
-                yield
-            finally:
-                handle.cancel()
+    def timeout(self, seconds: float | None) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if seconds is None else _Timeout(self, seconds)
 
     def __repr__(self) -> str:
         return "SystemClock()"
+
+
+class _Timeout:
+    """A block with a deadline. A class, because a nested function that schedules itself would be a reference cycle.
+
+    Every call of a client has one, and a cycle would keep its task in memory until the garbage collector finds it.
+    """
+
+    def __init__(self, clock: SystemClock, seconds: float) -> None:
+        self._clock = clock
+        self._end = clock.elapsed() + seconds
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        import asyncio
+
+        self._loop = asyncio.get_running_loop()
+        self._scope = asyncio.timeout(None)
+        await self._scope.__aenter__()
+        self._check()
+
+    def _check(self) -> None:
+        left = self._end - self._clock.elapsed()
+        if left <= 0:
+            self._scope.reschedule(self._loop.time())
+        else:
+            self._timer = self._loop.call_later(min(left, _LONGEST_NAP), self._check)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._scope.__aexit__(kind, error, traceback)
 
 
 def pause(seconds: float) -> None:

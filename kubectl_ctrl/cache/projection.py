@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from kubectl_ctrl.cache.readonly import read_only
 from kubectl_ctrl.cache.selection import Selection
 from kubectl_ctrl.model.managed_fields import reduce
@@ -87,9 +89,10 @@ def _typed(resource: Resource) -> bool:
 
 def _identical(a: Any, b: Any) -> bool:
     """Of two values that are equal in Python: whether they are the same text in JSON."""
-    if isinstance(a, dict):
-        return all(_identical(item, b[key]) for key, item in a.items())
-    return all(map(_identical, a, b)) if isinstance(a, list) else type(a) is type(b)
+    try:
+        return orjson.dumps(a, option=orjson.OPT_SORT_KEYS) == orjson.dumps(b, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # text that is not Unicode, or a number beyond 64 bits
+        return False
 
 
 def _as_it_is(obj: Obj) -> Obj:

@@ -131,7 +131,7 @@ class _Pruner:
         if (not path or node.get(_EMBEDDED)) and key in _ALWAYS_KNOWN:
             yield value
         elif below is not None:
-            yield self.kept(*self._schema.node(below), value, place)
+            yield self.kept(*self._schema.node(below), value, place) if isinstance(value, dict | list) else value
         elif node.get(_KEEP_UNKNOWN) or node.get("additionalProperties") is True:
             yield value
         else:

@@ -31,8 +31,9 @@ USED_FOR = 600.0
 _BIGGEST = 1_000_000
 _NOT_KEPT = 0
 
-# Of the compression, in bits: a bigger one takes longer to lay out than most objects take to compress.
+# Of the compression, in bits and in zlib's levels of memory: to set up more takes longer than to compress most objects.
 _WINDOW = 13
+_MEMORY = 5
 
 # Objects are looked at once while they stay in a cache: so many are known by their identity.
 _MOST_KNOWN = 5_000
@@ -89,7 +90,7 @@ class Bodies:
             "version": version_of(obj) if _is_whole(obj, resource) else "",
             "digest": hashlib.blake2b(text, digest_size=12).digest(),
             "seen": at,
-            "data": zlib.compress(text, 1, wbits=_WINDOW),
+            "data": _compressed(text),
         }
         row: int = self._connection.execute(query("add_body"), values).fetchone()[0]
         return row
@@ -106,6 +107,11 @@ def _is_whole(obj: Obj, resource: Resource) -> bool:
 def _text(obj: Obj, secrecy: Secrecy) -> bytes:
     text = _dumped(obj)
     return _dumped(secrecy.kept(obj)) if may_hold_secrets(text) or secrecy.knows_any else text
+
+
+def _compressed(text: bytes) -> bytes:
+    deflate = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, _MEMORY)
+    return deflate.compress(text) + deflate.flush()
 
 
 def _dumped(obj: Obj) -> bytes:

@@ -99,8 +99,9 @@ class Running:
     async def wait(self, clock: Clock, timeout: float) -> bool:
         """Until it has ended, and cut it after `timeout`. False when it was cut and does not end even so."""
         await self._until(clock, timeout, self._task, self._was_cut)
-        self.cut(Cut.TIMEOUT)
-        await self._until(clock, _GRACE, self._task)
+        if not self.over:
+            self.cut(Cut.TIMEOUT)
+            await self._until(clock, _GRACE, self._task)
         return self.over
 
     async def joined(self) -> None:

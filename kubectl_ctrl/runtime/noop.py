@@ -12,6 +12,8 @@ import json
 from collections import OrderedDict
 from typing import Any
 
+import orjson
+
 from kubectl_ctrl.client.options import PatchKind
 from kubectl_ctrl.errors import Invalid
 from kubectl_ctrl.model.diffs import ABSENT, BOOKKEEPING, Difference, diff, is_subset
@@ -178,4 +180,8 @@ def _settled(desired: Obj, differing: list[Difference]) -> Settled:
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # text that is not Unicode, or a number beyond 64 bits
+        text = json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()

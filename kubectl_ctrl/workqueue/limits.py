@@ -121,7 +121,7 @@ class MaxOf(Limiter[K]):
             limiter.forget(key)
 
     def failures(self, key: K) -> int:
-        return max(limiter.failures(key) for limiter in self._limiters)
+        return max([limiter.failures(key) for limiter in self._limiters])
 
     def __repr__(self) -> str:
         return f"<MaxOf {' '.join(map(repr, self._limiters))}>"

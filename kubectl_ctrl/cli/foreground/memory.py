@@ -7,6 +7,7 @@ watch's bytes to the store. What does make cycles (errors, tasks) is little, and
 
 from __future__ import annotations
 
+import atexit
 import gc
 
 _YOUNG = 50_000
@@ -17,3 +18,4 @@ _OLD = 100
 def relax() -> None:
     """For the whole process; done once, by whoever is its root."""
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+    atexit.register(gc.freeze)  # or the interpreter searches the caches for garbage three times before it exits
