@@ -1,7 +1,7 @@
 """The public test kit: a virtual-time event loop, a fake clock, a scripted API server behind the transport seam.
 
-`stage` puts them together and is where to begin; `replay` makes a test of a recorded reconcile.
+Begin with `stage`, which combines them; `replay` makes a test of a recorded reconcile.
 
-Belongs here: what people who write controllers need to test them without a cluster and without sleeping.
+Belongs here: tools for authors of controllers, to test them without a cluster and without sleeping.
 Does not belong here: tests, and anything the product needs at run time.
 """

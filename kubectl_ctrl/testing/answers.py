@@ -22,7 +22,7 @@ def answer(value: Any, status: int = 200) -> HttpResponse:
 
 
 class Refusal(Exception):
-    """Ends the handling of one request; `body` is a Status object, or a text for what a proxy or filter answers."""
+    """Ends the handling of one request; `body` is a Status object, or text as a proxy or filter would send."""
 
     def __init__(self, code: int, body: Obj | str, *, retry_after: int | None = None) -> None:
         super().__init__(body if isinstance(body, str) else body["message"])
@@ -39,7 +39,7 @@ class Refusal(Exception):
 
 
 class Problem(Value, kw_only=True):
-    """One thing that is wrong with an object: a cause of a 422."""
+    """One problem of an object: a cause of a 422."""
 
     field: str
     reason: str  # FieldValueInvalid, FieldValueRequired, ...
@@ -50,7 +50,7 @@ class Problem(Value, kw_only=True):
 
 
 def status(code: int, reason: str, message: str, **details: Any) -> Obj:
-    """A Failure Status; details that are empty are left out, as the server does."""
+    """A Status of a failure, without empty details, as the server sends it."""
     body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
     body["reason"] = reason
     if kept := {key: value for key, value in details.items() if value not in ("", None, [])}:
@@ -65,12 +65,12 @@ def not_found(resource: Resource, name: str) -> Refusal:
 
 
 def no_such_path() -> Refusal:
-    """Nobody serves anything there."""
+    """The path is not served."""
     return Refusal(404, "404 page not found\n")
 
 
 def no_such_resource() -> Refusal:
-    """The group version is served, and this is not in it."""
+    """The group version is served, but not this resource."""
     message = "the server could not find the requested resource"
     return Refusal(404, {**status(404, "NotFound", message), "details": {}})
 
@@ -114,7 +114,7 @@ def _precondition(resource: Resource, name: str, why: str) -> Refusal:
 
 
 def apply_conflict(causes: list[Obj]) -> Refusal:
-    """Causes have messages like `conflict with "kubectl" using v1` and the field alone."""
+    """The causes have messages such as `conflict with "kubectl" using v1` and the name of the field."""
     if len(causes) == 1:
         said = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
     else:
@@ -136,7 +136,7 @@ def invalid(resource: Resource, name: str, problems: list[Problem]) -> Refusal:
 
 
 def no_version(resource: Resource, name: str) -> Refusal:
-    """A PUT without a resourceVersion where one is needed."""
+    """A PUT without the required resourceVersion."""
     problem = "Invalid value: 0: must be specified for an update"
     message = f'{resource.full_name} "{name}" is invalid: metadata.resourceVersion: {problem}'
     cause = {"reason": "FieldValueInvalid", "message": problem, "field": "metadata.resourceVersion"}
@@ -149,12 +149,12 @@ def _kind_name(resource: Resource) -> str:
 
 
 def unprocessable(message: str) -> Refusal:
-    """A 422 that is about the patch and not about a field."""
+    """A 422 about the patch rather than a field."""
     return Refusal(422, {**status(422, "Invalid", message), "details": {}})
 
 
 def bad_options(field: str, message: str) -> Refusal:
-    """A 422 about what the query of a list or watch may not say."""
+    """A 422 about the query of a list or watch."""
     return bad_query("ListOptions", Problem(field=field, reason="FieldValueForbidden", message=f"Forbidden: {message}"))
 
 
@@ -187,7 +187,7 @@ def terminating(resource: Resource, name: str, namespace: str) -> Refusal:
 
 
 def unparsed(message: str) -> Refusal:
-    """A 500 with no reason, for what the server looks at too late."""
+    """A 500 without a reason, for values that the server checks too late."""
     return Refusal(500, status(500, "", message))
 
 
@@ -221,11 +221,11 @@ def version_too_large(wanted: int, current: int) -> Refusal:
 
 
 def failure(code: int, *, reason: str = "", message: str = "", retry_after: int | None = None) -> Refusal:
-    """What the server (or something before it) answers for this code, unless it is said otherwise."""
+    """The default answer of the server, or of a proxy in front of it, with this code."""
     known = _USUAL.get(code, ("InternalError", f"an error on the server ({code})"))
     reason, message = reason or known[0], message or known[1]
     if code == 429 and message == known[1]:
-        # Priority and fairness turns requests away before there is anything that could write a Status.
+        # Priority and fairness rejects requests before any code that could write a Status.
         return Refusal(429, message, retry_after=1 if retry_after is None else retry_after)
     return Refusal(code, status(code, reason, message, retryAfterSeconds=retry_after), retry_after=retry_after)
 

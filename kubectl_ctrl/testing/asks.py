@@ -1,4 +1,4 @@
-"""From an HTTP request to what it asks for: verb, resource type, object and options, in the API server's own words."""
+"""Parses an HTTP request into verb, resource type, object and options, as the API server names them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_BODY = 3 * 1024 * 1024
 
 
 class Ask(Value, kw_only=True):
-    """One request, understood."""
+    """One parsed request."""
 
     verb: str  # get, list, watch, create, update, patch, delete, deletecollection
     kind: Kind
@@ -44,14 +44,14 @@ class Ask(Value, kw_only=True):
 
     @property
     def manager(self) -> str:
-        """Who the fields belong to: fieldManager, else the user agent up to its first slash."""
+        """The owner of the fields: fieldManager, else the user agent up to its first slash."""
         return self.query.get("fieldManager") or self.headers.get("user-agent", "unknown").partition("/")[0]
 
     def flag(self, name: str) -> bool:
         return self.query.get(name, "false") not in ("", "0", "false", "False", "F", "f", "FALSE")
 
     def body(self) -> Any:
-        """The decoded body; only JSON is understood, and YAML only so far as it is JSON."""
+        """The decoded body: JSON, or YAML that is also JSON."""
         if len(self.raw) > LARGEST_BODY:
             message = f"Request entity too large: limit is {LARGEST_BODY}"
             raise answers.Refusal(413, answers.status(413, "RequestEntityTooLarge", message))
@@ -89,7 +89,7 @@ class Served:
         return self._kinds.get((group, version, plural))
 
     def is_built_in(self, group: str) -> bool:
-        """Whether the group is the server's own; what CRDs add is answered for by somebody else in there."""
+        """Whether the group is built in; another component of the server answers for custom resources."""
         return any(kind.resource.group == group and not kind.custom for kind in self._kinds.values())
 
     def of(self, resource: Resource) -> Kind:
@@ -99,13 +99,13 @@ class Served:
         return kind
 
     def of_table(self, table: str) -> Kind | None:
-        """The kind in whose version a table's objects are kept."""
+        """The kind whose version a table's objects are stored in."""
         kinds = [kind for kind in self._kinds.values() if kind.table == table]
         stored = [kind for kind in kinds if kind.resource.version == kind.storage_version]
         return next(iter([*stored, *kinds]), None)
 
     def of_object(self, obj: Obj) -> Kind:
-        """The kind that an object says it is."""
+        """The kind that an object declares."""
         for kind in self._kinds.values():
             if (kind.resource.api_version, kind.resource.kind) == (obj.get("apiVersion"), obj.get("kind")):
                 return kind
@@ -127,7 +127,7 @@ def understand(request: HttpRequest, served: Served) -> Ask:
     kind, namespace, tail = _placed(served, group, version, rest)
     name, subresource = (*tail, "", "")[:2]
     if len(tail) > 2 or (subresource and subresource not in kind.subresources):
-        # Of a custom resource it is said as if the object were missing.
+        # For a custom resource the server answers as if the object were missing.
         raise answers.not_found(kind.resource, name) if kind.custom else answers.no_such_resource()
     query = dict(request.query)
     return Ask(
@@ -143,13 +143,13 @@ def understand(request: HttpRequest, served: Served) -> Ask:
 
 
 def _nowhere(served: Served, parts: list[str]) -> answers.Refusal:
-    """The 404 of a path that leads to no resource: within the server's own groups it is a Status."""
+    """The 404 of a path without a resource: within the built-in groups it is a Status."""
     inside = parts[0] == "api" or (parts[0] == "apis" and served.is_built_in("".join(parts[1:2])))
     return answers.no_such_resource() if inside and len(parts) > 1 else answers.no_such_path()
 
 
 def _placed(served: Served, group: str, version: str, rest: list[str]) -> tuple[Kind, str, list[str]]:
-    """The kind, the namespace, and what follows the plural."""
+    """The kind, the namespace, and the path after the plural."""
     if rest[0] == "namespaces" and len(rest) >= 3:
         kind = served.find(group, version, rest[2])
         if kind is not None and kind.resource.namespaced:

@@ -1,4 +1,4 @@
-"""What the server does to built-in objects by itself: defaults, normal forms, and checks that controllers meet."""
+"""The server's defaults, normal forms and checks of built-in objects, as far as controllers depend on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, 
 
 
 def defaulted(obj: Obj) -> Obj:
-    """The object with what the API server adds to it; `obj` itself may be changed."""
+    """The object with the API server's additions; may change `obj` in place."""
     spec = obj.get("spec")
     match obj["kind"]:
         case "Event" | "Lease":
@@ -63,7 +63,7 @@ def defaulted(obj: Obj) -> Obj:
 
 
 def first_status(kind: str) -> Obj:
-    """The status with which an object of this kind begins."""
+    """The initial status of an object of this kind."""
     match kind:
         case "Deployment":
             return {"status": {}}
@@ -120,7 +120,7 @@ def _pod_spec(spec: Obj) -> None:
 
 
 def quantity(amount: Any) -> str:
-    """A quantity in the form in which the server gives it back: `1000m` is `1`, `1024Mi` is `1Gi`."""
+    """A quantity in the form that the server returns: `1000m` is `1`, `1024Mi` is `1Gi`."""
     text = str(amount)
     if text.endswith("i"):
         return _binary(text)
@@ -150,7 +150,7 @@ def _binary(text: str) -> str:
 
 
 def problems(obj: Obj, old: Obj | None) -> list[Problem]:
-    """What is wrong with a built-in object, as far as it is looked at here."""
+    """The problems of a built-in object, limited to the checks in this module."""
     kind, spec = obj["kind"], obj.get("spec") or {}
     found: list[Problem] = []
     if kind in _WORKLOADS:
@@ -188,7 +188,7 @@ def _workload(kind: str, spec: Obj, before: Obj | None) -> Iterator[Problem]:
 
 
 def _port_names(containers: list[Obj]) -> Iterator[Problem]:
-    """Two ports of one name: an apply that moves a named port while somebody else still holds the old one."""
+    """Two ports with one name: an apply moved a named port while another manager still owns the old one."""
     for place, container in enumerate(containers):
         names = [port.get("name") for port in container.get("ports") or ()]
         for at, name in enumerate(names):
@@ -199,7 +199,7 @@ def _port_names(containers: list[Obj]) -> Iterator[Problem]:
 
 def _autoscaler(spec: Obj) -> Iterator[Problem]:
     most, least = int(spec.get("maxReplicas") or 0), int(spec.get("minReplicas", 1))
-    # Scaling to nothing needs a metric that lives outside of the pods.
+    # Scaling to zero requires a metric that does not come from the pods.
     outside = any(metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ())
     if least < (0 if outside else 1):
         yield invalid("spec.minReplicas", least, f"must be greater than or equal to {0 if outside else 1}")

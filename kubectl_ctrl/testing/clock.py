@@ -1,7 +1,7 @@
-"""A clock for tests: elapsed time is the virtual loop's, wall time can be stepped, and the machine can be suspended.
+"""A clock for tests: elapsed time follows the virtual loop, wall time can be stepped, the machine can be suspended.
 
-Several clocks on one loop are several machines, each with its own wall time. One of them that sleeps is told so by
-`freeze`: the others live on, and it wakes up late. `suspend` is for the one machine that a test is about: time jumps.
+Several clocks on one loop are several machines, each with its own wall time. `freeze` pauses one of them while the
+others continue. `suspend` is for a test with one machine: its time jumps.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kubectl_ctrl.clock import rfc3339_micro
 
 START_OF_2026 = 1_767_225_600.0
 
-# The real clock cuts a wait into naps of this length; after a suspend a wait ends with its nap, and so it does here.
+# The real clock splits a wait into naps of this length; after a suspend a wait ends with its current nap, as here.
 _NAP = 5.0
 
 
 class FakeClock:
     """Implements kubectl_ctrl.clock.Clock over the running loop's time.
 
-    Outside a loop its time moves by `suspend` and `step` alone; taken to another loop, it goes on where it was.
+    Outside a loop only `suspend` and `step` move its time; on another loop it continues where it was.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None, *, start: float = START_OF_2026) -> None:
@@ -48,27 +48,27 @@ class FakeClock:
         return self._cpu
 
     def work(self, seconds: float) -> None:
-        """Use so much CPU time; elapsed and wall time stay."""
+        """Use CPU time; elapsed and wall time do not move."""
         self._cpu += seconds
 
     def _loop_time(self) -> float:
         return self._loop.time() if self._loop is not None else 0.0
 
     def step(self, seconds: float) -> None:
-        """Move wall time alone, forward or back, as NTP or a person does."""
+        """Move only wall time, forward or back, as NTP or a user does."""
         self._wall += seconds
 
     def suspend(self, seconds: float) -> None:
-        """Close the lid: elapsed and wall time jump, the loop's timers stay; waits find out at the end of their nap."""
+        """Suspend the machine: elapsed and wall time jump, timers stay; waits notice it at the end of their nap."""
         self.elapsed()
         self._ahead += seconds
         for alarm in self._alarms.values():
             self._arm(alarm)
 
     def freeze(self, seconds: float) -> None:
-        """Stop this machine alone: nothing that waits on this clock is woken for so long, while time goes on for all.
+        """Pause only this machine: waits on this clock do not end for so long, while time goes on everywhere.
 
-        What waits for something else than time (an answer, another task) is not held back.
+        Waits for anything but time (an answer, another task) are not delayed.
         """
         self.elapsed()
         self._frozen_until = max(self._frozen_until, self._loop_time() + seconds)
@@ -120,9 +120,9 @@ class FakeClock:
             alarm.handle.cancel()
 
     def _next_look(self, alarm: _Alarm) -> float:
-        """The loop time at which this wait is over, or finds out that it has been over since a suspend."""
+        """The loop time at which this wait ends, or notices that it ended during a suspend."""
         exact = alarm.deadline - self._ahead
-        while exact + self._ahead < alarm.deadline:  # rounding must not wake anyone too early
+        while exact + self._ahead < alarm.deadline:  # rounding must not end a wait too early
             exact = math.nextafter(exact, math.inf)
         loop_time = self._loop_time()
         if exact >= loop_time:
@@ -135,7 +135,7 @@ class FakeClock:
 
 
 class _Alarm:
-    """One wait: when it began on the loop, how long it is, when it ends in elapsed time, and what it does then."""
+    """One wait: its start on the loop, its length, its end in elapsed time, and its callback."""
 
     def __init__(self, number: int, since: float, seconds: float, deadline: float, ring: Callable[[], None]) -> None:
         self.number = number

@@ -1,6 +1,6 @@
-"""What is in the cluster and how it answers, without time: requests come in whole and are handled at once.
+"""The objects of the cluster and its answers, without time: whole requests, handled at once.
 
-Here is also what a test does and sees directly, as another user whose requests never fail on their way.
+Also the methods with which a test reads and writes directly, as another user whose requests never fail.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Cluster:
         self.clock = clock
         self.storage = Storage()
         self.served = Served()
-        self.collecting = True  # garbage collection, namespaces and CRDs that go; False leaves that to the test
+        self.collecting = True  # garbage collection, deletion of namespaces and CRDs; False leaves them to the test
         self._writer = Writer(self.storage, clock)
         self.storage.listeners.append(self._stepped)
         self._collector = Collector(self.storage, self._delete_itself, self._merge_itself)
@@ -49,7 +49,7 @@ class Cluster:
     # -- requests
 
     def handle(self, request: HttpRequest) -> HttpResponse:
-        """The answer to any request but a watch."""
+        """The answer to any request except a watch."""
         try:
             headers = {name.lower(): value for name, value in request.headers.items()}
             found = discovery.handle(self.served, request.path, headers.get("accept", ""))
@@ -102,12 +102,12 @@ class Cluster:
         return listed
 
     def settle(self) -> None:
-        """Let the cluster's own controllers do what is to be done."""
+        """Let the cluster's own controllers act."""
         if self.collecting:
             self._collector.run()
         self._player.run()
 
-    # -- the cluster's own doing
+    # -- the cluster's own controllers
 
     def _delete_itself(self, table: str, key: Key, policy: str) -> None:
         kind = self.served.of_table(table)
@@ -118,7 +118,7 @@ class Cluster:
         self._writer.delete(replace(ask, headers={"user-agent": _ITSELF}))
 
     def _create_itself(self, obj: Obj) -> None:
-        """What is refused, in a namespace that goes for one, is not made."""
+        """A refused object, such as one in a terminating namespace, is not created."""
         headers = {"user-agent": _ITSELF}
         ask = Ask(verb="create", kind=self.served.of_object(obj), namespace=obj["metadata"]["namespace"])
         with suppress(Refusal):
@@ -137,7 +137,7 @@ class Cluster:
             self._serve(step)
 
     def _serve(self, step: Step) -> None:
-        """A CRD adds its resources at once; when it goes, they go, and what is left of their objects with them."""
+        """A CRD adds its resources at once; its deletion removes them with their remaining objects."""
         for crd in filter(None, (step.old, step.obj)):
             self.served.drop(crd["spec"]["group"], crd["spec"]["names"]["plural"])
         if step.new is not None:
@@ -149,7 +149,7 @@ class Cluster:
             self.storage.remove(table, key)
 
     def _relearn(self) -> None:
-        """The present state did not come about step by step."""
+        """The current state is not the result of logged steps."""
         self._collector.rebuild()
         for kind in self.served.all():
             if kind.custom:
@@ -158,11 +158,11 @@ class Cluster:
             for kind in kinds_of(crd):
                 self.served.add(kind)
 
-    # -- what a test does and sees directly
+    # -- direct reads and writes of a test
 
     @property
     def writes(self) -> list[Write]:
-        """Every write that was let through, oldest first, those of the test included; dry runs are not in it."""
+        """Every accepted write, oldest first, including the test's own, without dry runs."""
         return self._writer.log
 
     def apply(self, obj: Obj, *, manager: str = "kubectl", force: bool = False, subresource: str = "") -> Obj:
@@ -173,7 +173,7 @@ class Cluster:
         return self._direct(ask, obj, manager, patching.APPLY, force="true" if force else "false")
 
     def create(self, obj: Obj, *, manager: str = "test") -> Obj:
-        """Create an object of a served kind; `namespace` is `default` unless the object says otherwise."""
+        """Create an object of a served kind; `namespace` is `default` unless the object names one."""
         obj = rules.clone(obj)
         kind, meta = self.served.of_object(obj), obj["metadata"]
         if kind.resource.namespaced:
@@ -202,7 +202,7 @@ class Cluster:
         return Key(namespace if resource.namespaced else "", name)
 
     def get(self, resource: Resource, name: str, namespace: str = "default") -> Obj | None:
-        """A copy of the object as it is now."""
+        """A copy of the current object."""
         table = self.served.of(resource).table
         found = self.storage.get(table, self._key(resource, name, namespace))
         return None if found is None else rules.clone(found)
@@ -213,7 +213,7 @@ class Cluster:
         return [rules.clone(rows[key]) for key in sorted(rows) if not namespace or key.namespace == namespace]
 
     def load(self, resource: Resource, objects: Iterable[Obj]) -> None:
-        """Store objects as they are, quickly: no checks, no defaults, no managed fields; missing UIDs are given."""
+        """Store objects unchanged and fast: no checks, defaults or managed fields; missing UIDs are generated."""
         table = self.served.of(resource).table
         for obj in objects:
             meta = obj["metadata"]
@@ -226,6 +226,6 @@ class Cluster:
         return self.storage.version
 
     def play_deployments(self, play: bool = True, *, pods: bool = False) -> None:
-        """Let the status of every Deployment follow its spec at once, and with `pods` what stands below; or no more."""
+        """Start or stop setting each Deployment's status from its spec; `pods` also creates ReplicaSets and pods."""
         self._player.playing, self._player.with_pods = play, pods
         self.settle()

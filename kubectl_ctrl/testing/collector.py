@@ -1,7 +1,7 @@
-"""The controllers of a real cluster that others count on: garbage collection, namespaces and CRDs that are deleted.
+"""The controllers of a real cluster that others depend on: garbage collection, deletion of namespaces and CRDs.
 
-They run right after each request, to the end, as `kube-controller-manager`. Without them (`collecting = False` on the
-server) a test decides itself when they get their turn: nothing is lost, `run` catches up.
+They run to the end right after each request, as `kube-controller-manager`. With `collecting = False` on the server a
+test decides when they run: nothing is lost, `run` catches up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Merge = Callable[[str, Key, Obj, str], None]  # table, key, merge patch, subreso
 
 
 class Collector:
-    """Hears of every step of the storage, and does its work when `run` is called."""
+    """Receives every step of the storage, and acts on `run`."""
 
     def __init__(self, storage: Storage, delete: Delete, merge: Merge) -> None:
         self._storage = storage
@@ -29,8 +29,8 @@ class Collector:
         self._merge = merge
         self._waiting: deque[Place] = deque()
         self._gone: deque[str] = deque()  # UIDs
-        self._places: dict[str, Place] = {}  # UID to where it lives
-        self._dependents: dict[str, dict[Place, None]] = {}  # owner's UID to those that name it
+        self._places: dict[str, Place] = {}  # UID to table and key
+        self._dependents: dict[str, dict[Place, None]] = {}  # owner's UID to its dependents
         storage.listeners.append(self._heard)
 
     def _heard(self, table: str, step: Step) -> None:
@@ -45,7 +45,7 @@ class Collector:
         if step.new is not None:
             self._places[uid_of(step.new)] = place
         if step.new is None:
-            # Whoever waits for this one to be gone looks again: owners in the foreground, the namespace, the CRD.
+            # Those that wait for this deletion check again: owners in the foreground, the namespace, the CRD.
             owners = [self._places[owner] for owner in _owner_uids(step.old) if owner in self._places]
             self._waiting.extend(
                 [*owners, ("namespaces", Key("", place[1].namespace)), (CRDS.full_name, Key("", table))]
@@ -54,7 +54,7 @@ class Collector:
             self._waiting.append(place)
 
     def rebuild(self) -> None:
-        """Learn the present state anew: it did not come about step by step."""
+        """Read the current state again: it is not the result of logged steps."""
         self._places.clear()
         self._dependents.clear()
         for table, rows in self._storage.tables.items():
@@ -64,7 +64,7 @@ class Collector:
                     self._dependents.setdefault(owner, {})[table, key] = None
 
     def run(self) -> None:
-        """Until nothing is left to do."""
+        """Act until nothing is left to do."""
         while self._waiting or self._gone:
             if self._gone:
                 for place in list(self._dependents.get(self._gone.popleft(), {})):
@@ -78,7 +78,7 @@ class Collector:
                 self._check_owners((table, key))
 
     def _check_owners(self, place: Place) -> None:
-        """Delete an object whose owners are all gone; with some left, drop the references to the others."""
+        """Delete an object whose owners are all deleted; if some remain, remove the references to the others."""
         obj = self._storage.get(*place)
         references = obj["metadata"].get("ownerReferences") if obj is not None else None
         if obj is None or not references or is_deleting(obj):
@@ -90,9 +90,9 @@ class Collector:
             self._merge(*place, {"metadata": {"ownerReferences": solid}}, "")
 
     def _is_there(self, reference: Obj, dependent: Obj) -> bool:
-        """An owner of another name counts as absent.
+        """An owner with another name counts as absent.
 
-        So does one in another namespace, but not for what lies in none: that is never collected.
+        So does one in another namespace, except for cluster-scoped objects: those are never collected.
         """
         place = self._places.get(reference["uid"])
         namespace = key_of(dependent).namespace

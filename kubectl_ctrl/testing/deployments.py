@@ -1,8 +1,8 @@
-"""The deployment controller and everything below it, played: what a Deployment asks for is there at once.
+"""An imitation of the deployment controller and everything below it: the replicas of a Deployment exist at once.
 
-With pods, each Deployment has a ReplicaSet for its present template and empty ones of former templates; each ReplicaSet
-has as many pods as it asks for, ready as they are made. A pod that fails or begins to go is replaced, and a failed one
-stays until somebody deletes it. Without pods, only the status of the Deployment moves.
+With pods, each Deployment has a ReplicaSet for its current template and empty ones for former templates; each
+ReplicaSet has the requested number of pods, ready from their creation. A failed or terminating pod is replaced, and
+a failed one stays until somebody deletes it. Without pods, only the status of the Deployment changes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from kubectl_ctrl.testing.storage import Step, Storage
 from kubectl_ctrl.value import Value
 
 _HASH = "pod-template-hash"
-# Template hashes are spelt with letters that make no words.
+# Template hashes use letters that form no words.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Hands(Value, kw_only=True):
-    """How the player writes, as the cluster itself."""
+    """The player's writes, as kube-controller-manager."""
 
     create: Callable[[Obj], None]
     merge: Callable[[str, Key, Obj, str], None]  # table, key, merge patch, subresource
@@ -43,7 +43,7 @@ class Hands(Value, kw_only=True):
 
 
 class DeploymentPlayer:
-    """Plays while `playing`; otherwise Deployments stay as they are, as when no node has room."""
+    """Acts while `playing`; otherwise Deployments do not progress, as when no node has room."""
 
     def __init__(self, storage: Storage, clock: Clock, hands: Hands) -> None:
         self.playing = False
@@ -96,7 +96,7 @@ class DeploymentPlayer:
 
 
 class _ReplicaSets:
-    """What stands below a Deployment."""
+    """The ReplicaSets and pods of a Deployment."""
 
     def __init__(self, storage: Storage, clock: Clock, hands: Hands) -> None:
         self._storage = storage
@@ -104,7 +104,7 @@ class _ReplicaSets:
         self._hands = hands
 
     def deployment_of(self, table: str, obj: Obj) -> Key | None:
-        """The Deployment at whose foot this ReplicaSet or pod stands."""
+        """The Deployment that owns this ReplicaSet or pod."""
         ref = controller_of(obj)
         if ref is not None and table == PODS.full_name:
             parent = self._storage.get(REPLICASETS.full_name, Key(namespace_of(obj), ref["name"]))
@@ -113,7 +113,7 @@ class _ReplicaSets:
         return Key(namespace_of(obj), ref["name"]) if ref is not None and table == REPLICASETS.full_name else None
 
     def follow(self, deployment: Obj) -> None:
-        """The ReplicaSet of the present template has all the pods, and those of former ones have none."""
+        """The ReplicaSet of the current template has all pods, and those of former templates have none."""
         present = _replicaset(deployment)
         if self._storage.get(REPLICASETS.full_name, key_of(present)) is None:
             self._hands.create(present)

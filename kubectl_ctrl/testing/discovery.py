@@ -1,4 +1,4 @@
-"""What a client asks a server about itself: version, API groups and resources in both forms, OpenAPI v3 documents."""
+"""Discovery: version, API groups and resources in both forms, OpenAPI v3 documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitTreeState"
 
 
 def handle(served: Served, path: str, accept: str) -> HttpResponse | None:
-    """The answer to a path that is about the server, None for every other path."""
+    """The answer to a discovery path, None for every other path."""
     parts = path.strip("/").split("/")
     match parts:
         case ["version"]:
@@ -189,7 +189,7 @@ def _openapi(served: Served, root: str) -> Obj:
 
 
 def _component(kind: Kind) -> str:
-    """`io.k8s.samplecontroller.v1alpha1.Foo`: the group's words backwards."""
+    """`io.k8s.samplecontroller.v1alpha1.Foo`: the labels of the group in reverse order."""
     group = ".".join(reversed((kind.resource.group or "core.api.k8s.io").split(".")))
     return f"{group}.{kind.resource.version}.{kind.resource.kind}"
 
@@ -202,7 +202,7 @@ def _described(kind: Kind) -> Obj:
 
 
 def _published(schema: Any) -> Any:
-    """The schema in the words that clients know: what is left open here keeps unknown fields."""
+    """The schema as clients expect it: types without a schema here keep unknown fields."""
     if isinstance(schema, list):
         return [_published(item) for item in schema]
     if not isinstance(schema, dict):
@@ -224,6 +224,6 @@ def _object_path(kind: Kind) -> str:
 
 
 def _patch_operation(kind: Kind) -> Obj:
-    """What kubectl looks at to know that the server validates fields."""
+    """Tells kubectl that the server validates fields."""
     parameter = {"name": "fieldValidation", "in": "query", "schema": schemas.STRING}
     return {"parameters": [parameter], "x-kubernetes-action": "patch", "x-kubernetes-group-version-kind": _gvk(kind)}

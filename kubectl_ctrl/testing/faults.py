@@ -1,4 +1,4 @@
-"""What can go wrong with a request, as scripts: match some requests, say what becomes of them and how often."""
+"""Faults of requests, as scripts: which requests they match, their effect, and how often."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubectl_ctrl.value import Struct, Value
 
 
 class Seen(Value, kw_only=True):
-    """A request on its way in; `ask` is None for what is about no resource type (discovery, schemas, health)."""
+    """An incoming request; `ask` is None where no resource type is involved (discovery, schemas, health)."""
 
     request: HttpRequest
     ask: Ask | None
@@ -23,7 +23,7 @@ class Seen(Value, kw_only=True):
 
 
 class Match(Value, kw_only=True):
-    """Which requests; what is empty matches all. Several verbs are written with blanks between them."""
+    """Which requests match; an empty field matches all. Several verbs are separated by blanks."""
 
     verb: str = ""  # get list watch create update patch delete deletecollection
     plural: str = ""
@@ -69,8 +69,8 @@ class Fault(Struct, kw_only=True):
 
     match: Match
     left: int | None
-    after_commit: bool = False  # the server does what was asked, and then this happens to the answer
-    response: HttpResponse | None = None  # answered instead
+    after_commit: bool = False  # the server executes the request, and then this happens to the answer
+    response: HttpResponse | None = None  # the answer instead
     lost: bool = False  # the connection breaks without an answer
     hangs: bool = False  # no answer ever comes
     delay_before: float = 0.0
@@ -90,7 +90,7 @@ class Fault(Struct, kw_only=True):
 
 
 class Faults:
-    """The scripts in force, oldest first; the first that matches a request is used for it."""
+    """The active scripts, oldest first; the first match is used for a request."""
 
     def __init__(self) -> None:
         self._scripts: list[Fault] = []
@@ -130,7 +130,7 @@ class Faults:
         self._scripts.clear()
 
     def take(self, seen: Seen) -> Fault | None:
-        """The script for this request, used up by one."""
+        """The script for this request; counts this use."""
         self._scripts = [script for script in self._scripts if script.left != 0]
         return next((script for script in self._scripts if script.take(seen)), None)
 

@@ -1,7 +1,7 @@
-"""Sets of fields, as server-side apply reckons with them: what an object has, how two differ, and objects cut by a set.
+"""Sets of fields, as server-side apply uses them: the set of an object, differences, and objects reduced by a set.
 
 A path is a tuple of elements as FieldsV1 writes them: `f:name`, `k:{"name":"web"}`, `v:"finalizer"`. A schema says
-which lists merge by keys and which values are atomic; where it says nothing, objects are granular, lists atomic.
+which lists merge by keys and which values are atomic; without one, objects are granular and lists atomic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubectl_ctrl.value import Value, field
 Path = tuple[str, ...]
 FieldSet = set[Path]
 
-# For the insides of built-in types that their schema does not spell out: every key is a field of a struct.
+# For parts of built-in types that their schema here omits: every key is a field of a struct.
 OPEN: Obj = {"type": "object", "x-open": True}
 ABSENT: Any = object()
 
@@ -68,7 +68,7 @@ def by_element(values: list[Any], schema: Obj) -> dict[str, Any]:
 
 
 def _entries(value: Any, schema: Obj) -> Iterator[tuple[str, Any, Obj, bool]]:
-    """Element, value, schema, and whether the entry stands in the set by itself, of each entry of a granular value."""
+    """Element, value, schema, and whether the entry itself is a member, for each entry of a granular value."""
     if isinstance(value, dict):
         for key, item in value.items():
             inner, named = child_of(schema, key)
@@ -96,7 +96,7 @@ def _collect(value: Any, schema: Obj, path: Path, found: FieldSet) -> None:
 
 
 class Comparison(Value):
-    """How a second object differs from a first; no path is in two of the sets."""
+    """The differences between two objects; no path is in two of the sets."""
 
     removed: FieldSet = field(default_factory=set)
     modified: FieldSet = field(default_factory=set)
@@ -153,9 +153,9 @@ def _filled(value: Any) -> bool:
 
 
 def merged(live: Any, config: Any, schema: Obj) -> Any:
-    """`live` with everything of `config` laid over it."""
+    """`live` with `config` merged over it."""
     if live is ABSENT or type(live) is not type(config) or is_leaf(config, schema) or not config:
-        # An empty object or list says nothing about what is in a granular one.
+        # An empty object or list does not change the content of a granular one.
         return live if not config and _filled(live) and not is_leaf(config, schema) else config
     if isinstance(config, dict):
         result = dict(live)
@@ -175,7 +175,7 @@ def _merged_list(live: list[Any], config: list[Any], schema: Obj) -> list[Any]:
 
 
 def _merged_order(live: list[str], config: list[str]) -> list[str]:
-    """The order of `config`; what is in `live` alone comes before the shared item that it came before."""
+    """The order of `config`; an item only in `live` stays in front of the shared item that followed it."""
     shared = [element for element in config if element in live]
     result: list[str] = []
     place = 0
@@ -191,7 +191,7 @@ def _merged_order(live: list[str], config: list[str]) -> list[str]:
 
 
 class Tree:
-    """A field set by prefixes: for walking an object beside it."""
+    """A field set as a tree of prefixes, to walk along an object."""
 
     __slots__ = ("below", "member")
 
@@ -211,7 +211,7 @@ class Tree:
 
 
 def without(value: Any, tree: Tree, schema: Obj) -> Any:
-    """`value` less the fields and items of a set; null when nothing is left of it."""
+    """`value` without the fields and items of a set; null when nothing is left."""
     if is_leaf(value, schema) or not tree.below:
         return value
     kept: list[tuple[str, Any]] = []
@@ -242,7 +242,7 @@ def with_named(paths: FieldSet, schema: Obj) -> FieldSet:
 
 
 def in_order(paths: FieldSet) -> list[Path]:
-    """As the server goes through a set: at each place first the members, then what lies below them."""
+    """In the server's order: at each level first the members, then their children."""
     return list(_walk(Tree.of(paths), ()))
 
 
@@ -254,7 +254,7 @@ def _walk(tree: Tree, path: Path) -> Iterator[Path]:
 
 
 def encode_v1(paths: FieldSet) -> Obj:
-    """As FieldsV1: members beside their children under a dot."""
+    """As FieldsV1: a member that also has children is marked by a dot."""
     return _encoded(Tree.of(paths))
 
 

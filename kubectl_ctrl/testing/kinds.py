@@ -1,4 +1,4 @@
-"""What the scripted server serves: the built-in resource types, and those that CRDs add."""
+"""The resource types of the scripted server: built-in ones, and those that CRDs add."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 
 class Generation(StrEnum):
-    """What makes metadata.generation grow."""
+    """The changes that increase metadata.generation."""
 
     NEVER = "never"
     SPEC = "spec"  # built-in types: a change of the spec
-    ALL = "all"  # custom resources: a change of anything but metadata, and but status where that is a subresource
+    ALL = "all"  # custom resources: any change outside metadata, and outside status where that is a subresource
 
 
 class Kind(Value, kw_only=True):
-    """One resource type in one version, and the rules by which it is stored."""
+    """One resource type in one version, and its storage rules."""
 
     resource: Resource
     singular: str
@@ -41,13 +41,13 @@ class Kind(Value, kw_only=True):
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     generation: Generation = Generation.NEVER
-    unconditional: bool = True  # a PUT may come without a resourceVersion
+    unconditional: bool = True  # a PUT does not need a resourceVersion
     create_on_update: bool = False
-    field_labels: tuple[str, ...] = ()  # what field selectors may name beside metadata.name and metadata.namespace
+    field_labels: tuple[str, ...] = ()  # field selectors beyond metadata.name and metadata.namespace
     schema: Unshown[Obj] = field(default_factory=dict)
     custom: bool = False
     scale: Obj | None = None  # the paths of a custom resource's scale subresource
-    storage_version: str = ""  # the version in which objects of this group and plural are kept
+    storage_version: str = ""  # the storage version of this group and plural
 
     @property
     def table(self) -> str:
@@ -61,7 +61,7 @@ class Kind(Value, kw_only=True):
 
     @property
     def strict_finalizers(self) -> bool:
-        """Whether a finalizer must be a standard one, or have a domain."""
+        """Whether a finalizer must be a standard one or have a domain."""
         return not self.custom and self.resource not in (CRDS, EVENTS, LEASES)
 
     @property
@@ -195,7 +195,7 @@ BUILT_IN: tuple[Kind, ...] = (
 
 
 def kinds_of(crd: Obj) -> list[Kind]:
-    """What a CustomResourceDefinition serves, a Kind for each served version."""
+    """The Kind of each served version of a CustomResourceDefinition."""
     spec = crd["spec"]
     names = spec["names"]
     stored = next((version["name"] for version in spec["versions"] if version.get("storage")), "")

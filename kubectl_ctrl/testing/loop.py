@@ -2,12 +2,11 @@
 
 A test of an hour of back-off takes milliseconds, and the same program runs the same way every time: callbacks in the
 order they were scheduled, timers by their time and then in the order they were set. Nothing waits for the outside:
-sockets and subprocesses are not offered, and executor functions run in threads of which the loop waits for one at a
+there are no sockets and subprocesses, and executor functions run in threads of which the loop waits for one at a
 time: until it ends, or hands the loop a coroutine and waits for that (`asyncio.run_coroutine_threadsafe`).
 
-A test that would hang is told so instead: `Deadlock` when nothing is ready and no timer is set, `TimeRanOut` when
-timers keep going past the limit, `Spinning` when callbacks keep going while time stands still. Each names the tasks
-that wait.
+Instead of hanging, a test fails: with `Deadlock` when nothing is ready and no timer is set, `TimeRanOut` when timers
+continue past the limit, `Spinning` when callbacks continue while time does not move. Each names the waiting tasks.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _MOST_TURNS = 1_000_000  # at one moment; tens of thousands of events in one go 
 
 
 class Stuck(Exception):
-    """The program under test will never get any further; the message names every task that waits, and where."""
+    """The program under test cannot continue; the message names every waiting task and its line."""
 
 
 class Deadlock(Stuck):
@@ -39,7 +38,7 @@ class Deadlock(Stuck):
 
 
 class TimeRanOut(Stuck):
-    """Timers go on, but the program did not end within the virtual time it was given."""
+    """Timers continue, but the program did not end within its virtual time."""
 
 
 class Spinning(Stuck):
@@ -47,21 +46,21 @@ class Spinning(Stuck):
 
 
 class LeakedTasks(Exception):
-    """The main coroutine ended and left tasks behind that nobody waits for."""
+    """The main coroutine ended before tasks that it started."""
 
 
 class Unhandled(Exception):
-    """A callback or a task failed and nobody looked at its error."""
+    """A callback or a task failed and nothing retrieved its exception."""
 
 
 def waiting(tasks: set[asyncio.Task[Any]]) -> str:
-    """Each task's name and the line on which it waits, innermost frame, in a stable order."""
+    """Each task's name and the line where it waits (innermost frame), in a stable order."""
     lines = sorted(f"  {task.get_name()}: {_where(task)}" for task in tasks if not task.done())
     return "\n".join(lines) if lines else "  (no task)"
 
 
 def _where(task: asyncio.Task[Any]) -> str:
-    # Task.get_stack() stops at the outermost frame; the await chain is followed to the one that really waits.
+    # Task.get_stack() stops at the outermost frame; follow the chain of awaits to the innermost one.
     spot = "not started"
     awaited: Any = task.get_coro()
     while awaited is not None:
@@ -73,7 +72,7 @@ def _where(task: asyncio.Task[Any]) -> str:
 
 
 class _NoSelector:
-    """What the base loop asks for I/O: there is none, so this is where due timers become ready and time moves."""
+    """The selector of the base loop: there is no I/O, so this is where due timers become ready and time moves."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -83,7 +82,7 @@ class _NoSelector:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """See the module; `time()` starts at `start` and `limit` is how many virtual seconds the loop may live."""
+    """See the module; `time()` starts at `start`, and the loop may run for `limit` virtual seconds."""
 
     def __init__(self, *, start: float = START, limit: float = _LONGEST) -> None:
         super().__init__()
@@ -92,19 +91,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._end = start + limit
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._settling: list[asyncio.Future[None]] = []
-        self._set = 0  # timers ever set: the tie-break of equal times
+        self._set = 0  # number of timers so far: the tie-break of equal times
         self._turns = 0  # since time last moved
         self._hands = threading.Condition()  # guards the two below
-        self._threads: dict[threading.Thread, int] = {}  # what each has handed over and is not done; none: it is busy
+        # The number of unfinished coroutines that each thread handed over; a thread without one is busy.
+        self._threads: dict[threading.Thread, int] = {}
         self._posted: list[asyncio.Handle] = []  # by threads, in order
-        self._poster: threading.Thread | None = None  # handed over what runs now, and waits for the task that it makes
-        self.unhandled: list[str] = []  # errors that nobody looked at, as the loop was told of them
+        self._poster: threading.Thread | None = None  # handed over the current callback, and waits for its task
+        self.unhandled: list[str] = []  # exceptions that nothing retrieved, as reported to the loop
         self.set_exception_handler(_note_unhandled)
 
     def time(self) -> float:
         return self._now
 
-    if TYPE_CHECKING:  # of the base class, which keeps them to itself and its subclasses
+    if TYPE_CHECKING:  # private to the base class and its subclasses
         _ready: deque[asyncio.Handle]
         _thread_id: int | None
 
@@ -125,7 +125,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def due(self, *, idle: bool) -> list[asyncio.TimerHandle]:
-        """The timers whose time has come; when the loop is idle, time is first moved to the next one."""
+        """The due timers; when the loop is idle, time first moves to the next one."""
         idle = not self._wait_for_threads() and idle
         self._drop_cancelled()
         self._turns += 1
@@ -136,15 +136,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         elif idle and self._timers[0][0] > self._now:
             self._jump(self._timers[0][0])
         elif self._turns > _MOST_TURNS:
-            self._turns = 0  # so that the tasks can be cancelled in peace
-            raise Spinning(self._describe(f"{_MOST_TURNS} turns of the loop went by while time stood still"))
+            self._turns = 0  # so that the tasks can be cancelled
+            raise Spinning(self._describe(f"{_MOST_TURNS} iterations of the loop passed while time did not move"))
         ready: list[asyncio.TimerHandle] = []
         while self._timers and self._timers[0][0] <= self._now:
             ready.append(heapq.heappop(self._timers)[2])
         return ready
 
     def settled(self) -> asyncio.Future[None]:
-        """Done once nothing else is ready, before time moves."""
+        """Completes once nothing else is ready, before time moves."""
         future: asyncio.Future[None] = self.create_future()
         self._settling.append(future)
         return future
@@ -157,7 +157,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _jump(self, when: float) -> None:
         if when > self._end:
-            raise TimeRanOut(self._describe("The program did not end within the loop's limit"))
+            raise TimeRanOut(self._describe("The program did not end within the limit of the loop"))
         self._now, self._turns = when, 0
 
     def _drop_cancelled(self) -> None:
@@ -165,7 +165,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             heapq.heappop(self._timers)
 
     def _describe(self, what: str) -> str:
-        return f"{what} (virtual time {self._now:.3f} s). Tasks that wait:\n{waiting(asyncio.all_tasks(self))}"
+        return f"{what} (virtual time {self._now:.3f} s). Waiting tasks:\n{waiting(asyncio.all_tasks(self))}"
 
     def _process_events(self, event_list: list[asyncio.TimerHandle]) -> None:
         for handle in event_list:
@@ -173,13 +173,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._ready.append(handle)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers leave when their time comes up."""
+        """Cancelled timers are dropped when they are due."""
 
     def _write_to_self(self) -> None:
-        """Only a real selector needs waking."""
+        """Only a real selector needs a wake-up."""
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
-        """Run the function in a thread, in a turn of its own; one that blocks blocks the whole program."""
+        """Run the function in a thread, one thread at a time; if it blocks, the whole program blocks."""
         self._check_closed()
         future: asyncio.Future[T] = self.create_future()
         self.call_soon(self._start_thread, future, func, args)
@@ -219,10 +219,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._wait_for_threads()
 
     def _post(self, callback: Callable[[*Ts], object], args: tuple[*Ts], context: Context | None) -> asyncio.Handle:
-        """In a thread: it goes on, or waits for what the loop makes of the callback; nobody can tell which."""
+        """Called in a thread, which then continues or waits for the callback's result; the loop cannot know which."""
         self._check_closed()
         thread = threading.current_thread()
-        if thread not in self._threads:  # one that an executor function started, which waits for it
+        if thread not in self._threads:  # started by an executor function, which waits for it
             thread = min(self._threads, key=self._threads.__getitem__)
         handle = asyncio.Handle(self._run_posted, (thread, callback, args), self, context)
         self._posted.append(handle)
@@ -231,7 +231,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return handle
 
     def _run_posted(self, thread: threading.Thread, callback: Callable[[*Ts], object], args: tuple[*Ts]) -> None:
-        """A thread that left no task is waiting for nothing, so it goes on."""
+        """A thread without an unfinished task waits for nothing, so it continues."""
         self._poster = thread
         try:
             callback(*args)
@@ -242,11 +242,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _hand_back(self, thread: threading.Thread) -> None:
         with self._hands:
-            if thread in self._threads:  # it may have ended before
+            if thread in self._threads:  # it may have ended already
                 self._threads[thread] -= 1
 
     def _wait_for_threads(self) -> bool:
-        """Until none is busy; whether that made anything ready."""
+        """Wait until no thread is busy; whether that made anything ready."""
         with self._hands:
             self._hands.wait_for(lambda: all(self._threads.values()))
             handed, self._posted = self._posted, []
@@ -258,11 +258,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def _outcome(future: asyncio.Future[T], func: Callable[[*Ts], T], args: tuple[*Ts]) -> Callable[[], None]:
-    """Runs the function; the answer settles the future on the loop's thread, unless nobody waits any more."""
+    """Runs the function; its result is set on the loop's thread, unless nothing waits for it any more."""
     error: BaseException
     try:
         result = func(*args)
-    except StopIteration as stop:  # a future refuses it
+    except StopIteration as stop:  # a future does not accept StopIteration
         error = RuntimeError(f"The executor function raised {stop!r}.")
     except BaseException as raised:  # noqa: BLE001  # whatever it is, it belongs to the caller
         error = raised
@@ -279,7 +279,7 @@ def _note_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
 
 
 async def settle() -> None:
-    """Let everything run that can run now, until all others wait for each other or for time."""
+    """Run everything that can run now, until all tasks wait for each other or for time."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop), "settle() needs a VirtualLoop"
     await loop.settled()
@@ -293,20 +293,20 @@ def run_virtual(
 ) -> T:
     """Run a coroutine (or the coroutine function) to its end on a new VirtualLoop and return its result.
 
-    Raises LeakedTasks when it left tasks running, and Unhandled when a callback or task failed unseen.
+    Raises LeakedTasks if tasks still run, and Unhandled if an exception of a callback or task was never retrieved.
     """
     loop = VirtualLoop(start=start, limit=limit)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         result = runner.run(main if isinstance(main, Coroutine) else main())
         runner.run(_check_leaks())
     if loop.unhandled:
-        raise Unhandled("Errors that nobody looked at:\n  " + "\n  ".join(loop.unhandled))
+        raise Unhandled("Exceptions that nothing retrieved:\n  " + "\n  ".join(loop.unhandled))
     return result
 
 
 async def _check_leaks() -> None:
-    """Whoever was just cancelled or woken may finish; whoever still waits then is a leak."""
+    """Tasks that were just cancelled or resumed may finish; those that still wait after that are leaks."""
     await settle()
     left = asyncio.all_tasks() - {asyncio.current_task()}
     if left:
-        raise LeakedTasks(f"The main coroutine ended and these tasks did not:\n{waiting(left)}")
+        raise LeakedTasks(f"The main coroutine ended before these tasks:\n{waiting(left)}")

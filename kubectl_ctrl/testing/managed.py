@@ -1,4 +1,4 @@
-"""managedFields: who owns which fields after an update, and what becomes of an object by server-side apply."""
+"""managedFields: the owners of fields after an update, and the result of server-side apply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubectl_ctrl.testing.fieldsets import FieldSet, Path, Tree
 from kubectl_ctrl.testing.kinds import Kind
 from kubectl_ctrl.value import Value, replace
 
-# Nobody owns what only the server writes.
+# Fields that only the server writes have no owner.
 _NEVER = {
     ("f:apiVersion",),
     ("f:kind",),
@@ -27,7 +27,7 @@ _NEVER = {
 
 
 class Owner(NamedTuple):
-    """What tells one entry from another."""
+    """The identity of an entry."""
 
     manager: str
     operation: str  # Apply or Update
@@ -45,7 +45,7 @@ Entries = dict[Owner, Entry]
 
 
 class Change(Value, kw_only=True):
-    """Who changes something, where and when."""
+    """The manager, endpoint and time of a write."""
 
     manager: str
     api_version: str
@@ -97,7 +97,7 @@ def updated(kind: Kind, old: Obj | None, new: Obj, change: Change) -> Obj:
     """`new` with the managedFields that this create, update or patch leaves."""
     given = new["metadata"].get("managedFields")
     if old is not None and not old["metadata"].get("managedFields") and not given:
-        return with_entries(new, {})  # never tracked so far: the first apply begins with it
+        return with_entries(new, {})  # not tracked yet: the first apply starts tracking
     before = _before(old, given, change.subresource)
     live = bare(old) if old is not None else _empty(kind, new)
     comparison = fieldsets.compare(live, bare(new), schema_of(kind))
@@ -111,15 +111,15 @@ def updated(kind: Kind, old: Obj | None, new: Obj, change: Change) -> Obj:
 
 
 def _before(old: Obj | None, given: list[Obj] | None, subresource: str) -> Entries:
-    """The entries to start from: those in the request, so that they can be edited, unless there are none in it."""
+    """The entries to start from: those of the request, so that clients can edit them, else the stored ones."""
     live = decode(old["metadata"].get("managedFields")) if old is not None else {}
     if subresource or not given:
         return live
-    return decode(given)  # one empty entry is how a client asks to forget them all
+    return decode(given)  # a client removes all entries by sending one empty entry
 
 
 def _after(entries: Entries, comparison: fieldsets.Comparison) -> Entries:
-    """What changed hands leaves its owners, and what is gone is owned by nobody."""
+    """Changed fields leave their former owners, and removed fields have no owner."""
     lost = comparison.taken | comparison.removed
     left = {owner: replace(entry, paths=entry.paths - lost) for owner, entry in entries.items()}
     return {owner: entry for owner, entry in left.items() if entry.paths}
@@ -133,13 +133,13 @@ def with_entries(obj: Obj, entries: Entries) -> Obj:
 
 
 def bare(obj: Obj) -> Obj:
-    """The object without its managedFields: they are not managed themselves."""
+    """The object without its managedFields, which have no owners themselves."""
     meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
     return {**obj, "metadata": meta}
 
 
 def _empty(kind: Kind, new: Obj) -> Obj:
-    """What an object of the kind is compared with when it is created: the structs that are always there, empty."""
+    """The base that a created object is compared with: the structs that always exist, empty."""
     empty = _named(new)
     if not kind.custom:
         empty |= schemas.EMPTY.get(kind.resource.kind, {})
@@ -162,7 +162,7 @@ def _filter(kind: Kind, subresource: str) -> _Filter:
 
 
 class _Filter:
-    """Which paths this endpoint lets anybody own."""
+    """The paths that can be owned through this endpoint."""
 
     def __init__(self, reset: set[str]) -> None:
         self._reset = reset
@@ -172,7 +172,7 @@ class _Filter:
 
 
 def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: bool) -> Obj:
-    """What server-side apply makes of an object; raises the 409 of a conflict."""
+    """The result of server-side apply; raises the 409 of a conflict."""
     schema, keep = schema_of(kind), _filter(kind, change.subresource)
     entries = _first(kind, old, change)
     live = bare(old) if old is not None else _named(config)
@@ -182,14 +182,14 @@ def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: 
     mine = {path for path in named if keep(path)}
     result = fieldsets.merged(live, config, schema)
     if last is not None and not last.paths <= named:
-        # The name is nobody's, but it is named: it holds metadata together when all else in there goes.
+        # The name has no owner but is in the set: it keeps metadata when all other fields are removed.
         everyone = named.union(*(entry.paths for entry in entries.values()))
         result = _pruned(result, last.paths, everyone, schema)
     comparison = fieldsets.compare(live, result, schema).kept(keep)
     if not force:
         _check_conflicts(entries, comparison)
     entries = _after(entries, comparison)
-    # An apply that changes no value leaves the time as it was, even if it takes fields: a new entry then has none.
+    # An apply that changes no value keeps the time, even if it takes fields: a new entry then has none.
     before = last.time if last is not None else ""
     time = before if same(live, result) else change.now
     entries[owner] = Entry(paths=mine, api_version=change.api_version, time=time)
@@ -197,7 +197,7 @@ def applied(kind: Kind, old: Obj | None, config: Obj, change: Change, *, force: 
 
 
 def _first(kind: Kind, old: Obj | None, change: Change) -> Entries:
-    """The entries before an apply; all of an object that was never tracked belongs to what came before."""
+    """The entries before an apply; all fields of an untracked object belong to the manager before-first-apply."""
     if old is None:
         return {}
     if old["metadata"].get("managedFields"):
@@ -209,7 +209,7 @@ def _first(kind: Kind, old: Obj | None, change: Change) -> Entries:
 
 
 def _pruned(result: Obj, last: FieldSet, everyone: FieldSet, schema: Obj) -> Obj:
-    """Without what this applier named last time, names no more, and nobody else owns."""
+    """Without the fields that this applier no longer sends and nobody else owns."""
     present = fieldsets.with_named(fieldsets.fields_of(result, schema), schema)
     last = fieldsets.with_named(last, schema)
     cut = fieldsets.without(result, Tree.of(last), schema)

@@ -1,4 +1,4 @@
-"""The rules that names, labels and references of every object obey, and the server's words about broken ones."""
+"""The rules for names, labels and references of every object, and the server's messages about them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_name(kind: Kind, obj: Obj) -> None:
 
 
 def problems(kind: Kind, obj: Obj) -> Iterator[Problem]:
-    """What is wrong with an object's metadata, and with the labels of its pod template."""
+    """The problems of an object's metadata, and of the labels of its pod template."""
     meta, spec = obj["metadata"], obj.get("spec")
     _check_texts(kind, meta)
     yield from _label_problems(meta.get("labels") or {}, "metadata.labels")
@@ -58,7 +58,7 @@ def problems(kind: Kind, obj: Obj) -> Iterator[Problem]:
 
 
 def _check_texts(kind: Kind, meta: Obj) -> None:
-    """Labels and annotations that are no texts cannot even be read."""
+    """Labels and annotations that are not strings fail to decode."""
     for name in ("labels", "annotations"):
         for value in (meta.get(name) or {}).values():
             if not isinstance(value, str):
@@ -68,7 +68,7 @@ def _check_texts(kind: Kind, meta: Obj) -> None:
 
 
 def _key_problems(key: str, field: str, shown: str) -> Iterator[Problem]:
-    """What is wrong with a qualified name, such as the key of a label."""
+    """The problems of a qualified name, such as the key of a label."""
     prefix, slash, name = key.rpartition("/")
     if slash and not _SUBDOMAIN.fullmatch(prefix):
         yield invalid(field, _quoted(shown), f"prefix part {_NAME_RULE}")
@@ -90,7 +90,7 @@ def _finalizer_problems(kind: Kind, finalizers: Any) -> Iterator[Problem]:
 
 
 def finalizer_warnings(obj: Obj, old: Obj | None) -> list[str]:
-    """What is said about the new finalizers of a custom resource that could be anybody's."""
+    """The warnings about new finalizers without a domain on a custom resource."""
     before = (old["metadata"].get("finalizers") or ()) if old is not None else ()
     advice = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
     return [

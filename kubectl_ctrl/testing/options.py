@@ -1,4 +1,4 @@
-"""The options of requests, in query and body: which values there are, and the server's words about others."""
+"""The options of requests, in query and body: valid values, and the server's messages about others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST_MANAGER = 128
 
 
 def check_write(ask: Ask) -> None:
-    """Raises the 422 of an option of a write that is not one."""
+    """Raises the 422 of an invalid option of a write."""
     options = f"{ask.verb.capitalize()}Options"
     if ask.query.get("dryRun", "All") not in ("", "All"):
         raise answers.bad_query(options, not_supported("dryRun", f'["{ask.query["dryRun"]}"]', '"All"'))
@@ -36,7 +36,7 @@ def propagation(ask: Ask, given: Obj) -> str:
 
 
 def check_list(ask: Ask) -> None:
-    """Raises the 422 of a combination of options that a list does not take."""
+    """Raises the 422 of a combination of options that a list rejects."""
     match, version = ask.query.get("resourceVersionMatch", ""), ask.query.get("resourceVersion", "")
     field = "resourceVersionMatch"
     if "sendInitialEvents" in ask.query:
@@ -51,7 +51,7 @@ def check_list(ask: Ask) -> None:
 
 
 def check_watch(ask: Ask) -> None:
-    """Raises the 422 of a combination of options that a watch does not take."""
+    """Raises the 422 of a combination of options that a watch rejects."""
     match, field = ask.query.get("resourceVersionMatch", ""), "resourceVersionMatch"
     initial = "sendInitialEvents" in ask.query
     if match == "NotOlderThan" if initial else not match:

@@ -1,4 +1,4 @@
-"""What the four kinds of patches make of an object, server-side apply aside."""
+"""The results of JSON, merge and strategic merge patches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 def media_type(headers_type: str, kind: Kind) -> str:
-    """The patch's kind, if this resource type takes it."""
+    """The kind of the patch, if this resource type accepts it."""
     given = headers_type.partition(";")[0].strip()
     if kind.custom and given not in (JSON_PATCH, MERGE, APPLY):
         raise answers.unsupported_media([JSON_PATCH, MERGE, APPLY])
@@ -29,7 +29,7 @@ def media_type(headers_type: str, kind: Kind) -> str:
 
 
 def patched(kind: Kind, old: Obj, body: Any, media: str) -> Obj:
-    """The object after the patch; shares what did not change with `old`."""
+    """The object after the patch; shares unchanged parts with `old`."""
     _check_form(body, media)
     try:
         if media == JSON_PATCH:
@@ -53,7 +53,7 @@ def _check_form(body: Any, media: str) -> None:
 
 
 def strategic(old: Any, patch: Any, schema: Obj) -> Any:
-    """A strategic merge, without $setElementOrder and $retainKeys: they are read over."""
+    """A strategic merge that ignores $setElementOrder and $retainKeys."""
     if not isinstance(patch, dict):
         return patch
     if patch.get("$patch") == "replace":
@@ -100,7 +100,7 @@ def _keyed_list(old: list[Obj], patch: list[Obj], key: str, schema: Obj) -> list
 
 
 def _in_order(old: list[Any], patch: list[Any], merged: list[Any], name: Callable[[Any], Any]) -> list[Any]:
-    """`merged` in the order of the patch; what is not in it comes before that only where it did so before."""
+    """`merged` in the order of the patch; an item outside it stays in front only where it was in front before."""
     before, given = [name(item) for item in old], [name(item) for item in patch]
     found = {name(item): item for item in merged}
     left = [one for one in found if one not in given]

@@ -29,7 +29,7 @@ def get(storage: Storage, ask: Ask) -> Obj:
 
 
 def list_(storage: Storage, ask: Ask) -> Obj:
-    """One page of a list; pages after the first come from the state in which the first was made."""
+    """One page of a list; later pages come from the state of the first."""
     start, version = _start(storage, ask)
     chosen = chooser(ask)
     rows = storage.at(ask.kind.table, version)
@@ -38,7 +38,7 @@ def list_(storage: Storage, ask: Ask) -> Obj:
     page = found[:limit] if limit else found
     partial = wants_metadata(ask)
     form = form_of(ask) if partial or ask.kind.custom else _untyped
-    # What lists of custom resources are written with never leaves it out.
+    # The encoder of lists of custom resources never omits it.
     meta: Obj = {"resourceVersion": str(version), **({"continue": ""} if ask.kind.custom and not partial else {})}
     if len(page) < len(found):
         meta["continue"] = _token(version, key_of(page[-1]))
@@ -50,7 +50,7 @@ def list_(storage: Storage, ask: Ask) -> Obj:
 
 
 def _untyped(obj: Obj) -> Obj:
-    """The items of built-in lists do not say what they are."""
+    """The items of built-in lists have no apiVersion and kind."""
     return {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")}
 
 
@@ -59,7 +59,7 @@ def _in_order(rows: Table, namespace: str) -> list[Key]:
 
 
 def _start(storage: Storage, ask: Ask) -> tuple[Key, int]:
-    """After which key the page begins, and at which version."""
+    """The key after which the page begins, and its version."""
     if token := ask.query.get("continue"):
         if ask.query.get("resourceVersion", "") not in ("", "0"):
             raise answers.bad_request("specifying resource version is not allowed when using continue")
@@ -107,7 +107,7 @@ def _from_token(storage: Storage, token: str) -> tuple[Key, int]:
         version = int(content["rv"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise answers.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
-    if version == -1:  # the token that an Expired answer offers: go on, in the present state
+    if version == -1:  # the token of an Expired answer: continue in the current state
         return Key(namespace, name), storage.version
     if version < storage.compacted:
         message = (
@@ -175,13 +175,13 @@ def _field(obj: Obj, path: str) -> str:
 
 
 def wants_metadata(ask: Ask) -> bool:
-    """Whether PartialObjectMetadata is the form that the Accept header names first."""
+    """Whether the Accept header names PartialObjectMetadata first."""
     first = ask.headers.get("accept", "").split(",")[0]
     return "as=PartialObjectMetadata" in first
 
 
 def form_of(ask: Ask) -> Form:
-    """From the stored object to what this request is answered: its version, and its metadata alone if asked for."""
+    """Converts a stored object to the requested version, and to metadata alone if requested."""
     if wants_metadata(ask):
         return lambda obj: {
             "kind": "PartialObjectMetadata",
@@ -195,5 +195,5 @@ def form_of(ask: Ask) -> Form:
 
 
 def is_plain(ask: Ask) -> bool:
-    """Whether the answer's form is the stored one."""
+    """Whether the answer has the form of the stored object."""
     return not wants_metadata(ask) and ask.resource.api_version == ask.kind.storage_api_version

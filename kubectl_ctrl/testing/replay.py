@@ -1,16 +1,16 @@
-"""A bug report as a test, in one line: what a controller did once, it is to do again.
+"""A bug report as a test, in one line: a controller repeats a recorded reconcile.
 
-Whoever has the bug exports the reconcile in which it shows; the file is put beside the test:
+Export the reconcile that shows the bug, and put the file beside the test:
 
     kubectl ctrl record export r7f3-12 > tests/case.json
 
     def test_the_replicas_of_a_renamed_deployment() -> None:
         assert_replays(Path(__file__).parent / "case.json", CONTROLLER)
 
-It fails with the writes, the fields and the lines of code that differ from what the file expects. When the file shows
-the bug itself, let the corrected code be what is expected: `kubectl ctrl replay case.json --code ./mine.py --bless`.
-Neither a cluster nor a network is needed. What a reconciler does outside `ctx` happens for real, and what it remembers
-between reconciles is not in the file: see `kubectl ctrl replay --help`.
+The test fails with the writes, fields and lines of code that differ from the file. If the file contains the bug
+itself, expect the result of the corrected code: `kubectl ctrl replay case.json --code ./mine.py --bless`.
+No cluster and no network is needed. Effects of a reconciler outside `ctx` are real, and its memory between reconciles
+is not in the file: see `kubectl ctrl replay --help`.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ from kubectl_ctrl.runtime.contract import Reconciler
 def assert_replays(
     case: str | PathLike[str] | Case, code: ControllerSpec | Reconciler, *, timeout: float = TIMEOUT
 ) -> None:
-    """Fail unless the code, a controller or its reconciler, does what the case expects. Not for use inside a loop."""
+    """Fail unless the code, a controller or its reconciler, does what the case expects. Not for coroutines."""
     check(asyncio.run(replayed(case, code, timeout=timeout)))
 
 
 async def replayed(
     case: str | PathLike[str] | Case, code: ControllerSpec | Reconciler, *, timeout: float = TIMEOUT
 ) -> Replayed:
-    """The same for an async test: what came of it, for `check` or to be looked at."""
+    """The same for an async test: returns the result, for `check` or other assertions."""
     found = case if isinstance(case, Case) else read_case(case)
     if isinstance(code, ControllerSpec) and code.name != found.controller:
         raise ControllerError(
             f"The case is of controller {found.controller!r}, and the code is controller {code.name!r}.",
-            next_step="give the controller that the case was recorded of, or its reconciler alone",
+            next_step="pass the recorded controller, or its reconciler alone",
         )
     return await replay(found, code, clock=SystemClock(), timeout=timeout)
 
 
 def check(found: Replayed) -> None:
-    """Fail where the code of today differs, with all that differs."""
+    """Fail with all differences of today's code."""
     lines = replay_lines(found, Style(), code=found.case.word or found.case.controller)
-    assert found.same, "\n".join(("today's code does not do what was recorded.", "", *lines))
+    assert found.same, "\n".join(("today's code differs from the recording.", "", *lines))
 
 
 def read_case(file: str | PathLike[str]) -> Case:
-    """The case in a file that `record export` made."""
+    """The case in a file from `record export`."""
     return loads(Path(file).read_bytes(), str(file))
 
 
 def case_of(attempt: Attempt, spec: ControllerSpec) -> Case:
     """An attempt on a stage as a case: `case_of(stage.attempts[0], CONTROLLER)`."""
-    # Through its text, so that it holds what a file would hold and nothing else.
+    # Through its text, so that it contains exactly what a file would.
     return loads(dumps(Case(controller=spec.name, primaries=spec.primaries, attempt=told(attempt))))

@@ -1,4 +1,4 @@
-"""What an object must be to be stored, and what the server itself writes into it: pure functions over old and new."""
+"""The rules for stored objects, and the fields that the server writes: pure functions of old and new object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubectl_ctrl.testing.kinds import Generation, Kind
 
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
-# Written by the server alone; a client's value for them is dropped without a word.
+# Written by the server alone; it silently drops a client's value.
 _SERVERS_OWN = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
 
@@ -28,7 +28,7 @@ def clone(value: Any) -> Any:
 
 
 def check_place(ask: Ask, obj: Obj) -> None:
-    """Fill in what the path says, and refuse a body that says otherwise."""
+    """Fill in the name and namespace of the path, and refuse a body that contradicts it."""
     _check_type(ask.kind, obj)
     meta = obj["metadata"]
     if ask.resource.namespaced:
@@ -49,14 +49,14 @@ def check_place(ask: Ask, obj: Obj) -> None:
 
 
 def check_named(ask: Ask, obj: Obj) -> None:
-    """A whole object says its name, though the path says it too."""
+    """A whole object must contain its name, although the path does too."""
     if not obj["metadata"].get("name"):
         why = "name must be provided"
         raise answers.bad_request(f"the name of the object ({ask.name} based on URL) was undeterminable: {why}")
 
 
 def _check_type(kind: Kind, obj: Obj) -> None:
-    """A built-in object need not say what it is; a custom one must."""
+    """A custom object must declare its apiVersion and kind; a built-in one need not."""
     resource = kind.resource
     expected = {"apiVersion": resource.api_version, "kind": resource.kind}
     if not kind.custom:
@@ -96,13 +96,13 @@ def _unregistered(kind: Kind, name: str, given: str) -> answers.Refusal:
 
 
 def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
-    """The object as its creation leaves it, but for defaults and managed fields."""
+    """The created object, before defaults and managed fields."""
     meta = obj["metadata"]
     if meta.get("resourceVersion"):
         message = "resourceVersion should not be set on objects to be created"
         raise answers.unparsed(message)
     for name in (*_SERVERS_OWN, "resourceVersion"):
-        if name != "generation" or kind.generation is not Generation.NEVER:  # where nobody counts, nobody looks
+        if name != "generation" or kind.generation is not Generation.NEVER:  # without a generation, nothing compares it
             meta.pop(name, None)
     meta["uid"] = uid
     meta["creationTimestamp"] = now
@@ -121,7 +121,7 @@ def newborn(kind: Kind, obj: Obj, *, uid: str, now: str) -> Obj:
 
 
 def _established(crd: Obj, now: str) -> Obj:
-    """A CRD is served as soon as it is there: the controller that sees to it needs no time here."""
+    """A CRD is served as soon as it exists: its controller needs no time here."""
     spec = crd.get("spec") or {}
     told = (
         ("NamesAccepted", "NoConflicts", "no conflicts found"),
@@ -140,7 +140,7 @@ def _established(crd: Obj, now: str) -> Obj:
 
 
 def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
-    """Optimistic concurrency: the UID and version that the body carries must be the stored ones."""
+    """Optimistic concurrency: the UID and version in the body must be the stored ones."""
     wanted, name = uid_of(new), str(old["metadata"]["name"])
     if wanted and wanted != uid_of(old):
         if ask.verb == "update":
@@ -148,7 +148,7 @@ def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
         problem = Problem(
             field="metadata.uid", reason="FieldValueInvalid", message=f'Invalid value: "{wanted}": field is immutable'
         )
-        raise answers.invalid(kind.resource, name, [problem, problem])  # metadata is looked at twice
+        raise answers.invalid(kind.resource, name, [problem, problem])  # metadata is checked twice
     version = version_of(new)
     if version and not version.isdecimal():
         raise answers.unparsed(f'strconv.ParseUint: parsing "{version}": invalid syntax')
@@ -159,7 +159,7 @@ def check_versions(kind: Kind, ask: Ask, old: Obj, new: Obj) -> None:
 
 
 def successor(kind: Kind, old: Obj, new: Obj, subresource: str) -> Obj:
-    """`new` with everything that this endpoint may not change taken from `old`."""
+    """`new` with all fields from `old` that this endpoint cannot change."""
     if subresource in ("status", "finalize"):
         return _only(old, new, "spec" if subresource == "finalize" else "status")
     new = {**new, "metadata": dict(new["metadata"])}
@@ -216,13 +216,13 @@ def _without_metadata(kind: Kind, obj: Obj) -> Obj:
 
 
 def doomed(kind: Kind, old: Obj, *, now: str, grace: int, finalizers: list[str]) -> Obj:
-    """The object once its deletion was asked for and something still holds it."""
+    """The object after a deletion request, while a finalizer or grace period keeps it."""
     meta = {**old["metadata"], "deletionTimestamp": now}
     if finalizers:
         meta["finalizers"] = finalizers
     if old.get("kind") == "Namespace":
         old = {**old, "status": {"phase": "Terminating"}}
-    if kind.resource not in (CRDS, NAMESPACES):  # their deletion goes a way of its own
+    if kind.resource not in (CRDS, NAMESPACES):  # deleted differently
         meta["deletionGracePeriodSeconds"] = grace
         if kind.generation is not Generation.NEVER:
             meta["generation"] = int(meta.get("generation") or 0) + 1

@@ -32,9 +32,9 @@ def scale_of(kind: Kind, obj: Obj) -> Obj:
 
 
 def scaled(kind: Kind, obj: Obj, scale: Obj) -> Obj:
-    """The object with the replicas of a Scale, and the version that the Scale came with."""
+    """The object with the replicas and the version of a Scale."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
-    if replicas < 0 and not kind.custom:  # what a custom resource may have is said by its own check
+    if replicas < 0 and not kind.custom:  # custom resources have their own check
         scale_kind = Resource("autoscaling", "v1", "scales", "Scale")
         problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise answers.invalid(scale_kind, str(obj["metadata"]["name"]), [problem])
@@ -48,7 +48,7 @@ def scaled(kind: Kind, obj: Obj, scale: Obj) -> Obj:
 
 
 def problems(kind: Kind, obj: Obj) -> Iterator[Problem]:
-    """What is wrong with the part of a custom resource that its scale shows."""
+    """The problems of the fields of a custom resource that its scale shows."""
     path = (kind.scale or {}).get("specReplicasPath", "")
     replicas = _at(obj, path) if path else None
     if isinstance(replicas, int) and replicas < 0:

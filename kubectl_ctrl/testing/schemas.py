@@ -1,7 +1,7 @@
-"""The parts of the built-in types' schemas that decide anything: which lists merge by key, which values are atomic.
+"""The relevant parts of the built-in types' schemas: which lists merge by key, which values are atomic.
 
-Written as OpenAPI v3 with Kubernetes' extensions, the form that CRDs bring along. What is not named is granular if it
-is an object and atomic if it is a list, which is how the server treats the unknown.
+Written as OpenAPI v3 with Kubernetes' extensions, as in CRDs. Values without a schema are granular if they are objects
+and atomic if they are lists, as the server treats unknown fields.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def unique(items: Obj) -> Obj:
 
 
 def struct(**properties: Any) -> Obj:
-    """A struct of which more is known than is written here: whatever else is in it is a field, too."""
+    """A struct whose schema here is incomplete: all other keys are fields, too."""
     return {"type": "object", "properties": properties, "x-open": True}
 
 
@@ -125,7 +125,7 @@ CONFIG: Obj = struct(metadata=METADATA, data=MAP, binaryData=MAP, stringData=MAP
 
 _TEMPLATED: Obj = {"spec": {"template": {"metadata": {}, "spec": {"containers": None}}}, "status": {}}
 
-# The parts of a kind that are always there, with nothing in them: nobody comes to own them by creating the object.
+# The structs of a kind that always exist, empty: creating the object does not give anybody ownership of them.
 EMPTY: dict[str, Obj] = {
     "Deployment": {**_TEMPLATED, "spec": {**_TEMPLATED["spec"], "strategy": {}}},
     "ReplicaSet": _TEMPLATED,

@@ -1,27 +1,27 @@
-"""An API server in memory, behind the client's transport seam, whose faults are written by the test.
+"""An API server in memory, behind the client's transport seam, with faults scripted by the test.
 
-It answers as a kube-apiserver does where a controller can tell the difference: versions, UIDs, generations, conflicts,
-pages, watches and their ends, deletion with finalizers, refusals as Status objects. Time is the clock's alone.
+It answers as a kube-apiserver does wherever a controller can tell the difference: versions, UIDs, generations,
+conflicts, pages, watches and their ends, deletion with finalizers, errors as Status objects. Time is the clock's.
 
 Gaps, on purpose:
 - No RBAC, admission, quota or webhooks: a 403 is scripted. No Table form, no protobuf, and YAML only where it is JSON.
-  Media types are looked at in patches alone. Of subresources there are status, scale and finalize.
-- What cannot be read (a selector, a continue token, a body that is no object) is refused in other words, and so is what
-  is of a wrong type deep inside; a strict patch is refused as any other write. A JSON patch keeps to its RFC, where the
-  real one also replaces what is not there.
-- Custom resources: no CEL, no formats, schema problems in the order of the fields; what is wrong with a status, or with
-  what /scale shows, is told in other words; all versions of a resource are one shape (conversion strategy None); a null
+  Media types are checked in patches only. The subresources are status, scale and finalize.
+- Unreadable input (a selector, a continue token, a body that is not an object) and values of a wrong type deep inside
+  are refused with other messages; a strict patch is refused as any other write. A JSON patch follows its RFC, where the
+  real one also replaces missing values.
+- Custom resources: no CEL, no formats, schema problems in the order of the fields; problems of a status or of the
+  fields of /scale have other messages; all versions of a resource have one schema (conversion strategy None); a null
   counts as absent, also where it is allowed. CRDs themselves are not checked.
-- Built-in objects: defaults, normal forms and checks only as far as controllers meet them (Deployment, ReplicaSet,
-  StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event); fieldValidation sees no unknown fields in them; a
-  null is dropped, where Go's types make an empty text of it in a map; and what their schemas here do not spell out is
-  granular if an object and atomic if a list.
-- Apply: entries of old versions are not converted, there is no limit of ten, a null that is sent counts as absent, and
-  /scale takes no apply. Strategic merge reads over $setElementOrder and $retainKeys.
-- The cluster's controllers act at once and in full: collection, namespaces, CRDs. The status of a Deployment moves only
-  with `play_deployments()`, and it has ReplicaSets and pods only with `play_deployments(pods=True)`: always as many as
-  it asks for, and ready. Nothing schedules, scales or expires anything.
-- One API server: reads are never stale, and what differs is only when a watch hears of it (`watch_delay`).
+- Built-in objects: defaults, normal forms and checks only as far as controllers depend on them (Deployment,
+  ReplicaSet, StatefulSet, Pod, HorizontalPodAutoscaler, Service, Lease, Event); fieldValidation finds no unknown fields
+  in them; a null is dropped, where Go's types make an empty string of it in a map; values that their schemas here omit
+  are granular if objects and atomic if lists.
+- Apply: entries of old versions are not converted, there is no limit of ten, a null counts as absent, and /scale does
+  not support apply. Strategic merge ignores $setElementOrder and $retainKeys.
+- The cluster's controllers act at once and completely: collection, namespaces, CRDs. The status of a Deployment changes
+  only with `play_deployments()`, and it has ReplicaSets and pods only with `play_deployments(pods=True)`: always the
+  requested number, and ready. Nothing schedules, scales or expires anything.
+- One API server: reads are never stale; only watches can lag (`watch_delay`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from kubectl_ctrl.value import Value
 
 
 class Handled(Value, kw_only=True):
-    """One request that reached the server, and what became of it; `status` None: no answer was given."""
+    """One request that reached the server, and its result; `status` None: no answer."""
 
     at: float
     verb: str
@@ -63,21 +63,21 @@ class _Trip(Value, kw_only=True):
 
     @property
     def instead(self) -> HttpResponse | None:
-        """The scripted answer to a request that is not to be carried out."""
+        """The scripted answer to a request that is not executed."""
         return None if self.fault is None or self.fault.after_commit else self.fault.response
 
 
 class ScriptedServer(Cluster):
-    """See the module. Everything a test does to it directly happens at once, as another user's doing."""
+    """See the module. A test's direct calls take effect at once, as those of another user."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self.faults = Faults()
         self.requests: list[Handled] = []
-        self.request_delay = 0.0  # seconds that a request is on its way
-        self.answer_delay = 0.0  # seconds that an answer is
-        self.watch_delay = 0.0  # seconds that events are
-        self.streaming_lists = True  # False: a server that does not know sendInitialEvents, as 1.33 by default
+        self.request_delay = 0.0  # seconds from client to server
+        self.answer_delay = 0.0  # seconds from server to client
+        self.watch_delay = 0.0  # seconds until events arrive
+        self.streaming_lists = True  # False: a server without sendInitialEvents, as 1.33 by default
         self._watches: list[Watch] = []
         self._up = True
         self._outages = 0
@@ -151,7 +151,7 @@ class ScriptedServer(Cluster):
             await self._travel(trip, math.inf)
 
     async def _travel(self, trip: _Trip, seconds: float) -> None:
-        """Be on the way for so long, unless the client's deadline comes first or the server goes down."""
+        """Wait this long, unless the client's deadline comes first or the server goes down."""
         outages, limit = self._outages, trip.seen.request.deadline
         end = self.clock.elapsed() + seconds
         deadline = math.inf if limit is None else trip.began + limit
@@ -198,16 +198,16 @@ class ScriptedServer(Cluster):
 
     @property
     def watches(self) -> list[Watch]:
-        """The watches that are open."""
+        """The open watches."""
         self._watches = [watch for watch in self._watches if not watch.closed]
         return list(self._watches)
 
     def drop_watches(self, resource: Resource | None = None, *, cleanly: bool = True) -> int:
-        """End the open watches, as a restarting server does: cleanly, or by a reset. Says how many."""
+        """End the open watches, as a restarting server does: cleanly, or by a reset; return their number."""
         return self._each(resource, lambda watch: watch.stop(None if cleanly else _reset()))
 
     def hang_watches(self, resource: Resource | None = None) -> int:
-        """Make the open watches half open: no byte comes any more, and nobody says so."""
+        """Make the open watches half open: no byte arrives any more, without an error."""
 
         def hang(watch: Watch) -> None:
             watch.hung = True
@@ -215,7 +215,7 @@ class ScriptedServer(Cluster):
         return self._each(resource, hang)
 
     def truncate_frame(self, resource: Resource | None = None) -> int:
-        """Cut the next line of each open watch in the middle, and the connection with it."""
+        """Truncate the next line of each open watch, and break the connection."""
 
         def tear(watch: Watch) -> None:
             watch.torn = True
@@ -223,7 +223,7 @@ class ScriptedServer(Cluster):
         return self._each(resource, tear)
 
     def garble(self, resource: Resource | None = None, make: Callable[[bytes], bytes] | None = None) -> int:
-        """Garble the next event of each open watch; without `make` it is no JSON any more."""
+        """Corrupt the next event of each open watch; without `make` it is invalid JSON."""
 
         def spoil(watch: Watch) -> None:
             watch.garble(make or (lambda line: line[: len(line) // 2] + b"\xff"))
@@ -231,7 +231,7 @@ class ScriptedServer(Cluster):
         return self._each(resource, spoil)
 
     def compact(self, version: int | None = None) -> None:
-        """Forget the past: from now on, lists and watches from before get a 410, open watches that lag included."""
+        """Compact the log: lists and watches from before get a 410, including open watches that lag."""
         for watch in self.watches:
             watch.catch_up()
         self.storage.compact(version)
@@ -240,18 +240,18 @@ class ScriptedServer(Cluster):
             watch.wake()
 
     def expire_pages(self) -> None:
-        """Make every continue token that was given out too old."""
+        """Expire every continue token."""
         self.storage.skip()
         self.compact()
 
     def restore(self, version: int) -> None:
-        """Go back to an earlier state, as after an etcd restore: versions are given out a second time."""
+        """Restore an earlier state, as an etcd restore does: versions are used a second time."""
         self.storage.restore(version)
         self._relearn()
         self.drop_watches(cleanly=False)
 
     def down(self) -> None:
-        """Stop answering: watches and requests on their way break, new connections are refused."""
+        """Stop answering: open watches and requests break, new connections are refused."""
         self._up = False
         self._outages += 1
         self.drop_watches(cleanly=False)
@@ -260,7 +260,7 @@ class ScriptedServer(Cluster):
         self._up = True
 
     def unauthorized(self, match: Match = ANY, *, times: int | None = None) -> Fault:
-        """Refuse the credentials, until the fault returned is stopped."""
+        """Refuse the credentials, until the returned fault is stopped."""
         return self.faults.fail(match, 401, times=times)
 
     def _each(self, resource: Resource | None, act: Callable[[Watch], None]) -> int:

@@ -1,4 +1,4 @@
-"""From what a client sent to what may be stored: pruned, defaulted, checked."""
+"""Prunes, defaults and checks a client's object before it is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _METADATA = frozenset(
 
 
 def without_nulls(value: Any) -> Any:
-    """A copy without keys whose value is null: in nearly every type they mean the same as absent ones."""
+    """A copy without keys whose value is null: in nearly all types null means absent."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -28,7 +28,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def _tidy(value: Any, schema: Obj) -> Any:
-    """Without empty lists and maps, which Go's types leave out when they are written; empty structs stay."""
+    """Without empty lists and maps, which Go's types omit in JSON; empty structs stay."""
     if isinstance(value, list):
         return [_tidy(item, items_of(schema)) for item in value]
     if not isinstance(value, dict) or schema.get("x-kubernetes-map-type") == "atomic":
@@ -44,7 +44,7 @@ def _tidy(value: Any, schema: Obj) -> Any:
 def shaped(kind: Kind, obj: Obj, validation: str, *, nulls: bool = False) -> tuple[Obj, list[str]]:
     """A copy of the object with unknown fields dropped and defaults filled in, and the warnings about that.
 
-    With `nulls` they stay in a custom resource, for its schema to judge: apply empties an object by making it null.
+    With `nulls` they stay in a custom resource, for its schema to check: apply empties an object by setting it to null.
     """
     obj = {**obj, "metadata": without_nulls(obj["metadata"])} if nulls and kind.custom else without_nulls(obj)
     obj["metadata"] = _tidy(obj["metadata"], schemas.METADATA)
@@ -62,7 +62,7 @@ def shaped(kind: Kind, obj: Obj, validation: str, *, nulls: bool = False) -> tup
 
 
 def check(kind: Kind, obj: Obj, old: Obj | None) -> None:
-    """Raises the 422 of an object that breaks its schema or a rule of its kind."""
+    """Raises the 422 of an object that violates its schema or a rule of its kind."""
     found = [*names.problems(kind, obj)]
     found += (
         [*structural.problems(obj, kind.schema), *scales.problems(kind, obj)]
@@ -74,7 +74,7 @@ def check(kind: Kind, obj: Obj, old: Obj | None) -> None:
 
 
 def check_known(kind: Kind, config: Obj) -> None:
-    """Server-side apply does not take what the schema does not declare: a plain 500 says so."""
+    """Server-side apply rejects undeclared fields, with a plain 500."""
     if not kind.custom:
         return
     bare = {key: value for key, value in config.items() if key not in ("apiVersion", "kind", "metadata")}

@@ -1,6 +1,6 @@
 """A stage for controllers: a cluster in memory, runs of controllers against it, and time that jumps.
 
-A test puts objects on the stage, lets a controller run, lets time pass, and looks at what is there then:
+A test creates objects, runs a controller, lets time pass, and checks the result:
 
     def test_a_greeting_gets_its_config_map() -> None:
         async def play() -> None:
@@ -14,8 +14,8 @@ A test puts objects on the stage, lets a controller run, lets time pass, and loo
         run_virtual(play)
 
 `run_virtual` (in `kubectl_ctrl.testing.loop`) gives the test an event loop whose time jumps to the next timer, so a day
-passes in no time and a test that would hang says so. The server answers as a real one does where a controller can tell
-the difference; `stage.server.faults` scripts what goes wrong. No cluster, no network and no pytest plugin is needed.
+passes at once and a test that would hang fails with the reason. The server answers as a real one does wherever a
+controller can tell the difference; `stage.server.faults` scripts faults. It needs no cluster, network or pytest plugin.
 """
 
 from __future__ import annotations
@@ -49,29 +49,25 @@ T = TypeVar("T", bound=Observed)
 
 
 class Stage:
-    """See the module; made inside `run_virtual`. `seed` decides every jitter: the same seed, the same play."""
+    """See the module; created inside `run_virtual`. `seed` determines all jitter: the same seed gives the same run."""
 
     def __init__(self, *, seed: int = 1) -> None:
         self.clock = FakeClock()
         self.server = ScriptedServer(self.clock)
-        self.rng = Random(seed)  # noqa: S311  # for jitter, and the same in every play
+        self.rng = Random(seed)  # noqa: S311  # for jitter, and reproducible
         self.observed: list[Observed] = []
         self._last_manager: Manager | None = None
 
-    # What is there before the curtain rises.
-
     def install(self, *what: Path | Obj) -> None:
-        """Put manifests there, as an administrator would: objects, or files with one or more of them."""
+        """Create objects, or the objects in manifest files, as an administrator would."""
         for one in what:
             objects = yaml.safe_load_all(one.read_text(encoding="utf-8")) if isinstance(one, Path) else (one,)
             for obj in filter(None, objects):
                 self.server.create(obj)
 
-    # The play.
-
     @asynccontextmanager
     async def running(self, *specs: ControllerSpec, **options: Any) -> AsyncIterator[Running]:
-        """A run beside the block, as `kubectl ctrl run` does it, stopped at the block's end.
+        """A run beside the block, as of `kubectl ctrl run`, stopped at the end of the block.
 
         `options` are the fields of `runtime.options.RunOptions`: `namespace`, `labels`, `workers` and the like.
         """
@@ -83,11 +79,11 @@ class Stage:
             await running.stopped()
 
     async def run(self, *specs: ControllerSpec, **options: Any) -> Summary:
-        """A run that ends by itself, as it does with `once=True` or `until_idle=True`; says how it went."""
+        """A run that ends by itself, with `once=True` or `until_idle=True`; returns its summary."""
         return await self.manager(*specs, **options).run(Stop())
 
     async def rest(self, seconds: float = 0.0) -> None:
-        """Let so much time pass, and then everything happen that can happen at that moment."""
+        """Let this time pass, and then run everything that can run at that moment."""
         await self.clock.sleep(seconds)
         await settle()
 
@@ -98,7 +94,7 @@ class Stage:
         services: Services | None = None,
         **options: Any,
     ) -> Manager:
-        """A run that is still to be started."""
+        """A run that has not started yet."""
         self._last_manager = Manager(
             specs,
             client=self.client(),
@@ -114,30 +110,28 @@ class Stage:
         return Client(self.server, clock=self.clock, rng=self.rng, user_agent=user_agent)
 
     def services(self) -> Services:
-        """What a run has unless it is given others: events are sent, and there is nobody to stand for election with."""
+        """The default services of a run: it sends events and takes part in no election."""
 
         def recorder(name: str, client: Client, tell: Callable[[Background], None]) -> EventRecorder:
             return EventRecorder(client, f"kubectl-ctrl-{name}", clock=self.clock, rng=self.rng, tell=tell)
 
         return Services(recorder=recorder)
 
-    # What is to be seen.
-
     @property
     def attempts(self) -> list[Attempt]:
-        """Every reconcile that ended, oldest first: why it ran, what it called, what followed."""
+        """Every finished reconcile, oldest first, with its causes, calls and outcome."""
         return self.told(Attempt)
 
     def told(self, kind: type[T]) -> list[T]:
-        """What observers were told of this kind, in order."""
+        """The values of this type that observers received, in order."""
         return [value for value in self.observed if isinstance(value, kind)]
 
     def writes(self, *, by: str = "kubectl-ctrl") -> Iterator[Write]:
-        """The writes of controllers, without those of the test; `list(stage.writes())` is empty for one at rest."""
+        """The writes of controllers, without those of the test; `list(stage.writes())` is empty for a run at rest."""
         return (write for write in self.server.writes if write.user_agent.startswith(by))
 
     def events(self) -> list[tuple[str, str, str]]:
-        """(type, reason, message) of every event that was sent, sorted."""
+        """(type, reason, message) of every event, sorted."""
         return sorted((event["type"], event["reason"], event["message"]) for event in self.server.objects(EVENTS))
 
     def __repr__(self) -> str:
@@ -153,7 +147,7 @@ class Running:
         self.task = asyncio.create_task(manager.run(self.stop), name="run")
 
     async def stopped(self) -> Summary:
-        """Ask it to stop, unless that was done, and wait for its end."""
+        """Request the stop, if nobody has, and wait for the end of the run."""
         if not self.stop.requests:
             self.stop.request()
         return await self.task

@@ -1,6 +1,6 @@
-"""The scripted server's memory: every object, and the log of every change, numbered by one counter.
+"""The scripted server's storage: every object, and the log of every change, numbered by one counter.
 
-Stored objects are never changed in place; a write puts a new one. Any earlier state is the present one with the log
+Stored objects are never changed in place; a write replaces them. Any earlier state is the current one with the log
 undone, so pages, reads at an old version and restores need no copies.
 """
 
@@ -14,14 +14,14 @@ from kubectl_ctrl.model.change import ChangeKind
 from kubectl_ctrl.model.objects import Key, Obj, key_of
 from kubectl_ctrl.testing.answers import encode
 
-# Every test crosses from three digits to four: code that compares versions as text is found out.
+# Every test passes from three digits to four, so that code that compares versions as text fails.
 FIRST_VERSION = 990
 
 Table = dict[Key, Obj]
 
 
 class Step:
-    """One change of one object, as the log keeps it and watches send it."""
+    """One change of one object, for the log and the watches."""
 
     __slots__ = ("_encoded", "kind", "new", "obj", "old", "version")
 
@@ -30,7 +30,7 @@ class Step:
         self.kind = kind
         self.old = old
         self.new = new
-        self.obj = obj  # what a watch shows: the new state, or for a deletion the last one with the deletion's version
+        self.obj = obj  # the object of the watch event: the new state, or the last one with the version of the deletion
         self._encoded: bytes | None = None
 
     @property
@@ -48,16 +48,16 @@ class Storage:
 
     def __init__(self) -> None:
         self.version = FIRST_VERSION
-        self.compacted = 0  # watches and reads from before this version are too late
+        self.compacted = 0  # watches and reads from before this version get a 410
         self.tables: dict[str, Table] = {}
         self.logs: dict[str, list[Step]] = {}
-        self.listeners: list[Callable[[str, Step], None]] = []  # told of each step, after it
+        self.listeners: list[Callable[[str, Step], None]] = []  # called after each step
 
     def get(self, table: str, key: Key) -> Obj | None:
         return self.tables.get(table, {}).get(key)
 
     def put(self, table: str, obj: Obj) -> Obj:
-        """Store a new state under the next version; `obj` becomes the storage's own."""
+        """Store a new state under the next version; the storage owns `obj` from then on."""
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         rows, key = self.tables.setdefault(table, {}), key_of(obj)
@@ -68,7 +68,7 @@ class Storage:
         return obj
 
     def remove(self, table: str, key: Key) -> Obj:
-        """Take an object out; watches show its last state, that in which its last finalizer was still there."""
+        """Remove an object; watches show its last state, with its last finalizer."""
         old = self.tables[table].pop(key)
         self.version += 1
         shown = dict(old)
@@ -82,11 +82,11 @@ class Storage:
             listener(table, step)
 
     def after(self, table: str, version: int) -> int:
-        """The place in the table's log of the first step after a version."""
+        """The index in the table's log of the first step after a version."""
         return bisect.bisect_right(self.logs.setdefault(table, []), version, key=_by_version)
 
     def at(self, table: str, version: int) -> Table:
-        """The table as it was at a version; only from `compacted` on."""
+        """The table at a version, which is not before `compacted`."""
         rows = self.tables.get(table, {})
         if version >= self.version:
             return rows
@@ -100,17 +100,17 @@ class Storage:
         return rows
 
     def skip(self) -> None:
-        """Use up a version, as a write to something that nobody here looks at."""
+        """Use a version, as a write to any other object does."""
         self.version += 1
 
     def compact(self, version: int | None = None) -> None:
-        """Forget the log up to a version (the present one unless said), as etcd does every five minutes."""
+        """Drop the log up to a version (default: the current one), as etcd does every five minutes."""
         self.compacted = self.version if version is None else version
         for table, log in self.logs.items():
             del log[: self.after(table, self.compacted)]
 
     def restore(self, version: int) -> None:
-        """Go back to an earlier state and count on from its version, as after an etcd restore."""
+        """Restore an earlier state and continue from its version, as an etcd restore does."""
         if not self.compacted <= version <= self.version:
             raise ValueError(f"Version {version} is not between {self.compacted} and {self.version}.")
         for table in list(self.tables):

@@ -1,4 +1,4 @@
-"""What a CRD's schema does to a custom resource: unknown fields go, defaults are filled in, values are checked."""
+"""Applies a CRD's schema to a custom resource: prunes unknown fields, sets defaults, checks values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "i
 
 
 def pruned(obj: Obj, schema: Obj) -> tuple[Obj, list[str]]:
-    """The object without what the schema does not know, and the paths of that."""
+    """The object without unknown fields, and their paths."""
     dropped: list[str] = []
     kept = _pruned({key: value for key, value in obj.items() if key not in _EVERY_OBJECT}, schema, "", dropped)
     return {**{key: obj[key] for key in obj if key in _EVERY_OBJECT}, **kept}, dropped
@@ -63,7 +63,7 @@ def _pruned(value: Any, schema: Obj, path: str, dropped: list[str]) -> Any:
 
 
 def defaulted(value: Any, schema: Obj) -> Any:
-    """The value with the schema's defaults where something is missing."""
+    """The value with the schema's defaults for missing fields."""
     if isinstance(value, list):
         return [defaulted(item, schema.get("items") or {}) for item in value]
     if not isinstance(value, dict):
@@ -79,7 +79,7 @@ def defaulted(value: Any, schema: Obj) -> Any:
 
 
 def problems(obj: Obj, schema: Obj) -> list[Problem]:
-    """Everything in the object that breaks its schema, in the order of the schema."""
+    """All violations of the schema in the object, in the order of the schema."""
     spec = {key: value for key, value in obj.items() if key not in _EVERY_OBJECT}
     required = [name for name in schema.get("required") or () if name not in _EVERY_OBJECT]
     return list(_problems(spec, {**schema, "type": "object", "required": required}, ""))
@@ -116,7 +116,7 @@ def _type_problem(value: Any, schema: Obj, path: str) -> Problem | None:
 
 
 def untyped(value: Any, schema: Obj, path: str = "") -> Iterator[str]:
-    """Where a value is none of its schema, in the words of server-side apply."""
+    """Where a value does not match its schema, in the words of server-side apply."""
     if _type_problem(value, schema, path) is not None:
         yield f"{path}: expected {_expected(value, schema)}"
     elif isinstance(value, dict):
@@ -138,7 +138,7 @@ def _expected(value: Any, schema: Obj) -> str:
 
 
 def _entry_schema(schema: Obj, key: str) -> Obj | None:
-    """The schema of one entry of an object; None if there is no place for it."""
+    """The schema of one entry of an object; None if the schema does not allow it."""
     properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
     if key in properties:
         return dict(properties[key])
@@ -216,7 +216,7 @@ def _scalar_problems(value: Any, schema: Obj, path: str) -> Iterator[Problem]:
 
 
 def _broken(value: Any, schema: Obj) -> Iterator[str]:
-    """The bounds that a value breaks, in the server's words."""
+    """The violated bounds, in the server's words."""
     if isinstance(value, str):
         if len(value) < schema.get("minLength", 0):
             yield f"should be at least {schema['minLength']} chars long"

@@ -1,4 +1,4 @@
-"""Watch streams: lines out of the log, as a watch cache sends them, with the ways in which real ones break."""
+"""Watch streams: lines from the log, as a watch cache sends them, with the failures of real streams."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubectl_ctrl.testing.answers import encode
 from kubectl_ctrl.testing.asks import Ask
 from kubectl_ctrl.testing.storage import Step, Storage
 
-_BATCH = 500  # events that one network read may bring at once
-_LONGEST = 1_800.0  # seconds, when the client names no timeout
+_BATCH = 500  # most events in one network read
+_LONGEST = 1_800.0  # seconds, the default timeout
 BOOKMARK_EVERY = 60.0
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class WholeStream:
-    """An answer that is complete: for statuses that are errors, and for streams of what is no watch."""
+    """A complete answer: for error statuses, and for streams that are not watches."""
 
     def __init__(self, response: HttpResponse) -> None:
         self.status = response.status
@@ -46,8 +46,8 @@ class Watch:
         self.ask = ask
         self.status = 200
         self.headers: Mapping[str, str] = answers.JSON
-        self.hung = False  # half open: nothing arrives any more, and nobody says so
-        self.torn = False  # the next batch's last line is cut short, and the connection with it
+        self.hung = False  # half open: nothing arrives any more, without an error
+        self.torn = False  # the next batch's last line is truncated, and the connection breaks
         self.events = 0
         self._request = request
         self._storage = storage
@@ -64,20 +64,20 @@ class Watch:
         self._timeout = float(ask.query.get("timeoutSeconds") or _LONGEST)
         self._bookmarked = self._start
         self._garblers: list[Callable[[bytes], bytes]] = []
-        self._left = False  # the client closed it
-        self._heard = self._start  # when the client last got anything
+        self._left = False  # closed by the client
+        self._heard = self._start  # time of the last bytes to the client
         self._first, self._version = self._initial()
         self._place = storage.after(ask.kind.table, self._version)
         self._log = storage.logs[ask.kind.table]
 
     def _initial(self) -> tuple[list[bytes], int]:
-        """The lines before any change, and the version after which changes are told."""
+        """The initial lines, and the version after which changes are sent."""
         text = self.ask.query.get("resourceVersion", "")
         options.check_watch(self.ask)
         if self.ask.flag("sendInitialEvents"):
             return self._state(streaming=True), self._storage.version
         if text in ("", "0"):
-            # The end of the initial state is told even to those who did not ask for it in so many words.
+            # Clients get the bookmark at the end of the initial state even without allowWatchBookmarks.
             return self._state(streaming=not text), self._storage.version
         if not text.isdecimal():
             raise answers.unparsed(reads.bad_version(text))
@@ -92,26 +92,26 @@ class Watch:
         return lines
 
     def garble(self, make: Callable[[bytes], bytes]) -> None:
-        """Change the next line on its way."""
+        """Change the next line in transit."""
         self._garblers.append(make)
 
     def wake(self) -> None:
         self._wake.set()
 
     def stop(self, error: Exception | None = None) -> None:
-        """End it from the server's side: cleanly, after what has happened so far, or with a broken connection."""
+        """End it as the server: cleanly, after all changes so far, or with a broken connection."""
         while error is None and not self.hung and (lines := self._news()):
             self._first += lines
         self._closed, self._end = True, error
         self.wake()
 
     def catch_up(self) -> None:
-        """Count as having seen the present version if nothing is left to tell: a compaction does not hurt it then."""
+        """Move to the current version if nothing is left to send, so that a compaction does not affect this watch."""
         if self._place == len(self._log):
             self._version = max(self._version, self._storage.version)
 
     def rebase(self) -> None:
-        """The log was cut at its start; find the place again."""
+        """The log was truncated at its start; find the index again."""
         self._place = self._storage.after(self.ask.kind.table, self._version)
 
     @property
@@ -157,7 +157,7 @@ class Watch:
         return self._closed or self._clock.elapsed() >= self._start + self._timeout
 
     def _lines(self) -> tuple[list[bytes], bool]:
-        """What there is to send now, and whether it is the last of this watch."""
+        """The lines to send now, and whether they end this watch."""
         if self.hung:
             return [], False
         if self._first:
@@ -171,7 +171,7 @@ class Watch:
         return self._news() or self._due_bookmark(), False
 
     def _news(self) -> list[bytes]:
-        """The next lines; none if all that is new lies outside the selection, or before a version yet to come."""
+        """The next lines; none if all changes are outside the selection or before the requested version."""
         lines: list[bytes] = []
         while not lines and self._place < len(self._log) and not self._closed:
             steps = self._log[self._place : self._place + _BATCH]
@@ -183,14 +183,14 @@ class Watch:
         return lines
 
     def _told(self, step: Step) -> bytes | None:
-        """The step as this watch sees it: one that enters or leaves the selection was added or deleted."""
+        """The step as this watch shows it: an object that enters or leaves the selection is added or deleted."""
         before = step.old is not None and self._chosen(step.old)
         after = step.new is not None and self._chosen(step.new)
         if not before and not after:
             return None
         kind = ("MODIFIED" if before else "ADDED") if after else "DELETED"
         if step.kind is not ChangeKind.DELETED and kind == "DELETED":
-            # It left the selection: shown as it was when it last matched, with the version of the step.
+            # It left the selection: sent in its last matching state, with the version of the step.
             assert step.old is not None
             left = {**step.old, "metadata": {**step.old["metadata"], "resourceVersion": str(step.version)}}
             return _line(kind, encode(self._form(left)))
@@ -206,7 +206,7 @@ class Watch:
         return [self._bookmark(self._version, {})]
 
     def _next_bookmark(self) -> float:
-        """About each minute, and once more shortly before the end."""
+        """About every minute, and once more shortly before the end."""
         if not self._bookmarks or self._closed:
             return float("inf")
         last = self._start + self._timeout - 2.0
@@ -223,7 +223,7 @@ class Watch:
         return _line("BOOKMARK", encode(self._form(shown)))
 
     async def _wait(self) -> None:
-        """Until something may have happened. Raises TooSlow on silence."""
+        """Wait until there may be something to send. Raises TooSlow on silence."""
         now = self._clock.elapsed()
         silent = float("inf") if self._request.silence is None else self._heard + self._request.silence
         until = silent

@@ -1,4 +1,4 @@
-"""The writing verbs: each takes an Ask, commits or refuses, and gives what is to be answered."""
+"""The writing verbs: each takes an Ask, commits or refuses, and returns the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # the letters of generated names
 
 
 class Write(Value, kw_only=True):
-    """One write that was let through, for tests to look at; a dry run is none."""
+    """One accepted write, for assertions; not a dry run."""
 
     at: float  # wall time
     verb: str  # create, update, patch, apply, delete
@@ -28,7 +28,7 @@ class Write(Value, kw_only=True):
     audit_id: str
     uid: str
     old_version: str
-    new_version: str  # equal to the old one when nothing changed
+    new_version: str  # equal to the old version when nothing changed
 
     @property
     def changed(self) -> bool:
@@ -36,7 +36,7 @@ class Write(Value, kw_only=True):
 
 
 class Done(Value, kw_only=True):
-    """What a write is answered with."""
+    """The answer to a write."""
 
     body: Obj
     code: int = 200
@@ -44,7 +44,7 @@ class Done(Value, kw_only=True):
 
 
 class Writer:
-    """See the module. `log` has every write that was let through."""
+    """See the module. `log` has every accepted write."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage = storage
@@ -82,7 +82,7 @@ class Writer:
         if ask.subresource == "scale":
             scale = patching.patched(ask.kind, scales.scale_of(ask.kind, old), ask.body(), media)
             return self._scale(ask, old, scale)
-        asked = {**old, "apiVersion": ask.resource.api_version}  # the patch is written for the version in its path
+        asked = {**old, "apiVersion": ask.resource.api_version}  # the patch is for the version in its path
         new = patching.patched(ask.kind, asked, ask.body(), media)
         new = {**new, "metadata": dict(new["metadata"])}
         rules.check_place(ask, new)
@@ -122,7 +122,7 @@ class Writer:
 
     def _replace(self, ask: Ask, old: Obj, new: Obj) -> Done:
         if new["metadata"].get("managedFields") == [] and not ask.kind.custom:
-            # Go's types tell an empty list from none: it forgets all entries, as one empty entry does.
+            # Go's types distinguish an empty list from a missing one: it removes all entries, as one empty entry does.
             new = {**new, "metadata": {**new["metadata"], "managedFields": [{}]}}
         new, warnings = self._successor(ask, old, new)
         new = managed.updated(ask.kind, old, new, self._change(ask))
@@ -185,7 +185,7 @@ class Writer:
             raise answers.bad_request("metadata.managedFields must be nil")
 
     def _change(self, ask: Ask) -> managed.Change:
-        # An entry made through /scale comes without a time.
+        # An entry written through /scale has no time.
         now = "" if ask.subresource == "scale" else self._now()
         api_version = ask.resource.api_version
         return managed.Change(manager=ask.manager, api_version=api_version, subresource=ask.subresource, now=now)
@@ -226,7 +226,7 @@ class Writer:
     # -- storing
 
     def _commit(self, ask: Ask, old: Obj | None, new: Obj) -> Obj:
-        """Store it, unless that would change nothing; an object whose last finalizer went is removed instead."""
+        """Store it, unless that changes nothing; an object without its last finalizer is deleted instead."""
         new = {**new, "apiVersion": ask.kind.storage_api_version}
         if old is not None and same(_timeless(old), _timeless(new)):
             if not ask.dry_run:
@@ -291,14 +291,14 @@ class Writer:
 
 
 def _can_go(obj: Obj) -> bool:
-    """A namespace has finalizers of its own in its spec, and a pod may still have time to stop."""
+    """A namespace also has finalizers in its spec, and a pod may have a grace period left."""
     return not (obj.get("kind") == "Namespace" and (obj.get("spec") or {}).get("finalizers")) and not obj[
         "metadata"
     ].get("deletionGracePeriodSeconds")
 
 
 def _timeless(obj: Obj) -> Obj:
-    """The object but for the times in its managedFields: alone they are no change."""
+    """The object without the times in its managedFields, which alone are no change."""
     entries = [{**entry, "time": ""} for entry in obj["metadata"].get("managedFields") or ()]
     return {**obj, "metadata": {**obj["metadata"], "managedFields": entries}}
 
@@ -316,7 +316,7 @@ def _finalizers(ask: Ask, old: Obj, given: Obj) -> list[str]:
 
 
 def _grace(ask: Ask, old: Obj, given: Obj) -> int:
-    """Only pods that run somewhere get time to stop."""
+    """Only scheduled pods have a grace period."""
     if old.get("kind") != "Pod" or not (old.get("spec") or {}).get("nodeName"):
         return 0
     asked = given.get("gracePeriodSeconds", ask.query.get("gracePeriodSeconds"))

@@ -130,7 +130,7 @@ def test_spinning_is_found() -> None:
         while True:
             await turn()
 
-    with pytest.raises(Spinning, match="time stood still"):
+    with pytest.raises(Spinning, match="time did not move"):
         run_virtual(main)
 
 

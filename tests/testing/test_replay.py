@@ -60,7 +60,7 @@ def test_it_fails_with_the_field_and_the_line() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_replays(recorded(), dress_warmly)
     text = str(caught.value)
-    assert text.startswith("today's code does not do what was recorded.\n\ntoy default/bear")
+    assert text.startswith("today's code differs from the recording.\n\ntoy default/bear")
     assert "ensure ConfigMap/coat-of-bear  DIFFERS  testing/test_replay.py:" in text
     assert "data.lining   (nothing) → wool" in text
 
