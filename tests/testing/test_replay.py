@@ -62,7 +62,7 @@ def test_it_fails_with_the_field_and_the_line() -> None:
     text = str(caught.value)
     assert text.startswith("today's code differs from the recording.\n\ntoy default/bear")
     assert "ensure ConfigMap/coat-of-bear  DIFFERS  testing/test_replay.py:" in text
-    assert "data.lining   (nothing) → wool" in text
+    assert "data.lining   <none> → wool" in text
 
 
 def test_async_tests_have_it_too() -> None:
