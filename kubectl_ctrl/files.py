@@ -52,7 +52,10 @@ def replace(path: Path, content: bytes, *, mode: int = 0o600, keep: bool = False
     With `keep`, an existing file keeps its mode, owner and extended attributes. Without `sync`, which is for content
     that can be recreated, a power failure may leave an empty file.
     """
-    before = _status(path) if keep else None
+    before = None
+    if keep:
+        with suppress(FileNotFoundError):
+            before = path.stat()
     draft = draft_of(path)
     handle = _locked(draft)
     try:
@@ -120,24 +123,14 @@ def _locked(draft: Path) -> int:
         try:
             locks.lock(handle, wait=True)
             if locks.is_at(handle, draft):
-                if _is_safe(os.fstat(handle)):
+                status = os.fstat(handle)
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid():
                     return handle
                 draft.unlink()
         except BaseException:
             os.close(handle)
             raise
         os.close(handle)
-
-
-def _is_safe(status: os.stat_result) -> bool:
-    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
-
-
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
 
 
 def _copy_attributes(path: Path, other: Path) -> None:

@@ -22,7 +22,7 @@ from kubectl_ctrl.doctor.diagnosis import Line
 from kubectl_ctrl.errors import ClusterError, CtrlError, Forbidden, NotFound, TimedOut, UsageError
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.install.marks import MANAGED_BY, NAME, US
-from kubectl_ctrl.kubeconfig.lock import remove_left
+from kubectl_ctrl.kubeconfig.lock import remove_stale
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.objects import Obj, labels_of, name_of, namespace_of, uid_of, version_of
 from kubectl_ctrl.model.resources import DEPLOYMENTS, LEASES, Resource
@@ -229,7 +229,7 @@ def _kubeconfig_locks(bench: Bench) -> Iterable[Leftover]:
     for lock in current_context.stale_locks(bench.user):
 
         async def removed(lock: current_context.StaleLock = lock) -> str:
-            if remove_left(lock.path, lock.seen):
+            if remove_stale(lock.path, lock.seen):
                 return f"{lock.path} is removed"
             return "it is left alone, as another program has taken or removed it since"
 

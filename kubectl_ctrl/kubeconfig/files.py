@@ -1,8 +1,8 @@
-"""kubeconfig files as they lie on disk: which are read, in what order, and how several become one.
+"""Reading and merging kubeconfig files.
 
-The rules are kubectl's: `--kubeconfig` alone, or each file of KUBECONFIG, or ~/.kube/config; files that are not there
-are skipped; the first file that has an entry, or a current-context, wins, and entries are never mixed.
-Fields are read one by one through Entry, so an error names file, entry and field, and never a value.
+The rules are kubectl's: `--kubeconfig` alone, or each file of KUBECONFIG, or ~/.kube/config. Missing files are skipped.
+The first file that has an entry, or a current-context, provides all of it.
+Fields are read through Entry, so that an error names file, entry and field, but never the value, which may be secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubectl_ctrl.value import Unshown, Value, field
 
 
 class Entry(Value, kw_only=True):
-    """One context, cluster or user, and where it stands; its fields may be secret and are not shown."""
+    """One context, cluster or user, and its file. Its fields may be secret, so they are not in the repr."""
 
     kind: str
     name: str
@@ -30,7 +30,7 @@ class Entry(Value, kw_only=True):
     file: Path | None = None
 
     def text(self, key: str) -> str:
-        """A string field, "" when it is absent or null."""
+        """A string; "" if absent or null."""
         value = self.fields.get(key)
         if value is None:
             return ""
@@ -47,7 +47,7 @@ class Entry(Value, kw_only=True):
         return value
 
     def data(self, key: str) -> bytes:
-        """A base64 field, decoded; b"" when it is absent."""
+        """A base64 string, decoded; b"" if absent."""
         text = self.text(key)
         try:
             return base64.b64decode("".join(text.split()), validate=True)
@@ -55,7 +55,7 @@ class Entry(Value, kw_only=True):
             raise self.wrong(key, "is not valid base64") from None
 
     def path(self, key: str) -> str:
-        """A file name, made absolute against the folder of the file that it is written in."""
+        """A path; a relative one is relative to the folder of the kubeconfig."""
         return self.beside(self.text(key))
 
     def beside(self, name: str) -> str:
@@ -72,7 +72,7 @@ class Entry(Value, kw_only=True):
         return tuple(value)
 
     def part(self, key: str) -> Entry | None:
-        """A mapping inside the entry, to be read in the same way."""
+        """A mapping inside the entry."""
         value = self.fields.get(key)
         if value is None:
             return None
@@ -98,24 +98,25 @@ class Entry(Value, kw_only=True):
 
 
 class Merged(Value, kw_only=True):
-    """All files together."""
+    """The content of all files."""
 
     current_context: str = ""
     contexts: Mapping[str, Entry] = field(default_factory=dict)
     clusters: Mapping[str, Entry] = field(default_factory=dict)
     users: Mapping[str, Entry] = field(default_factory=dict)
     read: tuple[Path, ...] = ()
-    order: str = ""  # for people: what was looked for, and what was not there
+    order: str = ""  # for messages: the candidates, and which of them are missing
 
 
 def read(explicit: str, environ: Mapping[str, str], home: Path) -> Merged:
-    """Everything that the files say; raises ConfigError for one that is there and cannot be used."""
+    """Read and merge the files; ConfigError if one exists but cannot be used."""
     files, order = candidates(explicit, environ, home)
     found = [(file, content) for file in files if (content := _content(file, must_exist=bool(explicit))) is not None]
     absent = [str(file) for file in files if file not in {file for file, _ in found}]
     which = f": {', '.join(absent)}" if len(files) > 1 else ""
+    wholes = (Entry(kind="kubeconfig", name=str(file), fields=content) for file, content in found)
     return Merged(
-        current_context=next((name for file, content in found if (name := _current(file, content))), ""),
+        current_context=next((name for file in wholes if (name := file.text("current-context"))), ""),
         contexts=_entries(found, "contexts", "context"),
         clusters=_entries(found, "clusters", "cluster"),
         users=_entries(found, "users", "user"),
@@ -125,7 +126,7 @@ def read(explicit: str, environ: Mapping[str, str], home: Path) -> Merged:
 
 
 def candidates(explicit: str, environ: Mapping[str, str], home: Path) -> tuple[list[Path], str]:
-    """The files that are looked for, in order, and the same for people."""
+    """The paths to read in order, and the same for messages."""
     if explicit:
         return [Path(explicit)], str(command("--kubeconfig", explicit))
     if listed := environ.get("KUBECONFIG"):
@@ -156,11 +157,11 @@ def _content(file: Path, *, must_exist: bool) -> dict[str, Any] | None:
 
 
 def parse(raw: bytes, what: str) -> Any:
-    """YAML or JSON text as plain values; the error has line and column, and none of the text, which may be secret."""
+    """The values of a YAML or JSON text. An error has line and column but no text, which may be secret."""
     try:
         text = raw.decode()
         if text.startswith("{"):
-            # JSON may hold tabs, which YAML takes for an error.
+            # JSON may contain tabs, which are invalid in YAML.
             with suppress(json.JSONDecodeError):
                 return json.loads(text)
         return _yaml(text, what)
@@ -180,15 +181,11 @@ def _yaml(text: str, what: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        # Some problems quote what they found; only the words before the quote are safe to repeat.
+        # Some problems quote the text: only the words before the quote may be repeated.
         problem = (error.problem or "").split("'")[0].split('"')[0].strip() or "unreadable"
         raise ConfigError(f"{what} is not valid YAML{where}: {problem}.") from None
     except (yaml.YAMLError, ValueError):
         raise ConfigError(f"{what} is not valid YAML.") from None
-
-
-def _current(file: Path, content: dict[str, Any]) -> str:
-    return Entry(kind="kubeconfig", name=str(file), fields=content).text("current-context")
 
 
 def _entries(found: Iterable[tuple[Path, dict[str, Any]]], plural: str, kind: str) -> dict[str, Entry]:

@@ -1,6 +1,7 @@
-"""The service account that a pod is given: the last place where kubectl looks for a cluster.
+"""The service account of a pod: the last place where kubectl searches for a cluster.
 
-All flags work on it; in kubectl --as and --request-timeout lose it, and --insecure-skip-tls-verify does nothing.
+All flags apply to it. In kubectl, --as and --request-timeout prevent its use, and --insecure-skip-tls-verify has no
+effect.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class InCluster(Value):
 
 
 def find(environ: Mapping[str, str]) -> InCluster | None:
-    """The pod's cluster and account as kubeconfig entries; None outside of a pod."""
+    """The pod's cluster and service account as kubeconfig entries; None outside a pod."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port or not (FOLDER / "token").is_file():
         return None
@@ -34,7 +35,7 @@ def find(environ: Mapping[str, str]) -> InCluster | None:
 
 
 def namespace(environ: Mapping[str, str]) -> str:
-    """The namespace when nobody names one: the pod's own inside of a cluster, even with a kubeconfig, as in kubectl."""
+    """The default namespace: inside a pod the pod's own, even with a kubeconfig, as in kubectl."""
     if find(environ) is None:
         return "default"
     if name := environ.get("POD_NAMESPACE"):

@@ -1,7 +1,8 @@
-"""A file of the user's that other programs write too: locked as kubectl locks a kubeconfig, and replaced as a whole.
+"""Changes to the user's kubeconfig: it is locked as kubectl does it, and replaced atomically.
 
-kubectl, kind and others take FILE.lock by making it where it is not; whoever dies leaves it there for good. Ours says
-whose it is and has the kernel's lock on it as well, so that what we left, and only that, is known to be nobody's.
+kubectl, kind and others lock FILE by creating FILE.lock exclusively; if they are killed, the lock stays for ever. A
+lock of kubectl-ctrl contains a signature, and its holder also has the kernel's lock (flock) on it. So a stale lock of
+kubectl-ctrl is recognized: it is signed, and nobody has the kernel's lock.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.suggestions import command
 
-_OURS = b"kubectl-ctrl "
+_SIGNATURE = b"kubectl-ctrl "
 _NEW = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-# Whoever holds such a lock writes one small file.
-_PATIENCE = 3.0
-_LOOK_EVERY = 0.05
+# Long enough: a holder of the lock writes one small file.
+_TIMEOUT = 3.0
+_POLL_EVERY = 0.05
 
 
 def lock_of(file: Path) -> Path:
-    """Beside the file as it is named, also where that is a link: so does kubectl."""
+    """Beside the given path, not beside the target of a symbolic link, as in kubectl."""
     return file.with_name(file.name + ".lock")
 
 
 @asynccontextmanager
 async def locked(file: Path, clock: Clock) -> AsyncIterator[None]:
-    """Nobody else who asks for the lock changes the file during the block; ConfigError where somebody keeps it."""
-    lock, until = lock_of(file), clock.elapsed() + _PATIENCE
-    while (handle := _taken(lock)) is None:
+    """Hold the lock during the block; KubeconfigLocked if another process does not release it in time."""
+    lock, until = lock_of(file), clock.elapsed() + _TIMEOUT
+    while (handle := _acquire(lock)) is None:
         if clock.elapsed() >= until:
             raise held_by_another(file, clock.now())
-        await clock.sleep(_LOOK_EVERY)
+        await clock.sleep(_POLL_EVERY)
     try:
         yield
     finally:
@@ -46,11 +47,10 @@ async def locked(file: Path, clock: Clock) -> AsyncIterator[None]:
 
 
 class KubeconfigLocked(ConfigError):
-    """Somebody else keeps the lock."""
+    """Another process holds the lock."""
 
 
 def held_by_another(file: Path, now: float) -> KubeconfigLocked:
-    """What to say of a lock that stays."""
     lock = lock_of(file)
     age = age_of(lock, now)
     since = f" for {format_duration(age)}" if age is not None else ""
@@ -62,40 +62,40 @@ def held_by_another(file: Path, now: float) -> KubeconfigLocked:
 
 
 def age_of(lock: Path, now: float) -> float | None:
-    """How long somebody else has held it, in whole seconds; None where nobody does."""
+    """Whole seconds since another process locked it; None if it is not locked, or the lock is our stale one."""
     try:
         made = lock.lstat().st_mtime
     except OSError:
         return None
-    if (handle := _left_by_us(lock)) is not None:
+    if (handle := _open_stale(lock)) is not None:
         os.close(handle)
         return None
     return max(round(now - made), 0)
 
 
-def remove_left(lock: Path, seen: os.stat_result) -> bool:
-    """Remove a lock that was left behind; False, and it stays, where it is not the one that was seen any more.
+def remove_stale(lock: Path, seen: os.stat_result) -> bool:
+    """Remove the stale lock that `seen` describes; False if the path names another file by now, which stays.
 
-    No system call removes a file only if it is a certain one. So it gets a name of ours first, under which nobody
-    changes it, and one that was taken at the last moment gets its own name back.
+    No system call removes a file only if it is a certain one. So the file is first renamed to a private name, under
+    which nobody changes it. If it turns out to be another one, created at the last moment, it gets its name back.
     """
     if not _is_same(lock, seen):
         return False
-    apart = files.draft_of(lock)
+    private = files.draft_of(lock)
     try:
-        lock.rename(apart)
+        lock.rename(private)
     except FileNotFoundError:
         return False
-    mine = _is_same(apart, seen)
-    if not mine:
-        with suppress(FileExistsError):  # a third one has taken it in this moment
-            os.link(apart, lock, follow_symlinks=False)
-    apart.unlink()
-    return mine
+    same = _is_same(private, seen)
+    if not same:
+        with suppress(FileExistsError):  # a third process has created one meanwhile
+            os.link(private, lock, follow_symlinks=False)
+    private.unlink()
+    return same
 
 
 def _is_same(lock: Path, seen: os.stat_result) -> bool:
-    """Whether it is that very file, and untouched: the number of a removed one is soon given to another."""
+    """Whether it is the same, unchanged file. The inode alone is not enough: that of a removed file is soon reused."""
     try:
         now = lock.lstat()
     except FileNotFoundError:
@@ -103,11 +103,11 @@ def _is_same(lock: Path, seen: os.stat_result) -> bool:
     return os.path.samestat(now, seen) and now.st_mtime_ns == seen.st_mtime_ns
 
 
-def _taken(lock: Path) -> int | None:
-    """The lock, made, or taken over from one of us who died; None while it is another's."""
-    if (left := _left_by_us(lock)) is not None:
+def _acquire(lock: Path) -> int | None:
+    """Create the lock, after removing a stale one of kubectl-ctrl; None while another process holds it."""
+    if (stale := _open_stale(lock)) is not None:
         lock.unlink()
-        os.close(left)
+        os.close(stale)
     try:
         return _linked(lock) or _signed(os.open(lock, _NEW | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
@@ -117,16 +117,16 @@ def _taken(lock: Path) -> int | None:
 
 
 def _linked(lock: Path) -> int | None:
-    """The lock, ours from the moment that it is there; None where the system cannot make a file before it has a name.
+    """Create the lock with its signature in one step; None if the file system has no unnamed files (O_TMPFILE).
 
-    Whoever is killed between the making and the signing of a file leaves a lock that could be anybody's.
+    A process that is killed between creating and signing a file would leave a lock that looks like another program's.
     """
     try:
         handle = os.open(lock.parent, _NEW | os.O_TMPFILE, 0o600)
     except (AttributeError, OSError):
         return None
     try:
-        # With a folder given, though the path needs none, the link is followed to the file.
+        # src_dir_fd is not needed for the path: it makes Python call linkat, which can follow the link to the file.
         os.link(f"/proc/self/fd/{_signed(handle)}", lock, src_dir_fd=handle)
     except FileExistsError:
         os.close(handle)
@@ -139,28 +139,28 @@ def _linked(lock: Path) -> int | None:
 
 def _signed(handle: int) -> int:
     locks.lock(handle, wait=True)
-    with suppress(OSError):  # on a full disk it is a lock all the same
-        os.write(handle, _OURS + str(os.getpid()).encode())
+    with suppress(OSError):  # on a full disk, an unsigned lock is still a lock
+        os.write(handle, _SIGNATURE + str(os.getpid()).encode())
     return handle
 
 
-def _left_by_us(lock: Path) -> int | None:
-    """A lock that one of us made and that no process holds any more; with the kernel's lock, so no two take it over."""
+def _open_stale(lock: Path) -> int | None:
+    """Open a stale lock of kubectl-ctrl, with the kernel's lock, so that only one process removes it; else None."""
     try:
         handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
     try:
-        if locks.lock(handle) and os.read(handle, len(_OURS)) == _OURS and locks.is_at(handle, lock):
+        if locks.lock(handle) and os.read(handle, len(_SIGNATURE)) == _SIGNATURE and locks.is_at(handle, lock):
             return handle
-    except OSError:  # not every file can be read
+    except OSError:  # for example a folder
         pass
     os.close(handle)
     return None
 
 
 def target(file: Path) -> Path:
-    """Where its links end; nothing need be there."""
+    """The target of symbolic links, which need not exist."""
     try:
         return Path(os.path.realpath(file, strict=True))
     except FileNotFoundError:
@@ -170,9 +170,9 @@ def target(file: Path) -> Path:
 
 
 def replaced(file: Path, content: bytes) -> None:
-    """The file, whole with its new content or as it was: at the end of its links, with its mode, owner and attributes.
+    """Replace the target of the file's symbolic links atomically; its mode, owner and attributes stay.
 
-    To be called with the lock held.
+    The caller holds the lock.
     """
     real = target(file)
     try:
@@ -189,14 +189,14 @@ def _status(file: Path) -> os.stat_result | None:
 
 
 def check_plain(file: Path) -> None:
-    """Raise ConfigError for a pipe, which keeps who reads it waiting, and a device, whose place no file must take."""
+    """ConfigError for a pipe, whose reader would block, and for a device, which must not be replaced."""
     status = _status(target(file))
     if status is not None and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         raise _not_writable(file, "it is not a regular file", remedy="")
 
 
 def check_writable(file: Path) -> None:
-    """Raise ConfigError where it could not be replaced, or is not meant to be: one that nobody may write to."""
+    """ConfigError if the file cannot be replaced, or has no write permission for anybody, so that it should not be."""
     real = target(file)
     there = next(folder for folder in (real.parent, *real.parent.parents) if folder.exists())
     status = _status(real)

@@ -1,4 +1,4 @@
-"""Which proxy stands between us and a server, by the rules that kubectl's HTTP library follows."""
+"""The proxy for a server, by the rules of Go's HTTP library, which kubectl uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubectl_ctrl.errors import ConfigError
 
 
 def checked(url: str, what: str) -> str:
-    """The URL of a proxy that we can speak to. A password in it is not repeated in errors."""
+    """The URL of a supported proxy; ConfigError otherwise, without the password that the URL may contain."""
     try:
         parts = urlsplit(url)
         valid = bool(parts.hostname) and parts.port != 0
@@ -27,7 +27,7 @@ def checked(url: str, what: str) -> str:
 
 
 def from_environ(server: str, environ: Mapping[str, str]) -> str | None:
-    """HTTPS_PROXY or HTTP_PROXY by the server's scheme, upper case first; never for the machine itself."""
+    """HTTPS_PROXY or HTTP_PROXY by the server's scheme, upper case first; never for localhost."""
     name = f"{urlsplit(server).scheme.upper()}_PROXY"
     url = environ.get(name) or environ.get(name.lower()) or ""
     if not url or _direct(server, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
@@ -50,7 +50,7 @@ def _direct(server: str, no_proxy: str) -> bool:
 
 
 def _matches(rule: str, host: str, port: int) -> bool:
-    """One entry of NO_PROXY: `*`, a network, an address or a domain; the last two with or without a port."""
+    """Match one entry of NO_PROXY: `*`, a network, an address or a domain; the last two with or without a port."""
     if rule == "*":
         return True
     if "/" in rule:

@@ -1,6 +1,6 @@
-"""Which cluster, as whom: kubectl's files, flags and environment made into one value, as kubectl would.
+"""From kubeconfig files, flags and environment to one cluster and user, as in kubectl.
 
-Nothing here talks to a cluster, starts a program or reads a key. Importing it is cheap: completion and `trace` do.
+Nothing here contacts a cluster, starts a program or reads a key. The import is cheap, because completion needs it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from kubectl_ctrl.kubeconfig.secret import Secret
 from kubectl_ctrl.model.durations import parse_duration
 from kubectl_ctrl.value import Unshown, Value, field, replace
 
-# The cluster extension that is handed to credential plugins.
+# The cluster extension that credential plugins receive.
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MOST_NAMES = 12
 _INTERACTIVE = ("Never", "IfAvailable", "Always")
 
-# Contexts that stand in a file of their own each: asked for where the files of the user have not the one that is meant.
-Apart = Callable[[], Mapping[str, Path]]
+# The contexts of managed clusters, each with its own file; called only if the user's files lack the requested context.
+ManagedContexts = Callable[[], Mapping[str, Path]]
 
 
 class ConfigFlags(Value, kw_only=True):
-    """kubectl's 21 connection flags; "" and () stand for a flag that was not given, as they do there."""
+    """kubectl's 21 connection flags; "" and () mean absent, as in kubectl."""
 
     kubeconfig: str = ""
     cache_dir: str = ""
@@ -55,7 +55,7 @@ class ConfigFlags(Value, kw_only=True):
 
 
 class TlsSettings(Value, kw_only=True):
-    """How the server proves who it is; data goes before a file, and neither means the system's authorities."""
+    """How the server is authenticated. Data precedes a file; without both, the system's certificate authorities."""
 
     ca_data: Unshown[bytes] = b""
     ca_file: str = ""
@@ -77,7 +77,7 @@ class ExecSettings(Value, kw_only=True):
 
 
 class AuthSettings(Value, kw_only=True):
-    """How we prove who we are: what the user entry and the flags say together. Empty for a plain http server."""
+    """The user's credentials from the user entry and the flags. Empty for an http server."""
 
     token: Secret | None = None
     token_file: str = ""
@@ -97,7 +97,7 @@ class AuthSettings(Value, kw_only=True):
 
 
 class Impersonation(Value, kw_only=True):
-    """Whom to act as; nobody when `user` is empty."""
+    """The user to act as; none if `user` is empty."""
 
     user: str = ""
     uid: str = ""
@@ -106,7 +106,7 @@ class Impersonation(Value, kw_only=True):
 
 
 class Origin(Value, kw_only=True):
-    """What a Resolved was made from, to make it again; flags and environment may hold secrets."""
+    """The input of `load`, kept to load again. Flags and environment may contain secrets."""
 
     flags: Unshown[ConfigFlags]
     environ: Unshown[Mapping[str, str]]
@@ -114,7 +114,7 @@ class Origin(Value, kw_only=True):
 
 
 class Resolved(Value, kw_only=True):
-    """One cluster and one user, complete and checked; files that it names have not been read."""
+    """One cluster and one user, validated. The certificate and token files that it names have not been read."""
 
     context: str | None
     cluster: str
@@ -124,26 +124,26 @@ class Resolved(Value, kw_only=True):
     tls: TlsSettings
     auth: AuthSettings
     impersonate: Impersonation
-    proxy_url: Unshown[str | None]  # may hold a password
-    cluster_proxy: Unshown[str]  # the part of it that is written in the kubeconfig, for plugins
+    proxy_url: Unshown[str | None]  # may contain a password
+    cluster_proxy: Unshown[str]  # the kubeconfig's proxy-url, for plugins
     request_timeout: float | None
     disable_compression: bool
     cache_dir: Path
     files: tuple[Path, ...]
     in_cluster: bool
-    server_overridden: bool  # by --server, by --cluster, or by the environment: the context's name no longer tells
+    server_overridden: bool  # by --server, --cluster or the environment
     origin: Unshown[Origin]
 
 
-def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path, *, apart: Apart = dict) -> Resolved:
-    """What kubectl would talk to; ConfigError where kubectl would fail, ask a question or guess localhost:8080.
+def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path, *, managed: ManagedContexts = dict) -> Resolved:
+    """The cluster and user that kubectl would use; ConfigError if kubectl would fail, prompt, or use localhost:8080.
 
-    Where it would fail for want of a context, one of those that stand apart may be it.
+    If the files lack the context, it may be one of the managed contexts.
     """
     merged = kubefiles.read(flags.kubeconfig, environ, home)
-    if (other := _apart(flags, environ, merged, apart)) is not None:
+    if (other := _managed_context(flags, environ, merged, managed)) is not None:
         return load(replace(flags, context=other[0], kubeconfig=str(other[1])), environ, home)
-    context = _context(flags, merged, apart)
+    context = _context(flags, merged, managed)
     name = flags.cluster or (context.text("cluster") if context else "")
     cluster = _named("cluster", name, merged.clusters, context, needed=not flags.server or bool(flags.cluster))
     user_name = flags.user or (context.text("user") if context else "")
@@ -151,13 +151,15 @@ def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path, *, apart: A
     elsewhere = flags.server or name or context or environ.get("KUBERNETES_MASTER", "").startswith("https://")
     inside = None if elsewhere else incluster.find(environ)
     cluster = inside.cluster if inside else cluster
-    server, login = _server(flags, cluster, environ, merged, apart)
+    server, login = _server(flags, cluster, environ, merged, managed)
     https = server.startswith("https://")
-    needs_user = https and not login and not _brings_credentials(flags)
+    flags_suffice = flags.token or flags.username or flags.password or flags.client_certificate
+    needs_user = https and not login and not flags_suffice
     user = _named("user", user_name, merged.users, context, needed=needs_user or bool(flags.user))
     user = inside.user if inside and not flags.user else user
     auth = _auth(flags, user, cluster, in_cluster=inside is not None)
-    cluster_proxy = _cluster_proxy(cluster)
+    if cluster_proxy := cluster.text("proxy-url"):
+        proxies.checked(cluster_proxy, f"proxy-url of {cluster}")
     return Resolved(
         context=context.name if context else None,
         cluster=cluster.name,
@@ -180,20 +182,20 @@ def load(flags: ConfigFlags, environ: Mapping[str, str], home: Path, *, apart: A
 
 
 def load_again(resolved: Resolved) -> Resolved:
-    """The same context as the files have it now: the context is pinned, whatever current-context says by now."""
+    """Read the files again. The context stays the same, even if current-context has changed."""
     origin = resolved.origin
     flags = replace(origin.flags, context=resolved.context) if resolved.context else origin.flags
     return load(flags, origin.environ, origin.home)
 
 
 def acting_as(resolved: Resolved, user: str) -> Resolved:
-    """The same cluster and credentials, acting as somebody else; also when it is loaded again."""
+    """The same cluster and credentials with another impersonated user, also after `load_again`."""
     origin = replace(resolved.origin, flags=replace(resolved.origin.flags, as_user=user))
     return replace(resolved, impersonate=Impersonation(user=user), origin=origin)
 
 
 def ca_fingerprint(resolved: Resolved) -> str:
-    """SHA-256 of the certificate authority as hex, "" for the system's own; server and this tell clusters apart."""
+    """SHA-256 of the certificate authority in hex, "" for the system's; with the server it identifies a cluster."""
     content = read_ca(resolved)
     from hashlib import sha256
 
@@ -201,7 +203,7 @@ def ca_fingerprint(resolved: Resolved) -> str:
 
 
 def read_ca(resolved: Resolved) -> bytes:
-    """The certificate authority's PEM text, b"" for the system's own."""
+    """The PEM text of the certificate authority, b"" for the system's."""
     tls = resolved.tls
     if tls.ca_data or not tls.ca_file:
         return tls.ca_data
@@ -216,35 +218,37 @@ def read_file(name: str, what: str) -> bytes:
         raise ConfigError(f"The {what}, {name!r}, cannot be read: {error.strerror}.") from None
 
 
-def _apart(flags: ConfigFlags, environ: Mapping[str, str], merged: Merged, apart: Apart) -> tuple[str, Path] | None:
-    """The context that is meant, and its file, where it is none of the user's: by its name, or as the only one at all.
+def _managed_context(
+    flags: ConfigFlags, environ: Mapping[str, str], merged: Merged, managed: ManagedContexts
+) -> tuple[str, Path] | None:
+    """The managed context and its file: the requested one, or the only one if nothing else selects a cluster.
 
-    Whoever names a file means that file.
+    With --kubeconfig, only that file counts.
     """
     if flags.kubeconfig or flags.context in merged.contexts:
         return None
     if flags.context:
-        file = apart().get(flags.context)
+        file = managed().get(flags.context)
         return (flags.context, file) if file else None
-    said = (merged.current_context, flags.cluster, flags.user, flags.server, environ.get("KUBERNETES_MASTER"))
-    if any(said) or incluster.find(environ):
+    selected = (merged.current_context, flags.cluster, flags.user, flags.server, environ.get("KUBERNETES_MASTER"))
+    if any(selected) or incluster.find(environ):
         return None
-    found = list(apart().items())
+    found = list(managed().items())
     return found[0] if len(found) == 1 else None
 
 
-def _context(flags: ConfigFlags, merged: Merged, apart: Apart) -> Entry | None:
+def _context(flags: ConfigFlags, merged: Merged, managed: ManagedContexts) -> Entry | None:
     name = flags.context or merged.current_context
     if not name or name in merged.contexts:
         return merged.contexts.get(name)
     what = "The context" if flags.context else "The current-context"
     raise ConfigError(
-        f"{what} {name!r} does not exist.", tried=merged.order, next_step=_choice("context", _contexts(merged, apart))
+        f"{what} {name!r} does not exist.", tried=merged.order, next_step=_choice("context", _contexts(merged, managed))
     )
 
 
 def _named(kind: str, name: str, entries: Mapping[str, Entry], context: Entry | None, *, needed: bool) -> Entry:
-    """The entry of that name; an empty one where there is none and the flags bring what it would hold."""
+    """The entry of that name; an empty one if it does not exist and the flags replace its content."""
     if name in entries:
         return entries[name]
     if not needed or not (name or context):
@@ -255,9 +259,9 @@ def _named(kind: str, name: str, entries: Mapping[str, Entry], context: Entry | 
     raise ConfigError(f"The {context} {why}.", next_step=_choice(kind, entries))
 
 
-def _contexts(merged: Merged, apart: Apart) -> dict[str, object]:
-    """All that --context may name, the user's own first."""
-    return {**merged.contexts, **apart()}
+def _contexts(merged: Merged, managed: ManagedContexts) -> dict[str, object]:
+    """All values of --context, those of the user's files first."""
+    return {**merged.contexts, **managed()}
 
 
 def _choice(kind: str, entries: Mapping[str, object]) -> str:
@@ -266,12 +270,8 @@ def _choice(kind: str, entries: Mapping[str, object]) -> str:
     return f"choose with --{kind} one of {names}" if entries else f"add one: no {kind} is configured"
 
 
-def _brings_credentials(flags: ConfigFlags) -> bool:
-    return bool(flags.token or flags.username or flags.password or flags.client_certificate)
-
-
 def _server(
-    flags: ConfigFlags, cluster: Entry, environ: Mapping[str, str], merged: Merged, apart: Apart
+    flags: ConfigFlags, cluster: Entry, environ: Mapping[str, str], merged: Merged, managed: ManagedContexts
 ) -> tuple[str, AuthSettings | None]:
     text = flags.server or cluster.text("server") or environ.get("KUBERNETES_MASTER", "")
     if text:
@@ -279,7 +279,7 @@ def _server(
         return _parse_server(text, "--server" if flags.server else origin)
     if cluster.name:
         raise cluster.wrong("server", "is missing")
-    contexts = _contexts(merged, apart)
+    contexts = _contexts(merged, managed)
     none = "create a local cluster with kubectl ctrl up, or set KUBECONFIG"
     raise ConfigError(
         "No cluster is configured: there is no current-context, and no --server was given.",
@@ -289,7 +289,7 @@ def _server(
 
 
 def _parse_server(text: str, what: str) -> tuple[str, AuthSettings | None]:
-    """The server's address without a login, and the login; a bare host:port is http, as it is to kubectl."""
+    """The URL without a login, and the login. host:port without a scheme is http, as in kubectl."""
     try:
         parts = urlsplit(text)
         bare = not parts.scheme or not parts.netloc
@@ -313,7 +313,7 @@ def _overridden(flags: ConfigFlags, cluster: Entry, context: Entry | None) -> bo
 
 
 def _tls(flags: ConfigFlags, cluster: Entry) -> TlsSettings:
-    """A flag for authority or insecurity replaces all that the entry says of either; --server drops its server name."""
+    """--certificate-authority and --insecure-skip-tls-verify replace both settings; --server drops the server name."""
     insecure, ca_file = cluster.flag("insecure-skip-tls-verify"), cluster.path("certificate-authority")
     ca_data = cluster.data("certificate-authority-data")
     if flags.insecure_skip_tls_verify or flags.certificate_authority:
@@ -328,21 +328,17 @@ def _tls(flags: ConfigFlags, cluster: Entry) -> TlsSettings:
     )
 
 
-def _cluster_proxy(cluster: Entry) -> str:
-    url = cluster.text("proxy-url")
-    return proxies.checked(url, f"proxy-url of {cluster}") if url else ""
-
-
 def _auth(flags: ConfigFlags, user: Entry, cluster: Entry, *, in_cluster: bool) -> AuthSettings:
     username, password = flags.username or user.text("username"), flags.password or user.text("password")
     token = flags.token or user.text("token")
-    # The file goes before the token even where --token gave it: kubectl does so, except with a pod's own account.
+    # A tokenFile precedes a token, even one from --token: so in kubectl, except for a pod's service account.
     token_file = "" if in_cluster and flags.token else user.path("tokenFile")
     if (token or token_file) and (username or password):
         raise ConfigError(f"Both a token and a username with password are given for {user}; only one can be used.")
     plugin, provider = user.part("exec"), user.part("auth-provider")
     if plugin and provider:
         raise ConfigError(f"Both exec and auth-provider are given for {user}; only one can be used.")
+    config = provider.part("config") if provider else None
     return AuthSettings(
         token=Secret(token) if token else None,
         token_file=token_file,
@@ -351,7 +347,7 @@ def _auth(flags: ConfigFlags, user: Entry, cluster: Entry, *, in_cluster: bool) 
         **_certificate(flags, user),
         exec=_exec(plugin, cluster) if plugin else None,
         provider=provider.text("name") if provider else "",
-        provider_config=_provider_config(provider) if provider else {},
+        provider_config={key: config.text(key) for key in config.fields} if config else {},
     )
 
 
@@ -404,11 +400,6 @@ def _exec(plugin: Entry, cluster: Entry) -> ExecSettings:
     )
 
 
-def _provider_config(provider: Entry) -> dict[str, str]:
-    config = provider.part("config")
-    return {key: config.text(key) for key in config.fields} if config else {}
-
-
 def _impersonation(flags: ConfigFlags, user: Entry) -> Impersonation:
     name, uid = flags.as_user or user.text("as"), flags.as_uid or user.text("as-uid")
     groups = flags.as_group or user.texts("as-groups")
@@ -427,14 +418,14 @@ def _extra(items: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     for item in items:
         key, equals, value = item.partition("=")
         if not equals:
-            # kubectl ignores such a one, and acts with less than was asked for.
+            # kubectl ignores it, and impersonates with less than requested.
             raise UsageError(f"--as-user-extra {item!r} is not KEY=VALUE.")
         extra[key] = (*extra.get(key, ()), value)
     return extra
 
 
 def _request_timeout(text: str) -> float | None:
-    """Seconds, None without a limit; a bare number is seconds, as kubectl takes it."""
+    """Seconds, None for no limit; a number without a unit is seconds, as in kubectl."""
     try:
         seconds = float(text) if text.isdecimal() else parse_duration(text)
     except ValueError as error:

@@ -1,10 +1,10 @@
-"""Text that must never be seen: whatever prints, formats or logs it gets `Secret(hidden)`."""
+"""Secret text: printed, formatted or logged, it is `Secret(hidden)`."""
 
 from __future__ import annotations
 
 
 class Secret:
-    """A token, password or key; `reveal()` is the only way to the text, so a search for it finds every use."""
+    """A token, password or key. Only `reveal()` returns the text, so a search for it finds all uses."""
 
     __slots__ = ("_text",)
 
@@ -27,4 +27,4 @@ class Secret:
         return "Secret(hidden)"
 
     def __reduce__(self) -> str:
-        raise TypeError("A secret does not leave the process.")
+        raise TypeError("A secret cannot be pickled.")

@@ -64,7 +64,7 @@ def _pin_of(query: Query, kept: list[str], context: str) -> Pin:
     try:
         apart = pin_apart(
             flags,
-            load(flags, query.user.environ, query.user.home, apart=lambda: contexts_of_ours(Registry.of(query.user))),
+            load(flags, query.user.environ, query.user.home, managed=lambda: contexts_of_ours(Registry.of(query.user))),
         )
     except ConfigError:
         apart = Pin()

@@ -34,7 +34,7 @@ def pointed(user: User, flags: ConfigFlags) -> Target:
     gone = gone_cluster(user, flags)
     try:
         resolved = load(
-            flags, user.environ, user.home, apart=lambda: {} if gone else contexts_of_ours(Registry.of(user))
+            flags, user.environ, user.home, managed=lambda: {} if gone else contexts_of_ours(Registry.of(user))
         )
     except ConfigError as error:
         if not gone:

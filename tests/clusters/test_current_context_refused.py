@@ -155,7 +155,7 @@ def test_what_keeps_it_from_being_undone_is_told_with_what_helps_there(
     if what == "broken":
         mine.write_text("a: [")
     else:
-        monkeypatch.setattr(lock, "_PATIENCE", 0.0)
+        monkeypatch.setattr(lock, "_TIMEOUT", 0.0)
         lock.lock_of(mine).touch()
     with pytest.raises(ConfigError) as caught:
         asyncio.run(current_context.undo(app.user, entry, app.registry))

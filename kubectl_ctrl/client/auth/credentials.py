@@ -1,8 +1,8 @@
-"""What our requests prove themselves with: one grant for everybody, kept until it expires or is refused.
+"""The credentials of all requests: one grant, kept until it expires or the server answers 401.
 
-However many requests want a grant at once, it is fetched once; and a request that stops waiting does not stop the
-fetching, so a login in a browser is never cut off by one call's deadline. A credential plugin or identity provider that
-failed is not tried again for every call, or the login would open over and over: its error is repeated for a while.
+Concurrent requests share one fetch. A request that stops waiting does not cancel it, so the deadline of one call never
+aborts a login in the browser. After a credential plugin or identity provider has failed, its error is repeated for a
+while instead of trying again for each call, because otherwise the login would open over and over.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint, load_ag
 
 _log = logging.getLogger(__name__)
 
-# Between two tries to replace a refused grant: a user without rights must not run the plugin once for each call.
+# Between two attempts to replace a grant after a 401: the plugin must not run once for each rejected call.
 _RENEWAL_PAUSE = 10.0
-# Between two tries after a failure: doubled each time, until one succeeds or the kubeconfig changes.
+# Between two attempts after a failure: doubled each time, until one succeeds or the kubeconfig changes.
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
-# How often the kubeconfig is read for a change meanwhile.
+# Meanwhile, how often the kubeconfig is checked for changes.
 _KUBECONFIG_PAUSE = 1.0
 
 
@@ -46,7 +46,7 @@ class _Failure:
 
 
 class Credentials:
-    """The grants of one resolved user, renewed for as long as the kubeconfig still means the same cluster."""
+    """The grants of one user, renewed as long as the kubeconfig still has the same cluster."""
 
     def __init__(self, resolved: Resolved, *, clock: Clock, environ: Mapping[str, str], interactive: bool) -> None:
         self._resolved = resolved
@@ -56,29 +56,29 @@ class Credentials:
         self._target = _target(resolved)
         self._source = self._source_of(resolved)
         self._grant: Grant | None = None
-        self._fetching: asyncio.Task[Grant | None] | None = None  # at most one, shared by all who wait
+        self._fetching: asyncio.Task[Grant | None] | None = None  # at most one, shared by all waiting requests
         self._replaced_at: float | None = None
         self._failure: _Failure | None = None  # the last one; None after a success
 
     async def current(self) -> Grant:
-        """A grant that is not over. Raises CredentialsError, or Refused when the kubeconfig means another cluster."""
+        """A valid grant. CredentialsError, or Refused if the kubeconfig has another cluster now."""
         while self._grant is None or self._clock.now() >= self._grant.expires:
-            # A grant that was over when it came is used once all the same: clocks differ.
+            # A new grant is used once even if it seems expired, because clocks differ.
             if (grant := await self._shared(self._obtain)) is not None:
                 return grant
         return self._grant
 
     async def renew(self, refused: Grant) -> Grant | None:
-        """What to try after a 401; None when there is nothing that the server has not refused already."""
+        """Another grant after a 401; None if there is none that the server has not already rejected."""
         if self._grant is not None and self._grant is not refused:
             return self._grant
-        lately = self._replaced_at is not None and self._clock.elapsed() - self._replaced_at < _RENEWAL_PAUSE
-        if lately and self._fetching is None:
+        recently = self._replaced_at is not None and self._clock.elapsed() - self._replaced_at < _RENEWAL_PAUSE
+        if recently and self._fetching is None:
             return None
         return await self._shared(lambda: self._replace(refused))
 
     async def close(self) -> None:
-        """Stop what is under way; who still waits for it gets a CredentialsError."""
+        """Stop the fetch; requests that wait for it get a CredentialsError."""
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.wait([self._fetching])
@@ -92,8 +92,9 @@ class Credentials:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            ours = asyncio.current_task()
-            if task.cancelled() and not (ours and ours.cancelling()):
+            # The shared task may be cancelled by `close`, the waiting one by its own caller.
+            current = asyncio.current_task()
+            if task.cancelled() and not (current and current.cancelling()):
                 raise CredentialsError("The connection was closed while credentials were being fetched.") from None
             raise
 
@@ -101,7 +102,7 @@ class Credentials:
         self._fetching = None
         if task.cancelled():
             return
-        error = task.exception()  # seen, even when nobody waits any longer
+        error = task.exception()  # retrieved even if nobody waits, or asyncio logs it
         if error is None:
             self._failure = None
         elif isinstance(error, CredentialsError) and self._source.costly:
@@ -109,7 +110,7 @@ class Credentials:
             self._failure = _Failure(error, self._clock.elapsed(), pause)
 
     def _check_pause(self) -> None:
-        """Raise the last failure again for as long as the source is not to be tried."""
+        """Repeat the last error during the pause, unless the kubeconfig has changed."""
         failure, now = self._failure, self._clock.elapsed()
         if failure is None or now >= failure.until:
             return
@@ -150,7 +151,7 @@ class Credentials:
             raise CredentialsError(error.message, tried=error.tried, next_step=error.next_step) from None
 
     def _adopt(self) -> bool:
-        """Read the kubeconfig again; True when its user entry changed and is used from now on."""
+        """Read the kubeconfig again; True if its user entry has changed, and is used from now on."""
         try:
             fresh = load_again(self._resolved)
             target = _target(fresh)
@@ -176,10 +177,7 @@ class Credentials:
         auth = resolved.auth
         if auth.provider not in ("", "oidc"):
             raise CredentialsError(
-                (
-                    f"The auth-provider {auth.provider!r} of user {resolved.user!r} is not supported (nor is it by "
-                    "kubectl)."
-                ),
+                f"The auth-provider {auth.provider!r} of user {resolved.user!r} is not supported, also not by kubectl.",
                 next_step="configure a credential plugin (exec) for the user",
             )
         if auth.token_file:
@@ -200,5 +198,5 @@ class Credentials:
 
 
 def _target(resolved: Resolved) -> tuple[str, str, bool]:
-    """What must stay the same for as long as we run."""
+    """The identity of the cluster, which must not change while this process runs."""
     return resolved.server, ca_fingerprint(resolved), resolved.tls.insecure

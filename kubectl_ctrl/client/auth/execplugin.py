@@ -1,7 +1,7 @@
 """Credential plugins: programs that print an ExecCredential (client.authentication.k8s.io/v1 and v1beta1).
 
-A plugin's arguments, environment and output may hold secrets, so errors give its name, its exit status and the end of
-what it wrote to stderr, with its configured environment blotted out.
+A plugin's arguments, environment and output may contain secrets. Errors have only its name, its exit code and the
+end of its stderr, with the values of its configured environment hidden.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kubectl_ctrl.kubeconfig.files import parse
 from kubectl_ctrl.kubeconfig.resolution import ExecSettings, Resolved, read_ca
 from kubectl_ctrl.kubeconfig.secret import Secret
 
-# Somebody may be typing a password, or clicking through a browser.
+# The user may have to type a password, or to log in with a browser.
 _LONGEST_INTERACTIVE = 600.0
 _LONGEST = 120.0
 _TAIL = 400
 
 
 class ExecPlugin:
-    """Runs the plugin each time it is asked; keeping the answer until it expires is the caller's part."""
+    """Runs the plugin for each grant. The caller keeps the grant until it expires."""
 
     shared = False
     costly = True
@@ -70,7 +70,7 @@ class ExecPlugin:
                 interactive=interactive,
             )
         except ProgramFailed as error:
-            raise CredentialsError(f"{self._origin} {error.outcome}.", tried=self._said(error.stderr)) from None
+            raise CredentialsError(f"{self._origin} {error.outcome}.", tried=self._tail(error.stderr)) from None
         except PrerequisiteMissing as error:
             raise CredentialsError(f"{self._origin} cannot be run.", tried=error.message) from None
         return output.stdout.encode()
@@ -84,7 +84,7 @@ class ExecPlugin:
             )
         return mode != "Never" and self._terminal
 
-    def _said(self, text: str) -> str:
+    def _tail(self, text: str) -> str:
         for _, value in self._settings.env:
             text = text.replace(value, "(hidden)") if len(value) > 3 else text
         return plain(text.strip()[-_TAIL:])
@@ -107,7 +107,7 @@ class ExecPlugin:
 
 
 def exec_info(resolved: Resolved, *, interactive: bool) -> dict[str, Any]:
-    """The ExecCredential that a plugin finds in KUBERNETES_EXEC_INFO."""
+    """The ExecCredential in a plugin's KUBERNETES_EXEC_INFO."""
     settings = resolved.auth.exec
     assert settings is not None
     spec: dict[str, Any] = {"interactive": interactive}

@@ -1,4 +1,4 @@
-"""What a request proves itself with, and the ways to get it that need no program and no network."""
+"""The credentials of a request, and the sources that need neither a program nor a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubectl_ctrl.kubeconfig.resolution import AuthSettings, Resolved, read_file
 from kubectl_ctrl.kubeconfig.secret import Secret
 from kubectl_ctrl.value import Value, replace
 
-# Half of the time that a kubelet leaves between renewing a pod's token and the end of the old one, less a margin.
+# A token file is read again after this time; the kubelet renews a pod's token long before the old one expires.
 _TOKEN_FILE_LIFE = 50.0
 
 
@@ -25,24 +25,24 @@ class Grant(Value, kw_only=True):
     expires: float = inf  # wall time
 
     def proves_as(self, other: Grant) -> bool:
-        """Whether a server that refused the one will refuse the other."""
+        """Whether both have the same credentials, so that a server rejects both."""
         return (self.authorization, self.certificate) == (other.authorization, other.certificate)
 
 
 class Source(Protocol):
-    """One way of getting a grant."""
+    """A source of grants."""
 
-    # Others renew it too, and write what they get into the kubeconfig: look there first.
+    # Other programs renew it too, and write the result into the kubeconfig: it is read first.
     shared: bool
-    # It runs a program or asks a provider, perhaps even a person.
+    # It runs a program, contacts a provider, or prompts the user.
     costly: bool
 
     async def obtain(self) -> Grant:
-        """A new one. Raises CredentialsError."""
+        """A new grant, or CredentialsError."""
 
 
 class Fixed:
-    """What stands in the kubeconfig or in files that it names; files are read again each time."""
+    """Credentials in the kubeconfig or in files that it names; the files are read again each time."""
 
     shared = False
     costly = False
@@ -60,7 +60,7 @@ class Fixed:
 
 
 class TokenFile:
-    """A token in a file that somebody keeps fresh; the token of the kubeconfig stands in when the file is not there."""
+    """A token in a file that another program renews. Without the file, the last token or the kubeconfig's is used."""
 
     shared = False
     costly = False
@@ -94,7 +94,7 @@ class TokenFile:
 
 
 def bearer(token: str) -> Secret:
-    """The header for a token; a line end in it would end the header too."""
+    """The header for a token. A newline in it would inject another header."""
     if not token.isascii() or not token.isprintable():
         raise CredentialsError("The bearer token contains characters that are not allowed in a header.")
     return Secret(f"Bearer {token}")
@@ -112,7 +112,7 @@ def certificate_of(resolved: Resolved) -> Certificate | None:
 
 
 def with_certificate(grant: Grant, resolved: Resolved) -> Grant:
-    """The grant with the kubeconfig's certificate, for ways that bring none of their own."""
+    """The grant with the kubeconfig's certificate."""
     return replace(grant, certificate=certificate_of(resolved))
 
 

@@ -1,7 +1,7 @@
-"""OpenID Connect tokens: used while they last, then refreshed with the identity provider.
+"""OpenID Connect tokens: used until they expire, then refreshed by the identity provider.
 
-The provider is always asked over verified TLS. Nothing is written into the kubeconfig: a new refresh token is kept in
-memory, and said in the log, because kubectl still has the old one.
+TLS to the provider is always verified. Nothing is written into the kubeconfig: a new refresh token is kept in memory,
+and logged, because kubectl still has the old one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from kubectl_ctrl.kubeconfig.secret import Secret
 
 _log = logging.getLogger(__name__)
 
-# A token this close to its end may be over when it arrives.
+# A token this close to its expiry may have expired when it arrives.
 _MARGIN = 10.0
-_PATIENCE = 30.0
-_MOST = 1 << 20
+_TIMEOUT = 30.0
+_MAX_ANSWER = 1 << 20
 
 
 class Oidc:
@@ -54,7 +54,7 @@ class Oidc:
 
     async def obtain(self) -> Grant:
         expires = self._expiry(self._id_token) if self._id_token else 0.0
-        # Asked again before the end means that the server refused it.
+        # A second request before its expiry means that the server rejected the token.
         if self._handed_out or expires <= self._clock.now():
             await self._refresh()
             expires = self._expiry(self._id_token)
@@ -68,12 +68,12 @@ class Oidc:
             )
         try:
             async with (
-                self._clock.timeout(_PATIENCE),
+                self._clock.timeout(_TIMEOUT),
                 aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout()) as session,
             ):
                 answer = await self._exchange(session)
         except TimeoutError:
-            raise CredentialsError(f"{self._issuer} did not answer within {_PATIENCE:.0f} s.") from None
+            raise CredentialsError(f"{self._issuer} did not answer within {_TIMEOUT:.0f} s.") from None
         except aiohttp.ClientError as error:
             raise CredentialsError(f"{self._issuer} cannot be reached.", tried=type(error).__name__) from None
         self._take(answer)
@@ -86,7 +86,7 @@ class Oidc:
         endpoint = self._secure(str(discovered.get("token_endpoint") or ""), "token_endpoint")
         client, password = self._config["client-id"], self._config.get("client-secret", "")
         form = {"grant_type": "refresh_token", "refresh_token": self._refresh_token.reveal()}
-        # Providers disagree on where the client names itself; the header is tried first, as by kubectl.
+        # Providers differ in where they expect the client's id and secret; the header is tried first, as in kubectl.
         pair = f"{quote_plus(client)}:{quote_plus(password)}".encode()
         header = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
         answer = await self._call(session, "POST", endpoint, tls, headers=header, data=form)
@@ -102,7 +102,7 @@ class Oidc:
     async def _call(
         self, session: aiohttp.ClientSession, method: str, url: str, tls: ssl.SSLContext, **options: Any
     ) -> Mapping[str, Any] | None:
-        """The JSON object of a 200; None for any other status, whose body may repeat what we sent."""
+        """The JSON object of a 200; None for any other status, whose body may repeat the secrets that were sent."""
         proxy = proxies.from_environ(url, self._resolved.origin.environ)
         async with session.request(
             method, url, ssl=tls, proxy=proxy, allow_redirects=method == "GET", **options
@@ -110,7 +110,7 @@ class Oidc:
             if response.status != 200:
                 return None
             try:
-                answer = json.loads(await response.content.read(_MOST))
+                answer = json.loads(await response.content.read(_MAX_ANSWER))
             except ValueError:
                 answer = None
         if not isinstance(answer, dict):
@@ -146,7 +146,7 @@ class Oidc:
         return url
 
     def _expiry(self, token: Secret) -> float:
-        """When the token is as good as over; its signature is the server's business."""
+        """The time until which the token is used. Its signature is verified by the server."""
         try:
             _, payload, _ = token.reveal().split(".")
             claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

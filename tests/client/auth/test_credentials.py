@@ -79,7 +79,7 @@ def test_which_way_is_taken(tmp_path: Path, user: dict[str, Any], flags: Any, so
         ({"password": "p"}, "The user 'dev' has no credentials for https://127.0.0.1:6443."),
         (
             {"auth-provider": {"name": "gcp"}},
-            "The auth-provider 'gcp' of user 'dev' is not supported (nor is it by kubectl).",
+            "The auth-provider 'gcp' of user 'dev' is not supported, also not by kubectl.",
         ),
         ({"auth-provider": {"name": "oidc"}}, "The auth-provider oidc of user 'dev' has no idp-issuer-url."),
     ],
