@@ -1,4 +1,4 @@
-"""An object of which nothing is recorded: the rows of `trace`, as far as they can be inferred, each marked `~`."""
+"""`trace` of an object without a recording: the rows that can be inferred from the cluster, each marked `~`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCHEMA = "kubectl-ctrl.inferred/v1"
 
 FOOTER = "inferred; for exact data, run the controller with kubectl ctrl run"
 _TELLING = ("Ready", "Available", "Progressing")
-# From here on WHY is a column; a narrower terminal gets it on a line of its own.
+# From this width on, WHY is a column; on a narrower terminal it is a line of its own.
 _ROOMY = 100
 _LEAST = 16
 _GAP = "  "
@@ -30,11 +30,9 @@ Cells = tuple[str, str, str, str, str, str, str]
 
 
 def inferred_lines(found: Inferred, style: Style, *, now: float) -> list[str]:
-    """All of it: what the object says of itself, the rows, and what they are worth."""
-    dot = " · " if style.unicode else " | "
     rows = [_cells(sign, style, now) for sign in found.signs]
     lines = [
-        *_joined(list(_about(found, now)), dot, style),
+        *_joined(list(_about(found, now)), style),
         _fitted("not recorded; the rows below are inferred from the object and its events", style),
         "",
         *_table(rows, found, style, now),
@@ -60,11 +58,10 @@ def _about(found: Inferred, now: float) -> Iterator[str]:
             return
 
 
-def _joined(parts: list[str], dot: str, style: Style) -> list[str]:
-    """On one line, or on as many as a narrow terminal takes."""
+def _joined(parts: list[str], style: Style) -> list[str]:
     lines = [parts[0]]
     for part in parts[1:]:
-        longer = f"{lines[-1]}{dot}{part}"
+        longer = f"{lines[-1]}{style.dot}{part}"
         if style.width is None or len(longer) <= style.width:
             lines[-1] = longer
         else:
@@ -80,12 +77,21 @@ def _fitted(line: str, style: Style) -> str:
 
 
 def _cells(sign: Sign, style: Style, now: float) -> Cells:
-    # When it was asked for and how long it took, nothing tells.
-    return ("~", _at(sign.at, now, style), "?", "?", _why(sign, style), _calls(sign), _outcome(sign, style, now))
+    """WAIT and TOOK cannot be inferred, nor CALLS of an event or a condition, nor OUTCOME of a write."""
+    calls = outcome = "?"
+    if sign.evidence is Evidence.FIELDS:
+        calls = escaped(f"{sign.verb} /{sign.subresource}" if sign.subresource else sign.verb)
+    else:
+        times = f" x{sign.count}" if sign.count > 1 else ""
+        # A terminal has the message on lines of its own, in full.
+        message = _message(sign, style, now) if style.width is None else ""
+        gap = " " if message.startswith(_SINCE) else ": " if message else ""
+        outcome = f"{'Warning ' if sign.warning else ''}{escaped(sign.came)}{times}{gap}{message}"
+    return ("~", _at(sign.at, now, style), "?", "?", _why(sign, style), calls, outcome)
 
 
 def _at(at: float, now: float, style: Style) -> str:
-    """The server tells whole seconds, and so does this."""
+    """The API server stores whole seconds, so full times have no fractions."""
     if not style.full_times:
         return moment_text(at, now, style)
     return datetime.fromtimestamp(at, UTC).astimezone(style.zone).isoformat(timespec="seconds")
@@ -102,24 +108,8 @@ def _why(sign: Sign, style: Style, width: int | None = None) -> str:
     return f"event by {who}"
 
 
-def _calls(sign: Sign) -> str:
-    if sign.evidence is not Evidence.FIELDS:
-        return "?"
-    return escaped(f"{sign.verb} /{sign.subresource}" if sign.subresource else sign.verb)
-
-
-def _outcome(sign: Sign, style: Style, now: float) -> str:
-    if sign.evidence is Evidence.FIELDS:
-        return "?"
-    times = f" x{sign.count}" if sign.count > 1 else ""
-    # On a terminal what was said stands below, whole.
-    said = _said(sign, style, now) if style.width is None else ""
-    gap = " " if said.startswith(_SINCE) else ": " if said else ""
-    return f"{'Warning ' if sign.warning else ''}{escaped(sign.came)}{times}{gap}{said}"
-
-
-def _said(sign: Sign, style: Style, now: float) -> str:
-    """What was said, and since when, where it was said more than once."""
+def _message(sign: Sign, style: Style, now: float) -> str:
+    """The message; of several events also the time of the first."""
     since = f"{_SINCE}{_at(sign.first, now, style)}" if sign.count > 1 and sign.first is not None else ""
     return ": ".join(filter(None, (since, escaped(sign.message))))
 
@@ -134,17 +124,18 @@ def _table(rows: list[Cells], found: Inferred, style: Style, now: float) -> Iter
         widths[4] = max(style.width - sum(widths) + widths[4] - len(_GAP) * (len(widths) - 1), _LEAST)
     yield painted(_line(header, widths, style), _BOLD, style)
     for row, sign in zip(rows, found.signs, strict=True):
-        # What gives way is the list of fields, never who wrote them.
+        # Fields are shortened, never their writers.
         room = None if narrow or style.width is None else widths[4]
-        yield _colored(_line((*row[:4], _why(sign, style, room), *row[5:]), widths, style), sign, style)
+        line = _line((*row[:4], _why(sign, style, room), *row[5:]), widths, style)
+        yield painted(line, _RED if sign.warning else "", style)
         if style.width is not None:
-            for text in filter(None, (row[4] if narrow else "", _said(sign, style, now))):
+            for text in filter(None, (row[4] if narrow else "", _message(sign, style, now))):
                 below = wrap(text, style.width, initial_indent=_INDENT, subsequent_indent=_INDENT)
                 yield from (painted(line, _DIM, style) for line in below)
 
 
 def _line(row: Cells, widths: list[int], style: Style) -> str:
-    """The first cell to the right, the last as long as it is, and those in between that have a width."""
+    """The first cell aligned right, the last in full, and those in between that have a width."""
     cells = [row[0].rjust(widths[0])]
     for cell, width in zip(row[1:-1], widths[1:-1], strict=True):
         if width:
@@ -152,15 +143,10 @@ def _line(row: Cells, widths: list[int], style: Style) -> str:
     return _fitted(_GAP.join([*cells, row[-1]]).rstrip(), style)
 
 
-def _colored(line: str, sign: Sign, style: Style) -> str:
-    return painted(line, _RED if sign.warning else "", style)
-
-
 # For machines.
 
 
 def inferred_json(found: Inferred) -> dict[str, Any]:
-    """The schema's name says which version of it this is."""
     return {
         "schema": SCHEMA,
         "source": "inferred",

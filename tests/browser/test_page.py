@@ -69,7 +69,7 @@ def test_a_click_shows_why_the_calls_and_what_came_of_it(sixty: Page) -> None:
         "kube-controller-manager or kubectl-ctrl-foo",
         "written by",
         "patch Deployment/web 200",
-        "made version 1070",
+        "new version 1070",
         "spec.replicas",
         "get Foo default/web: 1 found",
         "1 event of its own writes ignored",

@@ -1,4 +1,4 @@
-// What a click shows: one attempt whole. Text is only ever set as text.
+// The details of the selected attempt. Text from the cluster is only ever set as text, never as HTML.
 
 function el(name, properties = {}, ...children) {
   const made = document.createElement(name);
@@ -19,31 +19,29 @@ function plural(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** A value as JSON, except that a plain text needs no quotes; nothing there is said in words. */
+/** A value as JSON; strings have no quotes. */
 function valueText(change, side) {
   if (!(side in change)) return "<none>";
   const value = change[side];
   return typeof value === "string" ? value || '""' : JSON.stringify(value, null, 1);
 }
 
-/** Old and new one above the other, each with its sign. */
+/** The old and the new value below the path of each changed field. */
 function diffs(one) {
   if (!one.changes && !one.unshown) return null;
   const list = el("div", { class: "diffs" });
+  const line = (change, side, sign) =>
+    el("div", { class: side }, el("span", { class: "sign", "aria-label": side }, sign), el("bdi", {}, valueText(change, side)));
   for (const change of one.changes || []) {
-    const line = (side, sign, said) =>
-      el("div", { class: side }, el("span", { class: "sign", "aria-label": said }, sign), el("bdi", {}, valueText(change, side)));
-    list.append(
-      el("div", { class: "path" }, el("bdi", {}, change.path)),
-      ...("old" in change ? [line("old", "-", "was")] : []),
-      ...("new" in change ? [line("new", "+", "is")] : [line("new", "+", "is")])
-    );
+    list.append(el("div", { class: "path" }, el("bdi", {}, change.path)));
+    if ("old" in change) list.append(line(change, "old", "-"));
+    list.append(line(change, "new", "+"));
   }
   if (one.unshown) list.append(el("div", { class: "path" }, `and ${one.unshown} more`));
   return list;
 }
 
-/** Shows another attempt. */
+/** A button that shows another attempt. */
 function jump(attempt, go, text = attempt.id) {
   return el("button", { type: "button", class: "jump", onclick: () => go(attempt) }, text);
 }
@@ -52,9 +50,7 @@ function causeItem(attempt, cause, place, go) {
   const link = attempt.from.find((one) => one.cause === place);
   const facts = [cause.object, cause.version ? `version ${cause.version}` : "", `at ${moment(cause.at)}`].filter(Boolean);
   const item = el("li", {}, el("p", {}, el("span", { class: "mark" }, MARKS[cause.kind] || "●"), " ", el("bdi", {}, cause.text)));
-  item.append(el("p", { class: "facts" }, facts.join(" · ")));
-  const changed = diffs(cause);
-  if (changed) item.append(changed);
+  item.append(el("p", { class: "facts" }, facts.join(" · ")), ...[diffs(cause)].filter(Boolean));
   if (link) {
     const how = { wrote: "written by ", followed: "a later change of an object written by " }[link.kind] || `${link.kind} of `;
     item.append(el("p", { class: "facts" }, how, jump(link.from, go, link.call || link.from.id), ` (${link.from.result})`));
@@ -62,7 +58,7 @@ function causeItem(attempt, cause, place, go) {
   return item;
 }
 
-/** A call as a bar on the attempt's own scale, its code in words, and what it changed. */
+/** A call: a bar on the attempt's own scale, its answer and its changes. */
 function callItem(attempt, call, go) {
   const whole = Math.max(attempt.end - attempt.start, 1);
   const begin = Math.min(Math.max((call.start - attempt.start) / whole, 0), 1);
@@ -77,11 +73,10 @@ function callItem(attempt, call, go) {
   const facts = [
     call.error ? `✕ ${call.error}` : "",
     call.sends ? `sent ${call.sends} times` : "",
-    call.version ? `made version ${call.version}` : "",
+    call.version ? `new version ${call.version}` : "",
   ].filter(Boolean);
   if (facts.length) item.append(el("p", { class: "facts" }, facts.join(" · ")));
-  const changed = diffs(call);
-  if (changed) item.append(changed);
+  item.append(...[diffs(call)].filter(Boolean));
   for (const link of attempt.to.filter((one) => one.call === call.id)) {
     item.append(el("p", { class: "facts" }, link.kind === "wrote" ? "triggered " : "a later change of it triggered ", jump(link.to, go), ` after ${duration(link.to.start - call.end)}`));
   }
@@ -92,12 +87,9 @@ function textList(texts) {
   return el("ul", { class: "plain" }, ...texts.map((text) => el("li", {}, el("bdi", {}, text))));
 }
 
-/** The panel's content for one attempt; `go` shows another. */
+/** The content of the panel; `go` shows another attempt. */
 function detailsOf(attempt, go, close) {
   const group = GROUPS[attempt.group];
-  const at = inOrder.indexOf(attempt);
-  const before = neighbour(attempt, -1);
-  const after = neighbour(attempt, 1);
   const step = (to, text, label) => {
     const made = el("button", { type: "button", "aria-label": label, title: label, onclick: () => to && go(to) }, text);
     made.disabled = !to;
@@ -108,13 +100,13 @@ function detailsOf(attempt, go, close) {
       el("h2", {}, attempt.id),
       el("span", { class: `badge ${attempt.group}` }, el("span", { "aria-hidden": "true" }, `${group.mark} `), group.name),
       el("span", { class: "grow" }),
-      step(before, "←", "Previous attempt"), step(after, "→", "Next attempt"),
+      step(neighbour(attempt, -1), "←", "Previous attempt"), step(neighbour(attempt, 1), "→", "Next attempt"),
       el("button", { type: "button", "aria-label": "Close", title: "Close (Esc)", onclick: close }, "✕")),
     el("p", { class: "result" }, el("bdi", {}, attempt.result)),
     el("p", { class: "facts" }, [
       attempt.object, attempt.controller, moment(attempt.start, 3, true) + (clock.local ? "" : " UTC"),
       `waited ${duration(Math.max(attempt.start - attempt.ready, 0))}`, `took ${duration(attempt.end - attempt.start)}`,
-      attempt.try ? `try ${attempt.try}` : "", `${at + 1} of ${inOrder.length}`,
+      attempt.try ? `try ${attempt.try}` : "", `${inOrder.indexOf(attempt) + 1} of ${inOrder.length}`,
     ].filter(Boolean).join(" · ")),
   ];
   const causes = attempt.causes.map((cause, place) => causeItem(attempt, cause, place, go));

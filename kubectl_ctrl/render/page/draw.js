@@ -1,9 +1,9 @@
-// The timeline, drawn: an overview of everything, and below it the view with axis, causes, lanes and arrows.
+// The timeline: an overview of everything, and below it the view with axis, causes, lanes and arrows.
 
 const AXIS = 24;
 const CAUSES = 30;
 const CALL = 12;
-const LEAST = 2.5; // pixels that even the shortest attempt has
+const LEAST = 2.5; // width of the shortest attempt in pixels
 const FONT = '11px ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const MARKS = {
   "initial list": "◇", added: "+", modified: "●", deleted: "−", resync: "○", retry: "↻", timer: "◷", again: "↺",
@@ -16,7 +16,7 @@ class Timeline {
     this.overview = overview;
     this.selected = null;
     this.hovered = null;
-    this.brush = null; // [x, x] while a stretch is being chosen
+    this.brush = null; // [x, x] while a range is being selected
     this.folded = true;
     this.byObject = objects.length > 1 && objects.length <= MOST_OBJECTS;
     this.lay();
@@ -24,12 +24,12 @@ class Timeline {
     this.waiting = false;
   }
 
-  /** The ruler, after folding has changed. */
+  /** Rebuilds the ruler after a change of folding. */
   lay() {
     this.ruler = new Ruler(stretches(attempts.map((one) => [Math.min(one.ready, one.start), one.end])), this.folded);
   }
 
-  /** The view is from..to in the ruler's lengths. */
+  /** Shows everything. from..to are the view in the ruler's lengths. */
   fit() {
     const margin = this.ruler.length * 0.015;
     this.show(-margin, this.ruler.length + margin);
@@ -51,7 +51,7 @@ class Timeline {
     this.show(at - (at - this.from) * factor, at + (this.to - at) * factor);
   }
 
-  /** What a zoom by keys keeps in place: the chosen attempt, if it is in sight. */
+  /** The centre of a zoom by keys: the selected attempt, if it is visible. */
   middle() {
     const at = this.selected ? this.ruler.place(this.selected.start) : NaN;
     return at >= this.from && at <= this.to ? at : (this.from + this.to) / 2;
@@ -62,7 +62,7 @@ class Timeline {
     this.show(this.from + by, this.to + by);
   }
 
-  /** Brings an attempt into sight, and makes it wide enough to be seen when it is a hair. */
+  /** Scrolls to an attempt; `close` also zooms to it. */
   reveal(attempt, close = false) {
     const begin = this.ruler.place(Math.min(attempt.ready, attempt.start));
     const end = this.ruler.place(attempt.end);
@@ -91,7 +91,7 @@ class Timeline {
     });
   }
 
-  /** Sizes and colours, which a change of window, zoom or theme alters. */
+  /** Reads sizes and colours, which depend on window and theme. */
   measure() {
     const style = getComputedStyle(document.documentElement);
     this.color = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -120,7 +120,7 @@ class Timeline {
     return AXIS + CAUSES + attempt.lane * this.lane + (this.left ? 4 : 18);
   }
 
-  /** Colour and pattern: stripes for failures, dots for waiting, so that neither needs colour. */
+  /** Colour and pattern: stripes for failures and dots for waiting are visible without colour. */
   fill(pen, group) {
     if (!this.patterns[group]) {
       const tile = document.createElement("canvas");
@@ -188,7 +188,7 @@ class Timeline {
     return found;
   }
 
-  /** Where time was cut out, when there is room to say so. */
+  /** Marks folded periods, with their length if there is room. */
   drawIdle(pen) {
     const bottom = this.height;
     let said = -Infinity;
@@ -225,7 +225,7 @@ class Timeline {
     }
   }
 
-  /** The ticks of one piece; gives from where on there is room for the next text. */
+  /** Draws the ticks of one piece; returns the x from which there is room for the next label. */
   drawTicks(pen, piece, begin, width, free) {
     const span = piece.to - piece.from;
     const step = stepFor((span / Math.max(width, 1)) * 96);
@@ -236,7 +236,7 @@ class Timeline {
       if (this.x(at) > this.width) break;
       ticks.push(at);
     }
-    // A piece too short for a tick of its own says when it begins.
+    // A piece that is too short for a tick gets one at its start.
     if (!ticks.length && begin >= this.left) ticks.push(piece.from);
     for (const at of ticks) {
       const x = Math.round(this.x(at)) + 0.5;
@@ -262,13 +262,13 @@ class Timeline {
     return free;
   }
 
-  /** A tick's day, which it has to say where there are several: the first tick does, and the first of each other day. */
+  /** The date of a tick if the attempts span several days; only the first tick of a day shows it. */
   day(at) {
     return clock.days ? moment(at, -1, true).slice(0, 10) : "";
   }
 
   drawLanes(pen) {
-    const bands = [["woken by", AXIS, CAUSES], ...this.names.map((name, at) => [name, AXIS + CAUSES + at * this.lane, this.lane])];
+    const bands = [["triggers", AXIS, CAUSES], ...this.names.map((name, at) => [name, AXIS + CAUSES + at * this.lane, this.lane])];
     for (const [name, top, height] of bands) {
       pen.strokeStyle = this.color("grid");
       pen.beginPath();
@@ -282,7 +282,7 @@ class Timeline {
   }
 
   drawSlices(pen, seen) {
-    // Where they stand shoulder to shoulder, hairs are thinner.
+    // Where they are dense, the shortest attempts are thinner.
     const least = seen.length > this.room / 3 ? 1.2 : LEAST;
     const last = {}; // lane and group -> right end of what is drawn there, so that no pixel is painted twice
     for (const wanted of [false, true]) {
@@ -313,7 +313,7 @@ class Timeline {
     else pen.rect(begin, top, width, this.slice);
     pen.fill();
     if (one.group === "failed" && one.wanted) {
-      // Taller than the others, to be found where all are hairs.
+      // Taller than the others, to be visible where all are thin.
       pen.fillRect(begin, top - 4, Math.min(width, 3), 4);
     }
     if (width > 16) this.drawText(pen, one, begin, width, top);
@@ -370,7 +370,7 @@ class Timeline {
     pen.globalAlpha = 1;
   }
 
-  /** From cause to effect: all arrows where there are few, else those of the chosen attempt. */
+  /** From cause to effect: all arrows where attempts are few, else only those of the selected one. */
   drawArrows(pen, seen) {
     const chosen = this.selected || this.hovered;
     if (seen.length <= 80) {
@@ -412,7 +412,7 @@ class Timeline {
     pen.roundRect(begin - 2, this.top(one) - 2, long + 4, this.slice + 4, 4);
     pen.stroke();
     if (long < 12) {
-      // A hair in a frame is still a hair: a pointer above it is not.
+      // A frame around a thin line is hard to see: a pointer above it is not.
       pen.fillStyle = this.color(color);
       pen.beginPath();
       pen.moveTo(begin + long / 2, this.top(one) - 3);
@@ -430,7 +430,7 @@ class Timeline {
     pen.fillText(duration(Math.abs(this.time(to) - this.time(from))), Math.min(from, to) + 4, AXIS + 9);
   }
 
-  /** Everything at once: how much ran when, what failed, and which part of it is in view. */
+  /** The number of attempts over time, the failures, and the part that is in view. */
   drawOverview() {
     const pen = this.overview.getContext("2d");
     const height = 36;
@@ -472,7 +472,7 @@ class Timeline {
     pen.fillText("all", 4, height / 2);
   }
 
-  /** The attempt at a place, or one so near that it was meant. */
+  /** The attempt at a position, or the nearest one within 7 pixels. */
   at(x, y) {
     let best = null;
     let nearest = 7;
@@ -490,14 +490,14 @@ class Timeline {
     return best || this.caused(x, y);
   }
 
-  /** The attempt whose cause stands there. */
+  /** The attempt whose cause is at a position. */
   caused(x, y) {
     if (y < AXIS || y > AXIS + CAUSES) return null;
     return this.inSight().find((one) => one.wanted && one.causes.some((cause) => Math.abs(this.x(cause.at) - x) < 7)) || null;
   }
 }
 
-/** As much of a text as fits. */
+/** The text, shortened to fit. */
 function cut(pen, text, room) {
   const wide = pen.measureText("m").width; // the font has one width
   const most = Math.floor(room / wide);

@@ -1,4 +1,4 @@
-// What the reader does, and what follows.
+// Controls: selection, filter, view, pointer, keys.
 
 const find = (id) => document.getElementById(id);
 const canvas = find("timeline");
@@ -9,7 +9,7 @@ find("tools").hidden = find("drawn").hidden = find("count").hidden = false;
 document.documentElement.classList.add("scripted");
 const timeline = new Timeline(canvas, overview);
 
-// Choosing an attempt.
+// Selection.
 
 function choose(attempt, { open = true, close = false } = {}) {
   if (timeline.selected) timeline.selected.row.removeAttribute("aria-current");
@@ -99,7 +99,7 @@ function fold() {
   else timeline.show(timeline.ruler.place(middle) - half, timeline.ruler.place(middle) + half);
 }
 
-/** A lane for each object instead of one for each worker. */
+/** Lanes by object instead of by worker. */
 function regroup() {
   if (find("lanes").hidden) return;
   timeline.byObject = !timeline.byObject;
@@ -188,7 +188,7 @@ canvas.addEventListener("pointerup", (event) => {
     const ends = [begun, x].map((end) => timeline.ruler.place(timeline.time(end)));
     timeline.show(Math.min(...ends), Math.max(...ends));
   } else if (!moved) {
-    // A first click may open the panel, which moves everything: the second of two means the same attempt.
+    // The first click may open the panel, which moves everything: the second of a double click selects the same attempt.
     const again = event.timeStamp - last.at < 500 && Math.abs(x - last.x) < 6 && Math.abs(y - last.y) < 6;
     last = { at: event.timeStamp, x, y, hit: again ? last.hit : timeline.at(x, y) };
     choose(last.hit);

@@ -1,4 +1,4 @@
-// The story: attempts as they are shown, and which of them are wanted.
+// The attempts, their links and lanes, and the filter.
 
 const data = JSON.parse(document.getElementById("story").textContent);
 clock.base = data.base;
@@ -27,8 +27,8 @@ attempts.forEach((attempt, place) => {
   attempt.did = cell("did");
   attempt.result = cell("out");
   attempt.wrote = (attempt.calls || []).some((call) => call.write && !call.failed);
-  attempt.from = []; // links from what caused it
-  attempt.to = []; // links to what it caused
+  attempt.from = []; // links from its causes
+  attempt.to = []; // links to its effects
   attempt.wanted = true;
 });
 const links = data.links.map(([kind, from, to, cause, call]) => ({ kind, from: attempts[from], to: attempts[to], cause, call }));
@@ -36,7 +36,7 @@ for (const link of links) {
   link.from.to.push(link);
   link.to.from.push(link);
 }
-// Lanes may be of objects instead of workers, as long as they fit on a screen.
+// With more objects than this, lanes are by worker only.
 const MOST_OBJECTS = 24;
 const controllers = [...new Set(attempts.map((attempt) => attempt.controller))];
 const namespaces = new Set(attempts.map((attempt) => attempt.object.split("/")[0]));
@@ -50,11 +50,11 @@ for (const attempt of attempts) {
 }
 const objects = [...laneOf.keys()];
 const byId = new Map(attempts.map((attempt) => [attempt.id, attempt]));
-// In the order of time, in which lanes are drawn and keys walk.
+// By start time: the order in which attempts are drawn and the keys move.
 const inOrder = attempts.slice().sort((one, other) => one.start - other.start);
 const longest = attempts.reduce((most, one) => Math.max(most, one.end - Math.min(one.ready, one.start)), 0);
 
-/** All that the filter looks at, made when it first looks. */
+/** The text that the filter searches, built at its first use. */
 function words(attempt) {
   if (attempt.words === undefined) {
     const parts = [attempt.id, attempt.object, attempt.controller, attempt.why, attempt.did, attempt.result, attempt.outcome];
@@ -73,21 +73,21 @@ function words(attempt) {
 
 const filter = { text: "", groups: new Set(), controller: "" };
 
-/** Marks what is wanted: every word of the text, any of the outcomes. Gives how many there are. */
+/** Marks the attempts that match every word and any selected outcome; returns their number. */
 function sift() {
-  const asked = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   let count = 0;
   for (const attempt of attempts) {
     attempt.wanted =
       (!filter.groups.size || filter.groups.has(attempt.group)) &&
       (!filter.controller || attempt.controller === filter.controller) &&
-      asked.every((word) => words(attempt).includes(word));
+      wanted.every((word) => words(attempt).includes(word));
     if (attempt.wanted) count += 1;
   }
   return count;
 }
 
-/** The wanted attempt that follows (1) or precedes (-1) another in time; from nothing, the last or the first. */
+/** The next (1) or previous (-1) matching attempt; the first or the last one if `attempt` is null. */
 function neighbour(attempt, way) {
   let at = attempt ? inOrder.indexOf(attempt) + way : way > 0 ? 0 : inOrder.length - 1;
   while (at >= 0 && at < inOrder.length && !inOrder[at].wanted) at += way;

@@ -1,12 +1,12 @@
-// Time: how it is written, and where it lies. All times are microseconds since the story's base.
+// Texts of times and durations, and the time scale. All times are microseconds since clock.base.
 
-const clock = { base: 0, local: false, days: false }; // days: there are several, so that a time needs its date
+const clock = { base: 0, local: false, days: false }; // days: the attempts span several days, so times need dates
 
 function pad(value, digits) {
   return String(value).padStart(digits, "0");
 }
 
-/** `12:00:01.250`, with the day before it when asked for; 0 digits are whole seconds, -1 no seconds. */
+/** `12:00:01.250`; digits: 0 for whole seconds, -1 for none; withDay: with the date. */
 function moment(at, digits = 3, withDay = false) {
   const date = new Date((clock.base + at) / 1000);
   const part = (name) => (clock.local ? date[`get${name}`]() : date[`getUTC${name}`]());
@@ -33,8 +33,8 @@ function duration(micros) {
 }
 
 /**
- * A ruler maps time to length. Unfolded, both are the same. Folded, a stretch in which nothing ran is no longer than
- * what an average busy one is, so that attempts of milliseconds can be seen beside each other though hours lie between.
+ * Maps time to length. Unfolded, both are the same. Folded, an idle period is at most as long as an average busy one,
+ * so that attempts of milliseconds are visible beside each other although hours lie between them.
  */
 class Ruler {
   /** `busy`: disjoint [begin, end] in order. */
@@ -83,7 +83,7 @@ class Ruler {
   }
 }
 
-/** Stretches in which something waited or ran, a little wider than that. */
+/** The busy periods: overlapping spans are merged. */
 function stretches(spans) {
   const sorted = spans.slice().sort((one, other) => one[0] - other[0]);
   const found = [];
@@ -95,7 +95,7 @@ function stretches(spans) {
   return found;
 }
 
-// Steps that people count in.
+// Distances of ticks.
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 15e6, 3e7,
   6e7, 12e7, 3e8, 6e8, 9e8, 18e8, 36e8, 72e8, 108e8, 216e8, 432e8, 864e8];
 

@@ -1,8 +1,8 @@
 """A story as Chrome trace events, which ui.perfetto.dev and chrome://tracing open.
 
-A run is a process, a worker a thread. Workers have no names in a recording: attempts are laid on the fewest tracks on
-which none overlap, because overlapping slices of one thread are drawn wrongly. Waits in the queue do overlap; they are
-async events. Flow arrows lead from a cause to its effect.
+A run is a process, a worker a thread. A recording has no names of workers: attempts are laid on the fewest tracks on
+which none overlap, because viewers draw overlapping slices of one thread wrongly. Waits in the queue do overlap; they
+are async events. Flow arrows lead from a cause to its effect.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kubectl_ctrl.value import Value
 
 Event = dict[str, Any]
 
-# Numbers of threads: of workers from 1 on, and far above them of those that stand beside one.
+# Thread ids: workers from 1 on, and far above them the threads of concurrent calls.
 _BESIDE = 1_000_000
 
 
 class _Slice(Value, kw_only=True):
-    """Where an attempt was drawn."""
+    """The place of an attempt in the picture."""
 
     number: int
     pid: int
@@ -46,12 +46,12 @@ def document(story: Story) -> Iterator[str]:
 
 
 def _events(story: Story) -> Iterator[Event]:
-    """Names first, then each attempt with what belongs to it, then the arrows between them."""
+    """Names first, then the attempts with their calls, then the arrows between them."""
     pids: dict[str, int] = {}
     drawn: dict[str, _Slice] = {}
     style = Style(unicode=True)
     runs = {run.id: run for run in story.runs}
-    first = 1  # thread of a controller's first worker
+    first = 1  # thread of the controller's first worker
     beside: dict[tuple[int, int], int] = {}
     for (run, controller), attempts in grouped(story.attempts).items():
         if run not in pids:
@@ -62,7 +62,8 @@ def _events(story: Story) -> Iterator[Event]:
         for lane in range(workers):
             yield _meta("thread_name", pids[run], first + lane, name=f"{escaped(controller)} worker {lane + 1}")
             yield _meta("thread_sort_index", pids[run], first + lane, sort_index=2 * (first + lane))
-        primary = _primary(runs.get(run), controller)
+        played = runs[run].controllers if run in runs else ()
+        primary = next((one.primaries[0] for one in played if one.name == controller and one.primaries), None)
         for attempt, (lane, span) in zip(attempts, lanes, strict=True):
             drawn[attempt.id] = slice_ = _Slice(number=len(drawn) + 1, pid=pids[run], tid=first + lane, span=span)
             yield from _attempt(attempt, slice_, style, primary)
@@ -74,8 +75,8 @@ def _events(story: Story) -> Iterator[Event]:
 
 
 def _process(pid: int, name: str, run: Run | None) -> Iterator[Event]:
-    told = f"{name} {run.context} ({run.host}, pid {run.pid})" if run else name
-    yield _meta("process_name", pid, 0, name=escaped(told))
+    title = f"{name} {run.context} ({run.host}, pid {run.pid})" if run else name
+    yield _meta("process_name", pid, 0, name=escaped(title))
     yield _meta("process_sort_index", pid, 0, sort_index=pid)
 
 
@@ -83,56 +84,38 @@ def _meta(what: str, pid: int, tid: int, **args: str | int) -> Event:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
 
 
-def _primary(run: Run | None, controller: str) -> Resource | None:
-    """What the controller is mainly about, which its causes need not name."""
-    found = [played.primaries[0] for played in run.controllers if played.name == controller] if run else []
-    return found[0] if found else None
-
-
 def _attempt(attempt: Recorded, slice_: _Slice, style: Style, primary: Resource | None) -> Iterator[Event]:
     begin, end = slice_.span
     at = {"pid": slice_.pid, "tid": slice_.tid}
     ready = min(micros(attempt.started - attempt.waited), begin)
-    # Viewers read it as a hexadecimal number.
+    # Viewers read the id as a hexadecimal number.
     queued = {"cat": "queue", "name": "queued", "id": f"0x{slice_.number:x}", **at}
-    reason = why(attempt.causes, attempt.causes_total, style, primary)
+    names = {"attempt": attempt.id, "object": escaped(str(attempt.request))}
     if ready < begin:
-        yield {
-            "ph": "b",
-            "ts": ready,
-            **queued,
-            "args": {"attempt": attempt.id, "object": escaped(str(attempt.request))},
-        }
+        yield {"ph": "b", "ts": ready, **queued, "args": names}
         yield {"ph": "e", "ts": begin, **queued}
+    where = escaped(attempt.verdict.where) if attempt.verdict else ""
     args = {
-        "attempt": attempt.id,
-        "object": escaped(str(attempt.request)),
-        "why": reason,
+        **names,
+        "why": why(attempt.causes, attempt.causes_total, style, primary),
         "outcome": outcome_text(attempt),
         "try": attempt.try_no,
-        "echoes dropped": attempt.echoes,
-        **said({"not needed": ", ".join(map(escaped, attempt.skipped)), "where": _where(attempt)}),
+        "echoes ignored": attempt.echoes,
+        **said({"skipped": ", ".join(map(escaped, attempt.skipped)), "where": where}),
     }
     name = f"{escaped(attempt.request.name)} {attempt.number}"
-    yield {"ph": "X", "cat": _category(attempt), "name": name, "ts": begin, "dur": end - begin, **at, "args": args}
-
-
-def _where(attempt: Recorded) -> str:
-    return escaped(attempt.verdict.where) if attempt.verdict else ""
-
-
-def _category(attempt: Recorded) -> str:
-    """Slices are found, and in some viewers coloured, by it."""
-    return f"reconcile,{attempt.outcome}"
+    # Viewers search by category, and some colour by it.
+    category = f"reconcile,{attempt.outcome}"
+    yield {"ph": "X", "cat": category, "name": name, "ts": begin, "dur": end - begin, **at, "args": args}
 
 
 def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[int, int], int]) -> Iterator[Event]:
-    """Calls lie within their attempt's slice; those made at the same time on threads beside it."""
+    """Calls are within their attempt's slice, concurrent ones on further threads."""
     lanes = laid([_within(made, slice_.span) for made in attempt.calls])
     for made, (lane, span) in zip(attempt.calls, lanes, strict=True):
         tid = slice_.tid
         if lane:
-            # Each worker has as many threads beside it as its busiest attempt needs; all its attempts share them.
+            # All attempts of a worker share its further threads.
             known = len(beside)
             tid = beside.setdefault((slice_.tid, lane), _BESIDE + known)
             if len(beside) > known:
@@ -141,7 +124,7 @@ def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[i
         call = made.call
         args = {
             "call": call.id,
-            "code": call.code if call.code is not None else "no answer",
+            "code": call.code if call.code is not None else "no response",
             **said(
                 {
                     "sends": call.sends if call.sends > 1 else 0,
@@ -157,20 +140,20 @@ def _calls(attempt: Recorded, slice_: _Slice, style: Style, beside: dict[tuple[i
 
 
 def _within(made: Made, span: Span) -> Span:
-    """Rounding and a clock that was set must not push a call out of its attempt."""
+    """The span of a call within its attempt, also if rounding or a changed clock puts it outside."""
     begin = min(max(micros(made.call.started), span[0]), span[1] - 1)
     end = min(max(micros(made.call.started + made.call.took), begin + 1), span[1])
     return begin, end
 
 
 def _flow(number: int, link: Link, drawn: dict[str, _Slice], calls: dict[str, Made]) -> Iterator[Event]:
-    """An arrow starts within the slice of the cause, and ends where the effect begins."""
+    """An arrow from within the slice of the cause to the start of the effect."""
     source, target = drawn[link.source], drawn[link.target]
     made = calls.get(link.call)
     end = _within(made, source.span)[1] if made else source.span[1]
     leaves, arrives = min(end - 1, target.span[0]), target.span[0]
     if leaves < source.span[0]:
-        return  # the clock was set back in between: an arrow into the past would be no arrow
+        return  # the clock was set back in between, and viewers do not draw arrows into the past
     shared = {"cat": "cause", "name": link.kind, "id": number}
     yield {"ph": "s", "ts": leaves, "pid": source.pid, "tid": source.tid, **shared}
     yield {"ph": "f", "bp": "e", "ts": arrives, "pid": target.pid, "tid": target.tid, **shared}

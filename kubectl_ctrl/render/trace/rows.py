@@ -1,4 +1,4 @@
-"""One attempt as `trace` shows it: a row, and below it what else woke it, what it did and what that changed."""
+"""The rows of `trace`, one for each attempt, and their columns."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kubectl_ctrl.render.style import Style, moment_text, painted, timestamp
 from kubectl_ctrl.text import cut, escaped
 from kubectl_ctrl.value import Unshown, Value, replace
 
-# From here on WHY is a column; a narrower terminal gets it on a line of its own.
+# From this width on, WHY is a column; on a narrower terminal it is a line of its own.
 ROOMY = 100
-# No column is narrower: on so small a terminal the terminal itself breaks the line.
+# No column is narrower; a smaller terminal wraps the line itself.
 _LEAST = 16
-# `waiting: rollout 3/5`: an outcome as it may follow.
+# Room for an outcome such as `waiting: rollout 3/5`, which later rows may have.
 _USUAL = 24
-# WHY and OUTCOME need so much to stand side by side.
+# WHY and OUTCOME side by side need so much.
 _BOTH = 60
 _INDENT = " " * 6
 _ENDLESS = 1_000_000
@@ -46,10 +46,10 @@ def _no_body(uid: str, version: str) -> Obj | None:
 
 
 class Showing(Value, kw_only=True):
-    """What is to be told of each attempt."""
+    """The options of `trace` that rows depend on."""
 
     now: float
-    about: tuple[Resource, Request] | None = None  # None: the rows are of several objects, and each names its own
+    about: tuple[Resource, Request] | None = None  # None: the rows are of several objects, and each names its object
     calls: bool = False  # every call, and the reads
     diff: bool = False
     wide: bool = False
@@ -57,7 +57,7 @@ class Showing(Value, kw_only=True):
 
 
 class Columns(Value, kw_only=True):
-    """How wide each column is, 0 where it is left out; fixed with the first row, because rows may follow for hours."""
+    """The width of each column, 0 if it is left out; fixed before the first row, because -w adds rows for hours."""
 
     number: int
     start: int
@@ -66,18 +66,18 @@ class Columns(Value, kw_only=True):
     controller: int
     request: int
     calls: int
-    why: int = 0  # 0: it has lines of its own
+    why: int = 0  # 0: on lines of its own
     outcome: int = _ENDLESS
 
     @property
     def left(self) -> int:
-        """Where WHY begins, or CALLS where it has lines of its own."""
+        """The start of WHY, or of CALLS if WHY is on lines of its own."""
         parts = (self.number, self.start, self.wait, self.took, self.controller, self.request)
         return sum(part + len(_GAP) for part in parts if part)
 
 
 def columns(attempts: Sequence[Recorded], showing: Showing, style: Style) -> Columns:
-    """Wide enough for these, and for what is likely to follow."""
+    """Wide enough for these attempts, and for later ones of -w."""
     several = style.controllers or len({attempt.controller for attempt in attempts}) > 1
     others = showing.about is None or any(attempt.request != showing.about[1] for attempt in attempts)
 
@@ -114,7 +114,7 @@ def header(widths: Columns, style: Style) -> str:
 
 
 def row(attempt: Recorded, widths: Columns, showing: Showing, style: Style) -> Iterator[str]:
-    """The lines of one attempt: one, where nobody looks at a terminal; else as many as telling it whole takes."""
+    """The lines of one attempt: a single one in a pipe; as many as it needs on a terminal."""
     left = _left(
         (
             _number(attempt, showing, style).rjust(widths.number),
@@ -128,8 +128,12 @@ def row(attempt: Recorded, widths: Columns, showing: Showing, style: Style) -> I
     )
     calls = _counts(attempt).ljust(widths.calls)
     if style.width is None:
-        told = " | ".join((_all_causes(attempt, style), _wrote(attempt, style), _outcome(attempt, style)))
-        yield f"{left}{calls}{_GAP}{told}"
+        primary = style.primaries.get(attempt.controller)
+        causes = [cause_text(cause, style, primary) for cause in attempt.causes] or [UNKNOWN]
+        if (lost := attempt.causes_total - len(attempt.causes)) > 0:
+            causes.append(f"{lost} more not recorded")
+        wrote = "; ".join(_deed_text(made, style) for made in that_matter(attempt)) or "nothing"
+        yield f"{left}{calls}{_GAP}{'; '.join(causes)} | {wrote} | {_outcome(attempt, style)}"
         return
     outcome = _folded(_outcome(attempt, style), widths.outcome)
     reason = _reason(attempt, widths.why or max(style.width - len(_INDENT), _LEAST), style)
@@ -153,7 +157,7 @@ def _left(cells: tuple[str, ...], widths: Columns) -> str:
 
 
 def _number(attempt: Recorded, showing: Showing, style: Style) -> str:
-    """Without the run where a separator names it."""
+    """The number alone if a separator names the run."""
     return attempt.id if showing.wide or style.width is None else str(attempt.number)
 
 
@@ -174,7 +178,7 @@ def _counts(attempt: Recorded) -> str:
 def _why(attempt: Recorded, style: Style) -> str:
     causes = list(attempt.causes)
     if causes and causes[0].kind is CauseKind.RETRY:
-        # The attempt that failed tells its error whole.
+        # The row of the failed attempt has the error in full.
         causes[0] = replace(causes[0], detail=cut(causes[0].detail, _SHORT_ERROR, mark=style.mark))
     return why(causes, attempt.causes_total, style, style.primaries.get(attempt.controller))
 
@@ -185,42 +189,30 @@ def _reason(attempt: Recorded, room: int, style: Style) -> list[str]:
     return [cut(text, room, mark=style.mark)] if alone else _folded(text, room)
 
 
-def _all_causes(attempt: Recorded, style: Style) -> str:
-    primary = style.primaries.get(attempt.controller)
-    lost = attempt.causes_total - len(attempt.causes)
-    texts = [cause_text(cause, style, primary) for cause in attempt.causes] or [UNKNOWN]
-    return "; ".join([*texts, *([f"{lost} more not recorded"] if lost > 0 else [])])
-
-
-def _wrote(attempt: Recorded, style: Style) -> str:
-    """Every call that matters, with what it changed: nobody looks at lines below."""
-    return "; ".join(deed_text(made, style) for made in that_matter(attempt)) or "nothing"
-
-
 def that_matter(attempt: Recorded) -> list[Made]:
-    """Every write, and whatever failed or was not answered."""
+    """The writes, and the calls that failed or have no answer."""
+
+    def matters(call: Call) -> bool:
+        return bool(call.error) or call.write or (call.code is None and not call.dry_run)
+
     return [made for made in attempt.calls if matters(made.call)] + [m for m in attempt.background if m.call.error]
 
 
-def matters(call: Call) -> bool:
-    return bool(call.error) or call.write or (call.code is None and not call.dry_run)
-
-
-def deed_text(made: Made, style: Style) -> str:
+def _deed_text(made: Made, style: Style) -> str:
     """`patch Deployment/web 200 25ms spec.replicas 9→11`."""
     parts = (call_text(made.call), format_duration(made.call.took), changed_text(made, style), escaped(made.call.error))
     return " ".join(filter(None, parts))
 
 
 def changed_text(made: Made, style: Style) -> str:
-    """What a write changed, in a few words."""
+    """`spec.replicas 9→11`, `created`, `no change`."""
     call, changes = made.call, made.changes
     if changes.total:
         return changes_text(changes, style, _SHOWN_CHANGES)
     if call.write and call.new_version and call.new_version == call.old_version:
         return "no change"
     if call.write and call.code == 200 and call.old_version and call.new_version and call.verb != "delete":
-        return "managedFields only"  # with the version that came before, its object was known too
+        return "managedFields only"  # the object before was known, and no other field differs
     return "created" if call.verb == "create" and call.code == 201 else ""
 
 
@@ -231,7 +223,7 @@ def _outcome(attempt: Recorded, style: Style) -> str:
 
 
 def said_below(attempt: Recorded, style: Style) -> str:
-    """The message of an outcome that is too long for its column, and stands below the row."""
+    """The message of an outcome, if it is too long for its column; it is shown below the row."""
     message = attempt.verdict.message if attempt.verdict is not None else ""
     return message if style.width is not None and len(message) > _LONG_MESSAGE else ""
 
@@ -249,6 +241,6 @@ def _cell(text: str, color: str, width: int, style: Style) -> str:
 
 
 def interval(first: float, last: float, style: Style) -> str:
-    """`10:04:06-10:04:09`, or one time where both read the same."""
+    """`10:04:06-10:04:09`, or one time if both read the same."""
     texts = list(dict.fromkeys((timestamp(first, style), timestamp(last, style))))
     return ("–" if style.unicode else "-").join(texts)  # noqa: RUF001

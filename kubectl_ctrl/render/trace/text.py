@@ -1,15 +1,16 @@
-"""`trace` as text: who is told of, a row for each attempt with what belongs to it below, and what comes next."""
+"""`trace` as text: a header, a row for each attempt with its details below, and the next steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from textwrap import wrap
 
 from kubectl_ctrl.clock import parse_rfc3339
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.conditions import find
 from kubectl_ctrl.model.durations import format_duration
-from kubectl_ctrl.model.record import Lived, Recorded, Run, Story, Subject
+from kubectl_ctrl.model.record import Recorded, Run, Story, Subject
 from kubectl_ctrl.render.attempts import outcome_text, why
 from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.render.trace.details import below, says_the_same
@@ -19,15 +20,14 @@ from kubectl_ctrl.text import counted, cut, escaped, table
 from kubectl_ctrl.value import Value
 
 _TELLING = ("Ready", "Available", "Progressing")
-_LABEL = 6  # `NEXT`, `HINT` and what separates them from their text
+_LABEL = 6  # columns of `NEXT` and `HINT`
 _LEAST = 24
 _FEW = 6
-_LEAST_TOLD = 30  # of WHY and OUTCOME together
+_LEAST_REST = 30  # columns of WHY and OUTCOME together
 _ENDLESS = 1_000_000
 
 
 def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> Iterator[str]:
-    """All of it."""
     rows = Rows(
         runs=scene.runs or story.runs,
         over=scene.over,
@@ -39,11 +39,18 @@ def trace_lines(story: Story, scene: Scene, showing: Showing, style: Style) -> I
     yield ""
     yield rows.header
     yield from rows.lines(story.attempts)
-    yield from foot_lines(story, scene, style)
+    if echoes := _echoes(story.attempts):
+        yield from _labelled("", echoes, style)
+    if scene.coming or scene.hint:
+        yield ""
+    if scene.coming:
+        yield from _labelled("NEXT", style.dot.join(scene.coming), style)
+    if scene.hint:
+        yield from _labelled("HINT", scene.hint, style)
 
 
 class Rows(Value, kw_only=True):
-    """Shows attempts one after the other, as they are read or as they come."""
+    """The rows of attempts, one after the other, from a recording or as they happen."""
 
     runs: Sequence[Run]
     over: Mapping[str, str]
@@ -55,14 +62,14 @@ class Rows(Value, kw_only=True):
     def header(self) -> str:
         return painted(header(self.widths, self.style), "1", self.style)
 
-    def lines(self, attempts: Iterable[Recorded], told: str = "") -> Iterator[str]:
-        """With a line before each run where there is more than one; `told` is the run told of before."""
-        whole: dict[Request, Recorded] = {}  # of each object the attempt whose error was told last, and not as the same
+    def lines(self, attempts: Iterable[Recorded], run: str = "") -> Iterator[str]:
+        """With a line before each run if there are several; `run` is the run of the row before these."""
+        whole: dict[Request, Recorded] = {}  # the last attempt of each object whose error was shown in full
         for attempt in attempts:
-            if attempt.run != told and (told or len(self.runs) > 1) and self.style.width is not None:
+            if attempt.run != run and (run or len(self.runs) > 1) and self.style.width is not None:
                 yield from self.separator(attempt.run)
                 whole.clear()
-            told = attempt.run
+            run = attempt.run
             yield from row(attempt, self.widths, self.showing, self.style)
             before = whole.get(attempt.request)
             yield from below(attempt, self.showing, self.style, before)
@@ -81,7 +88,7 @@ class Rows(Value, kw_only=True):
         yield from self.between(text)
 
     def between(self, text: str) -> Iterator[str]:
-        """A line that is no row's."""
+        """A line between rows."""
         rule = ("─" if self.style.unicode else "-") * 2
         room = _ENDLESS if self.style.width is None else self.style.width
         for line in wrap(f"{rule} {escaped(text)}", room, subsequent_indent="   ", break_on_hyphens=False):
@@ -97,7 +104,9 @@ def head_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
     plain = []
     if scene.related:
         plain.append("These reconciles are of other objects, which this one triggered or which wrote it.")
-    plain += [_older(lived, story, style) for lived in story.older]
+    for lived in story.older:
+        until, count = moment_text(lived.last, story.at, style), counted(lived.attempts, "reconcile")
+        plain.append(f"an earlier object with this name: {count} until {until} (--uid {lived.uid})")
     if scene.hidden:
         plain.append(f"{counted(scene.hidden, 'older reconcile')} not shown (--last 0 shows all)")
     for text in plain:
@@ -109,7 +118,7 @@ def _about(story: Story, scene: Scene, style: Style) -> list[str]:
     parts = [f"{kind} {escaped(str(story.key))}" if story.key else kind]
     if story.cluster:
         parts.append(escaped(story.cluster.contexts[0] if story.cluster.contexts else story.cluster.key))
-    parts += object_facts(scene, story.at, style)
+    parts += _object_facts(scene, story.at, style)
     if scene.gone is not None:
         parts.append(f"deleted {moment_text(scene.gone, story.at, style)}")
     elif scene.object is not None and not scene.live:
@@ -117,8 +126,8 @@ def _about(story: Story, scene: Scene, style: Style) -> list[str]:
     return parts
 
 
-def object_facts(scene: Scene, now: float, style: Style) -> Iterator[str]:
-    """Generation and the most telling condition, as they were when the object was last seen."""
+def _object_facts(scene: Scene, now: float, style: Style) -> Iterator[str]:
+    """The generation and the most important condition when the object was last seen."""
     if scene.object is None:
         return
     metadata, status = scene.object.get("metadata") or {}, scene.object.get("status") or {}
@@ -126,27 +135,19 @@ def object_facts(scene: Scene, now: float, style: Style) -> Iterator[str]:
         observed = f" observed {status['observedGeneration']}" if "observedGeneration" in status else ""
         yield escaped(f"generation {metadata['generation']}{observed}")
     if metadata.get("deletionTimestamp"):
-        yield escaped(f"being deleted since {_when(metadata['deletionTimestamp'], now, style)}")
+        since = metadata["deletionTimestamp"]
+        with suppress(ValueError, TypeError):
+            since = moment_text(parse_rfc3339(since), now, style)
+        yield escaped(f"being deleted since {since}")
     names = [*_TELLING, *(one.get("type") for one in status.get("conditions") or () if isinstance(one, dict))]
     condition = next((found for name in names if (found := find(scene.object, str(name)))), None)
     if condition is not None:
         reason = f" ({condition['reason']})" if condition.get("reason") and condition.get("status") != "True" else ""
-        since = _age(condition.get("lastTransitionTime"), now if scene.live else scene.seen)
-        yield escaped(f"{condition.get('type')}={condition.get('status')}{reason}{since}")
-
-
-def _when(text: str, now: float, style: Style) -> str:
-    try:
-        return moment_text(parse_rfc3339(text), now, style)
-    except (ValueError, TypeError):
-        return text
-
-
-def _age(text: object, now: float) -> str:
-    try:
-        return f" for {format_duration(max(round(now - parse_rfc3339(str(text))), 0))}"
-    except ValueError:
-        return ""
+        lasted = ""
+        with suppress(ValueError):
+            age = (now if scene.live else scene.seen) - parse_rfc3339(str(condition.get("lastTransitionTime")))
+            lasted = f" for {format_duration(max(round(age), 0))}"
+        yield escaped(f"{condition.get('type')}={condition.get('status')}{reason}{lasted}")
 
 
 def _recorded(story: Story, scene: Scene, style: Style) -> list[str]:
@@ -174,13 +175,8 @@ def _by(story: Story, scene: Scene, style: Style) -> str:
     return f"by {who} since {moment_text(run.began, story.at, style)}{over}"
 
 
-def _older(lived: Lived, story: Story, style: Style) -> str:
-    until = moment_text(lived.last, story.at, style)
-    return f"an earlier object with this name: {counted(lived.attempts, 'reconcile')} until {until} (--uid {lived.uid})"
-
-
 def _joined(parts: Iterable[str], style: Style) -> Iterator[str]:
-    """As many parts on a line as fit; what is longer than a line is broken between words."""
+    """As many parts on a line as fit; a longer part is wrapped."""
     lines = [""]
     for part in parts:
         longer = f"{lines[-1]}{style.dot}{part}" if lines[-1] else part
@@ -195,17 +191,6 @@ def _joined(parts: Iterable[str], style: Style) -> Iterator[str]:
 
 
 # Below the rows.
-
-
-def foot_lines(story: Story, scene: Scene, style: Style) -> Iterator[str]:
-    if echoes := _echoes(story.attempts):
-        yield from _labelled("", echoes, style)
-    if scene.coming or scene.hint:
-        yield ""
-    if scene.coming:
-        yield from _labelled("NEXT", style.dot.join(scene.coming), style)
-    if scene.hint:
-        yield from _labelled("HINT", scene.hint, style)
 
 
 def _echoes(attempts: Sequence[Recorded]) -> str:
@@ -231,7 +216,7 @@ def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
 
 
 class Listing(Value, kw_only=True):
-    """Which columns a table of objects has."""
+    """The columns of a table of objects."""
 
     now: float
     namespaces: bool
@@ -240,7 +225,7 @@ class Listing(Value, kw_only=True):
 
 
 def subject_lines(subjects: Sequence[Subject], *, now: float, namespaces: bool, wide: bool, style: Style) -> list[str]:
-    """A table of objects: how often each was reconciled, and how the last time went."""
+    """A table of objects: the number of reconciles of each, and the last one."""
     several = len({subject.controller for subject in subjects}) > 1
     listing = Listing(now=now, namespaces=namespaces, wide=wide, controllers=several)
     rows = [_subject(subject, listing, style) for subject in subjects]
@@ -253,7 +238,8 @@ def subject_lines(subjects: Sequence[Subject], *, now: float, namespaces: bool, 
     first, *rest = table(rows, header=titles).split("\n")
     lines = [painted(first, "1", style)]
     for subject, head, line in zip(subjects, heads, rest, strict=True):
-        lines += [painted(part, _color(subject.last), style) for part in (head, line) if part]
+        color = "31" if subject.last.interrupted or subject.last.failed else ""
+        lines += [painted(part, color, style) for part in (head, line) if part]
     return lines
 
 
@@ -270,25 +256,21 @@ def _subject(subject: Subject, listing: Listing, style: Style) -> list[str]:
 
 
 def _headed(rows: list[list[str]], titles: list[str], width: int) -> tuple[list[list[str]], list[str]]:
-    """A name that would leave no room for the rest gets a line of its own: it is what one copies, so it stays whole."""
+    """Users copy names, so a name is never cut: one that leaves no room for the rest gets a line of its own."""
     at = titles.index("NAME")
     others = sum(
         max(len(line[place]) for line in (titles, *rows)) + 3 for place in range(len(titles) - 2) if place != at
     )
-    room = max(width - others - 3 - _LEAST_TOLD, _LEAST)
+    room = max(width - others - 3 - _LEAST_REST, _LEAST)
     heads = ["   ".join(line[: at + 1]) if len(line[at]) > room else "" for line in rows]
     headed = [[""] * (at + 1) + line[at + 1 :] if head else line for line, head in zip(rows, heads, strict=True)]
     return headed, heads
 
 
 def _narrowed(rows: list[list[str]], titles: list[str], width: int, mark: str) -> list[list[str]]:
-    """The two last columns share what is left; of a long one the end gives way."""
+    """WHY and OUTCOME share the rest of the width and are cut to it."""
     fixed = sum(max(len(line[at]) for line in (titles, *rows)) + 3 for at in range(len(titles) - 2))
     room = max(width - fixed - 3, _LEAST)
     longest = max(len(line[-1]) for line in (titles, *rows))
     outcome = min(longest, max(room // 2, 12))
     return [[*line[:-2], cut(line[-2], room - outcome, mark=mark), cut(line[-1], outcome, mark=mark)] for line in rows]
-
-
-def _color(last: Recorded) -> str:
-    return "31" if last.interrupted or last.failed else ""
