@@ -170,10 +170,10 @@ def test_one_that_dies_as_it_starts_says_why(user: User, tmp_path: Path) -> None
     assert told.code == 1
     error = re.search(r"^error\[CTRL-PROGRAM\]: (.*)\ntried: (.*)\nnext: (.*)$", told.err, re.MULTILINE)
     assert error, told.err
-    assert error[1].startswith("mine exited with code 1 as soon as it was in the background: ")
+    assert error[1].startswith("mine exited with code 1 right after its start in the background: ")
     assert "RuntimeError: no good today" in error[1]
     assert error[2].startswith(f"kubectl ctrl run {mine} --context=kwok-ctrl ")
-    assert error[3].endswith("all that it said: kubectl ctrl logs mine --name ctrl")
+    assert error[3].endswith("its log: kubectl ctrl logs mine --name ctrl")
     assert running(user.ctrl)["mine"]["state"] == "failed"
     assert "no good today" in user.ctrl("logs", str(mine), "--name=ctrl").checked().out
 

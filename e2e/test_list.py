@@ -97,7 +97,7 @@ def test_what_may_not_be_seen_is_a_question_mark(ctrl: Ctrl) -> None:
     lines = ran.out.splitlines()
     assert len(lines) == 1 + len(BUNDLED)
     assert all(line.split()[-2:] in (["?", "?"], ["partly", "?"]) for line in lines[1:]), ran.out
-    assert "may not be looked at" in ran.err
+    assert "cannot be read with these credentials" in ran.err
 
 
 @pytest.mark.parametrize(

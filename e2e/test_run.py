@@ -308,7 +308,7 @@ def test_m14_a_namespace_that_is_not_there_ends_it_with_4(ctrl: Ctrl) -> None:
     assert ran.code == 4
     assert ran.err.splitlines()[-2:] == [
         "error[CTRL-NOT-FOUND]: Namespace 'mistyped' does not exist.",
-        "next: kubectl create namespace mistyped, or name another one with -n",
+        "next: kubectl create namespace mistyped, or select another one with -n",
     ]
 
 
@@ -317,7 +317,7 @@ def test_m14_a_namespace_that_is_being_deleted_is_told(kubectl: Kubectl, ctrl: C
     kubectl.apply(held)
     kubectl("delete", "namespace", namespace, "--wait=false")
     ran = ctrl("run", "foo", "--once").checked()
-    assert f"Namespace '{namespace}' is being deleted: nothing new can be made in it." in ran.err
+    assert f"Namespace '{namespace}' is being deleted: no objects can be created in it." in ran.err
     kubectl("patch", "configmap", "held", "--type=merge", '--patch={"metadata": {"finalizers": []}}')
 
 

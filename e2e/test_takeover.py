@@ -164,7 +164,7 @@ def test_a_count_that_somebody_sets_meanwhile_wins(ctrl: Ctrl, kubectl: Kubectl)
     kubectl("scale", "deployment", NAME, "--replicas=1")
     assert running.stop() == 0
     restored(kubectl, 1)
-    assert "as somebody set it" in running.output()
+    assert "keeps the replicas that somebody else set" in running.output()
 
 
 def test_what_another_machine_has_taken_is_left_alone(

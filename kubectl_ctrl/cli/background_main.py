@@ -16,7 +16,7 @@ from pathlib import Path
 from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.runs import background_notes
-from kubectl_ctrl.runs.background_notes import Page
+from kubectl_ctrl.runs.background_notes import Note
 from kubectl_ctrl.value import replace
 
 # Weeks of it fill a disk: so much of it is kept, and once more as much of what was before.
@@ -32,11 +32,11 @@ def main(words: Sequence[str]) -> int:
     app.end = "SIGTERM"  # as kubectl ctrl stop sends it; no terminal can
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     log, clock = Path(words[0]), SystemClock()
-    page = Page(word=words[2], scope=_scope(words), pid=os.getpid(), began=clock.now())
-    background_notes.write(log, page)
+    note = Note(word=words[2], scope=_scope(words), pid=os.getpid(), began=clock.now())
+    background_notes.write(log, note)
     threading.Thread(target=_keep_small, args=(log,), name="log", daemon=True).start()
     code = verb(words[1:], app)
-    background_notes.write(log, replace(background_notes.read(log) or page, ended=clock.now(), code=code))
+    background_notes.write(log, replace(background_notes.read(log) or note, ended=clock.now(), code=code))
     return code
 
 

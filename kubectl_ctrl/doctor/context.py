@@ -12,7 +12,7 @@ from kubectl_ctrl.errors import ConfigError, CtrlError
 from kubectl_ctrl.kubeconfig.resolution import Resolved
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.target import guard
-from kubectl_ctrl.target.choice import means_nothing
+from kubectl_ctrl.target.choice import selects_nothing
 
 
 async def context(bench: Bench) -> Sequence[Line]:
@@ -20,7 +20,7 @@ async def context(bench: Bench) -> Sequence[Line]:
     try:
         there = await bench.reach.reached()
     except CtrlError as error:
-        if isinstance(error, ConfigError) and means_nothing(bench.user, bench.target.flags):
+        if isinstance(error, ConfigError) and selects_nothing(bench.user, bench.target.flags):
             return (await _nothing(bench),)
         return (_unreached(bench, error),)
     who = f", and knows us as {there.user}" if there.user else ""
@@ -54,7 +54,7 @@ async def permission(bench: Bench) -> Sequence[Line]:
 
 def _freedom(bench: Bench, there: Reached) -> str:
     resolved, name = there.resolved, guard.context_name(there.resolved)
-    if guard.is_ours(resolved, bench.registry):
+    if guard.managed(resolved, bench.registry):
         return "it may be changed: we made it"
     if guard.is_local(resolved):
         return "it may be changed: its name and its server are a local cluster's"

@@ -35,7 +35,7 @@ _LOOKS_UNTIL_GONE = 5
 _Print = tuple[int, int, int]  # time, size, inode
 
 
-class Shelf:
+class CodeGroup:
     """The controllers that share their code, and the files as they were when it was loaded."""
 
     def __init__(self, controllers: Sequence[Sourced]) -> None:
@@ -107,10 +107,10 @@ class Shelf:
             )
 
     def __repr__(self) -> str:
-        return f"Shelf({', '.join(one.spec.name for one in self.controllers)}, files={len(self.files)})"
+        return f"CodeGroup({', '.join(one.spec.name for one in self.controllers)}, files={len(self.files)})"
 
 
-def shelves(controllers: Iterable[Sourced]) -> tuple[Shelf, ...]:
+def code_groups(controllers: Iterable[Sourced]) -> tuple[CodeGroup, ...]:
     """Those whose code can change: one's own, and bundled ones where the program runs from a checkout."""
     checkout = (Path(__file__).resolve().parents[2] / "pyproject.toml").exists()
     together: dict[Path, list[Sourced]] = {}
@@ -122,53 +122,53 @@ def shelves(controllers: Iterable[Sourced]) -> tuple[Shelf, ...]:
             "--reload has nothing to watch: the code of the bundled controllers is part of this program.",
             next_step="leave the flag out, or run a controller of your own",
         )
-    return tuple(Shelf(group) for group in together.values())
+    return tuple(CodeGroup(group) for group in together.values())
 
 
 class Reloader:
     """Watches shelves for as long as a run lasts."""
 
-    def __init__(self, watched: Sequence[Shelf], manager: Manager, *, clock: Clock) -> None:
-        self._shelves = watched
+    def __init__(self, watched: Sequence[CodeGroup], manager: Manager, *, clock: Clock) -> None:
+        self._groups = watched
         self._manager = manager
         self._clock = clock
         self._reloads = 0
 
     async def run(self) -> None:
         """Until cancelled."""
-        files = [shown(path) for shelf in self._shelves for path in shelf.files]
+        files = [shown(path) for group in self._groups for path in group.files]
         _log.info("Watching for changes: %s", ", ".join(files), extra={"action": "reload.watching"})
         while True:
             await self._clock.sleep(_EVERY)
-            for shelf in self._shelves:
+            for group in self._groups:
                 try:
-                    if shelf.changed():
-                        await self._settled(shelf)
-                        await self._take_up(shelf)
+                    if group.changed():
+                        await self._settled(group)
+                        await self._take_up(group)
                 except Exception:  # noqa: BLE001  # a run must not lose its reloads to one that failed
                     _log.exception("A change could not be taken up.", extra={"action": "reload.failed"})
 
-    async def _settled(self, shelf: Shelf) -> None:
+    async def _settled(self, group: CodeGroup) -> None:
         """Return when nobody seems to be writing any more."""
         before: list[_Print | None] = []
         for _ in range(_MOST_LOOKS):
             await self._clock.sleep(_SETTLE)
-            now = [_print_of(path) for path in shelf.files]
+            now = [_print_of(path) for path in group.files]
             if now == before:
                 return
             before = now
 
-    async def _take_up(self, shelf: Shelf) -> None:
-        changed = shelf.changed()
+    async def _take_up(self, group: CodeGroup) -> None:
+        changed = group.changed()
         if not changed:
             return  # back to what it was
-        shelf.note()
+        group.note()
         began = self._clock.elapsed()
         try:
-            specs = shelf.load()
+            specs = group.load()
         except ControllerError as error:
             self._tell_kept(error)
-            shelf.failed()
+            group.failed()
             return
         names = ", ".join(spec.name for spec in specs)
         self._tell_waiting(specs)
@@ -201,7 +201,7 @@ class Reloader:
         _log.debug("Why it was not reloaded.", extra={"action": "reload.refused"}, exc_info=error)
 
     def __repr__(self) -> str:
-        return f"Reloader(shelves={len(self._shelves)}, reloads={self._reloads})"
+        return f"Reloader(groups={len(self._groups)}, reloads={self._reloads})"
 
 
 def _again(sourced: Sourced) -> ControllerSpec:

@@ -1,4 +1,7 @@
-"""How this process signs a Lease, and whether the signature of another is that of a process that is certainly gone."""
+"""The holder identity of a process in Leases and locks, and whether the process of an identity is certainly gone.
+
+An identity is MACHINE_PID_RUN. MACHINE contains the boot and the PID namespace, since a pid has a meaning only there.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,18 @@ def identity(run_id: str) -> str:
 
 
 def is_dead(holder: str, proc: Path = _PROC) -> bool:
-    """Whether the holder was a process that we would see here, and do not; what cannot be told counts as alive."""
+    """Whether the holder is a process of this machine that no longer exists; False if that is unknown."""
     pid = pid_of(holder)
-    return _place(proc) is not None and is_here(holder, proc) and pid is not None and not runs(pid)
+    return _boot_and_pid_namespace(proc) is not None and is_here(holder, proc) and pid is not None and not runs(pid)
 
 
 def is_here(holder: str, proc: Path = _PROC) -> bool:
-    """Whether the holder signed with the name of this machine, and since its last start where that is known."""
+    """Whether the holder is a process of this machine, since its last boot if that is known."""
     return holder.rpartition("_")[0].rpartition("_")[0] == _machine(proc) and pid_of(holder) is not None
 
 
 def machine_of(holder: str) -> str:
-    """The name of the machine that a holder of ours signed from; another's signature as it is."""
+    """The host name in an identity of kubectl ctrl; another program's identity unchanged."""
     machine = holder.rpartition("_")[0].rpartition("_")[0]
     return machine.rsplit(".", 2)[0] if machine.count(".") > 1 else machine or holder
 
@@ -35,7 +38,7 @@ def pid_of(holder: str) -> int | None:
 
 
 def runs(pid: int) -> bool:
-    """Whether there is such a process; one that has ended, and that nobody asked how, is none any more."""
+    """Whether the process exists and is not a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -46,27 +49,27 @@ def runs(pid: int) -> bool:
 
 
 def is_stopped(pid: int, proc: Path = _PROC) -> bool:
-    """Whether it is stopped, by SIGSTOP or a debugger; False where that cannot be seen."""
+    """Whether it is stopped, by SIGSTOP or a debugger; False if that is unknown."""
     return _status(pid, proc) in ("T", "t")
 
 
 def _status(pid: int, proc: Path) -> str:
-    """As the kernel has it, one letter; "" where that cannot be seen."""
+    """The kernel's one letter for the state of a process; "" if it cannot be read."""
     try:
-        # The name of the program stands before it in brackets, and may hold anything.
+        # Before it is the name of the program in brackets, which can contain any character.
         return (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return ""
 
 
 def _machine(proc: Path) -> str:
-    return f"{os.uname().nodename}.{_place(proc) or 0}"
+    return f"{os.uname().nodename}.{_boot_and_pid_namespace(proc) or 0}"
 
 
-def _place(proc: Path) -> str | None:
-    """Where our pids mean what they mean: since which boot, and in which namespace, as a container has one of its own.
+def _boot_and_pid_namespace(proc: Path) -> str | None:
+    """The boot and the PID namespace in which a pid is unique; a container has its own. None if /proc is missing.
 
-    None where that is not known: many a laptop has the name of another.
+    The host name alone would not do: many laptops have the same one.
     """
     try:
         boot = (proc / "sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]

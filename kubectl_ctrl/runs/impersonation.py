@@ -1,7 +1,7 @@
-"""`run --as-installed`: each controller acts as the ServiceAccount that install made for it.
+"""`run --as-installed`: each controller acts as the ServiceAccount that install created for it.
 
-By impersonation, on the user's own credentials: no token is made, and nothing is left behind. Only the controllers' own
-calls are made so; which cluster it is, and who else runs, are the user's questions.
+It impersonates the account with the user's own credentials, so no token is created. Only the calls of controllers are
+made so; the run itself identifies the cluster and finds other runners as the user.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from kubectl_ctrl.target.connection import Connect
 
 
 def account_ref(name: str) -> ObjectRef:
-    """The ServiceAccount of a controller."""
     return SERVICEACCOUNTS.ref(account(name), system_namespace(name))
 
 
 def user_of(name: str) -> str:
-    """As whom a controller acts that is installed."""
+    """The user name of an installed controller."""
     ref = account_ref(name)
     return f"system:serviceaccount:{ref.namespace}:{ref.name}"
 
@@ -39,7 +38,7 @@ async def installed(connect: Connect, plan: RunPlan, client: Client, name: str) 
             next_step=str(ctrl("install", plan.options.words.get(name, name))),
         ) from None
     except Forbidden:
-        pass  # whether it is there is told by what it may do
+        pass  # the call below fails if it does not exist
     own = await connect(acting_as(plan.resolved, user_of(name)))
     try:
         await own.raw("GET", "/version")
@@ -47,7 +46,7 @@ async def installed(connect: Connect, plan: RunPlan, client: Client, name: str) 
         if "impersonate" in error.message:
             await own.close()
             error.next_step = (
-                f"the right that is missing: verb impersonate, resource serviceaccounts, name {ref.name}, "
+                f"ask for the missing right: verb impersonate, resource serviceaccounts, name {ref.name}, "
                 f"in namespace {ref.namespace}"
             )
             raise

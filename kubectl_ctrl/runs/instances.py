@@ -1,6 +1,6 @@
-"""Who runs a controller: processes on this machine, Deployments in the cluster, and holders of Leases elsewhere.
+"""Instances of a controller: processes on this machine, Deployments in the cluster, and holders of Leases elsewhere.
 
-All of it is what can be seen with the user's own rights; what may not be looked at is told beside what was found.
+The search uses the user's own rights. Its result also lists the objects that the user is not allowed to read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from kubectl_ctrl.value import Unshown, Value
 
 _COMPONENT = "app.kubernetes.io/component=controller"
 
-# Where Leases are while a controller has no namespace of its own.
+# The namespace of Leases while the controller's own namespace does not exist.
 _COMMON = "default"
-# A Lease that is overdue for so long is over, however wrong our clock is.
+# A Lease that expired so long ago has no living holder, even if our clock is wrong.
 LONG_PAST = 600.0
 
 
 class Kind(StrEnum):
-    """What runs it."""
+    """The kind of an instance."""
 
     PROCESS = "process"
     DEPLOYMENT = "deployment"
@@ -41,13 +41,13 @@ class Kind(StrEnum):
 
 
 class Place(Value, kw_only=True):
-    """One runner. `text` is for messages, `short` for a column."""
+    """One instance. `text` is for messages, `short` for a column."""
 
     kind: Kind
     controller: str
     text: str
     short: str
-    scope: str | None = None  # a namespace, "" for all of them, None where it is not known
+    scope: str | None = None  # a namespace, "" for all of them, None if unknown
     runner: Runner | None = None  # of a process
     object: Unshown[Obj | None] = None  # the Deployment or the Lease
 
@@ -55,53 +55,53 @@ class Place(Value, kw_only=True):
         return not self.scope or not scope or self.scope == scope
 
     def lies_in(self, namespace: str) -> bool:
-        """Whether its Deployment or Lease does."""
+        """Whether its Deployment or Lease is in this namespace."""
         return self.object is not None and namespace_of(self.object) == namespace
 
 
 class Found(Value, kw_only=True):
-    """The runners that can be seen, and what could not be looked at, as sentences."""
+    """Instances, and a sentence for each kind of object that could not be read."""
 
     places: tuple[Place, ...] = ()
     unseen: tuple[str, ...] = ()
 
 
 async def where(client: Client, *, state_dir: Path, cluster: str, name: str) -> list[Place]:
-    """Every runner of a controller that can be seen. What may not be looked at is left out; `look` tells of it."""
+    """The instances of a controller, without the sentences of `look`."""
     return list((await look(client, state_dir=state_dir, cluster=cluster, name=name)).places)
 
 
 async def look(client: Client, *, state_dir: Path, cluster: str, name: str) -> Found:
-    """Every runner of a controller that can be seen, and what could not be looked at."""
+    """The instances of a controller, and what could not be read."""
     processes = [_process(runner) for runner in runners.runners(state_dir, cluster=cluster, controller=name)]
     deployed, led = await asyncio.gather(deployments(client, name), leases(client, name))
     here = {place.runner.holder for place in processes if place.runner}
-    # A Lease of one of our processes says nothing more.
-    others = [place for place in led.places if _spec(place).get("holderIdentity") not in here]
+    # A Lease held by a process of this machine is not another instance.
+    others = [one for one in led.places if ((one.object or {}).get("spec") or {}).get("holderIdentity") not in here]
     return Found(places=(*processes, *deployed.places, *others), unseen=(*deployed.unseen, *led.unseen))
 
 
 def asked_to_stop(state_dir: Path, place: Place) -> bool:
-    """Ask a process of this machine to end, as Ctrl-C does; False for what is not one, or has gone."""
+    """Ask a process of this machine to stop, as Ctrl-C does; False if it is none, or has exited."""
     return place.runner is not None and runners.ask_to_stop(state_dir, place.runner)
 
 
 async def deployments(client: Client, name: str) -> Found:
-    """The Deployments of ours that have replicas; in its own namespace only, where the others may not be seen."""
+    """The controller's Deployments with replicas; only those in its own namespace, if the user cannot list all."""
     found = await deployments_of(client, name)
     running = [one for one in found.objects if replicas_of(one) > 0 and not is_deleting(one)]
     return Found(places=tuple(_deployment(name, one) for one in running), unseen=found.unseen)
 
 
 class Objects(Value, kw_only=True):
-    """What was listed, and what could not be."""
+    """Objects, and a sentence for each kind that could not be listed."""
 
     objects: tuple[Obj, ...] = ()
     unseen: tuple[str, ...] = ()
 
 
 async def deployments_of(client: Client, name: str) -> Objects:
-    """All Deployments that run this controller for us, also those that are scaled to zero."""
+    """All Deployments that install created for this controller, also those scaled to zero."""
     which = f"{selector(name)},{_COMPONENT}"
 
     async def listed(namespace: str) -> Objects:
@@ -115,10 +115,10 @@ async def deployments_of(client: Client, name: str) -> Objects:
 
 
 async def leases(client: Client, name: str) -> Found:
-    """The Leases of a controller, of any scope, that are held and have not run out by our wall clock."""
+    """The Leases of a controller, of any scope, that are held and not expired by our wall clock."""
     found = await leases_of(client, name)
     now = client.clock.now()
-    held = [_lease(name, one, now) for one in found.objects if _is_held(one, now)]
+    held = [_lease(name, one, now) for one in found.objects if (late := overdue(one, now)) is not None and late < 0]
     return Found(places=tuple(held), unseen=found.unseen)
 
 
@@ -138,7 +138,7 @@ async def leases_of(client: Client, name: str) -> Objects:
 
 
 async def lease_ref(client: Client, name: str, scope: str) -> ObjectRef:
-    """The Lease that a run of this scope holds: in the controller's own namespace when that exists."""
+    """The Lease of runs with this scope: in the controller's own namespace if that exists."""
     space = system_namespace(name)
     try:
         await client.get(NAMESPACES.ref(space))
@@ -152,12 +152,12 @@ def lease_name(name: str, scope: str) -> str:
 
 
 def lease_labels(name: str) -> dict[str, str]:
-    """What tells a Lease of `foo` in namespace `bar` from one of a controller `foo-bar`."""
+    """Labels that distinguish the Lease of `foo` in namespace `bar` from that of a controller `foo-bar`."""
     return labels(name)
 
 
 def lease_scope(lease: Obj, name: str) -> str | None:
-    """The scope of that controller's runs that a Lease is for; None when it is for something else."""
+    """The scope of a Lease of that controller; None for another Lease."""
     whole = lease_name(name, "")
     if labels_of(lease).get(NAME, name) != name:
         return None
@@ -172,13 +172,13 @@ def replicas_of(deployment: Obj) -> int:
 
 
 async def _seen(listing: Coroutine[Any, Any, Objects], what: str) -> Objects:
-    """What it gives; a server that says no leaves nothing but a sentence."""
+    """The listing; a sentence if the server forbids it."""
     try:
         return await listing
     except NotFound:
         return Objects()
     except Forbidden:
-        return Objects(unseen=(f"{what} may not be looked at with these credentials.",))
+        return Objects(unseen=(f"{what} cannot be read with these credentials.",))
 
 
 def _process(runner: Runner) -> Place:
@@ -217,15 +217,10 @@ def _lease(name: str, found: Obj, now: float) -> Place:
     )
 
 
-def _is_held(lease: Obj, now: float) -> bool:
-    late = overdue(lease, now)
-    return late is not None and late < 0
-
-
 def overdue(lease: Obj, now: float) -> float | None:
-    """Seconds since the time of a held Lease ran out, below 0 while it runs; None where no living process holds it.
+    """Seconds since a held Lease expired, negative before that; None if no living process holds it.
 
-    By our wall clock, which may be wrong: see LONG_PAST.
+    It uses our wall clock, which may be wrong: see LONG_PAST.
     """
     spec = lease.get("spec") or {}
     renewed = _renewed(lease)
@@ -239,7 +234,3 @@ def _renewed(lease: Obj) -> float | None:
         return parse_rfc3339(str((lease.get("spec") or {}).get("renewTime")))
     except ValueError:
         return None
-
-
-def _spec(place: Place) -> Obj:
-    return (place.object or {}).get("spec") or {}

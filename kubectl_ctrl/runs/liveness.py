@@ -1,7 +1,7 @@
-"""Whether runs and their controllers are alive: the one place that decides it.
+"""Whether runs and their controllers are alive. No other module decides this.
 
-A run of this machine is alive while it holds its lock. Where only its recording is at hand, its process is looked for.
-Of a run on another machine nothing but its recorded reports is known.
+A run of this machine is alive while it holds its lock. If only its recording is known, its process must exist. A run on
+another machine is known only by its recorded reports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PROC = Path("/proc")
 
 
 class Traces(Value, kw_only=True):
-    """What there is of controllers on one cluster."""
+    """The evidence of controllers on one cluster."""
 
     runs: Sequence[Run] = ()  # recorded, newest first
     moments: Sequence[Moment] = ()
@@ -32,7 +32,7 @@ class Traces(Value, kw_only=True):
 
 
 class Lives:
-    """One look at the processes behind a cluster's runs."""
+    """The states of a cluster's runs at one moment."""
 
     def __init__(self, state: Path, recording: Recording, cluster: str, runs: Sequence[Run], now: float) -> None:
         self.moments = recording.moments(cluster=cluster)
@@ -41,11 +41,11 @@ class Lives:
         self._seen = {(one.run, one.controller): one for one in sightings(traces, now)}
 
     def of(self, run: Run) -> list[Sighting]:
-        """Those of its controllers that no later run took up."""
+        """Its controllers, without those that a later run continued."""
         return [one for one in self._seen.values() if one.run == run.id]
 
     def life(self, run: Run | None, controller: str) -> Life:
-        """Of one controller of that run; ELSEWHERE where it cannot be told."""
+        """The state of one controller of a run; ELSEWHERE if it is unknown."""
         if run is None:
             return Life.ELSEWHERE
         if run.ended is not None:
@@ -63,23 +63,23 @@ class Lives:
 
 
 def opened(file: Path, now: float) -> Recording:
-    """The recording in that file; what dead processes did not finish reads as interrupted."""
+    """Open a recording; unfinished reconciles of dead processes read as interrupted."""
     from kubectl_ctrl.history.reader import Recording
 
     return Recording.open(file, dead=lambda run: is_over(run, now))
 
 
 def is_over(run: Run, now: float) -> bool:
-    """Whether the run ended, or its process did; told without its lock, for recordings from anywhere."""
+    """Whether the run or its process has ended. It does not use the lock: the recording may be from another machine."""
     if run.ended is not None:
         return True
     return holder.is_dead(run.holder) if holder.is_here(run.holder) else now - run.seen > LOST_AFTER
 
 
 def sightings(traces: Traces, now: float, *, controller: str = "", proc: Path = _PROC) -> list[Sighting]:
-    """One for each controller that runs or was killed, by name; with its name given also of one that has ended.
+    """One for each controller that runs or was killed, sorted by name; for a named controller, also if it has ended.
 
-    What a later run of the same controller took up is not told of any more.
+    A run is left out if a later run of the same controller has an overlapping scope.
     """
     states = {(moment.run, moment.state.controller): moment.state for moment in traces.moments}
     held = {(runner.run, runner.controller) for runner in traces.runners}

@@ -1,4 +1,7 @@
-"""Which controllers run here, on which clusters: by locks, by notes of the background, never by asking a server."""
+"""The controllers that run on this machine, according to locks and the notes of background processes.
+
+No server is queried, so `status`, `stop` and `logs` also work if the cluster does not answer.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import Resolved, ca_fingerprint
 from kubectl_ctrl.model.suggestions import Command, command
 from kubectl_ctrl.runs import background, background_notes, holder, runners
-from kubectl_ctrl.runs.background_notes import Page
+from kubectl_ctrl.runs.background_notes import Note
 from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.runs.runners import Runner
 from kubectl_ctrl.runs.termination import Live
@@ -22,27 +25,27 @@ from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value
 
 
-class Where(Value, kw_only=True):
-    """The cluster that a command line means; `entry` is its page where it is one of ours."""
+class SelectedCluster(Value, kw_only=True):
+    """The cluster that a command line selects; `entry` is set for a managed cluster."""
 
     text: str  # for messages
     context: str
     keys: frozenset[str]
     others: frozenset[str] = frozenset()  # the keys of clusters that are known not to be this one
     entry: Entry | None = None
-    named: bool = False  # in this call, or by the variable of --name; else it is the current context's
+    named: bool = False  # by a flag or the variable of --name; else it is the cluster of the current context
 
     def has(self, runner: Runner) -> bool:
         if runner.unreadable:
-            return True  # it may run on any cluster
+            return True  # it could run on any cluster
         if self.keys:
             return runner.cluster in self.keys
-        # Of a cluster of which nothing was recorded only the context's name is known; others may have the same.
+        # For a cluster without a recording, only the name of the context is known; other clusters may have the same.
         return runner.context == self.context and runner.cluster not in self.others
 
     @property
     def flag(self) -> Command:
-        """What names it to a verb."""
+        """The flag that selects it."""
         return _flag(self.entry.name if self.entry else "", self.context)
 
 
@@ -51,29 +54,29 @@ def _flag(name: str, context: str) -> Command:
 
 
 class State(StrEnum):
-    """How a controller stands, as far as its process tells."""
+    """The state of a controller's process."""
 
     STARTING = "starting"  # its cluster has not answered yet
     RUNNING = "running"
-    DRAINING = "draining"  # asked to stop, and finishing what is under way
+    DRAINING = "draining"  # asked to stop; its running reconciles may finish
     STOPPED = "stopped"  # by SIGSTOP or a debugger
-    DEAD = "dead"  # ended without a word, as kill -9 and a restart of the machine do it
+    DEAD = "dead"  # without an exit code, as after kill -9 or a reboot
     FAILED = "failed"  # ended with an error
     ENDED = "ended"
 
 
-class Attendance(Value, kw_only=True):
-    """One controller that runs here, or was to go on in the background and does not."""
+class LocalController(Value, kw_only=True):
+    """One controller that runs on this machine, or that was started in the background and no longer runs."""
 
     controller: str
-    cluster: str  # the name of one of ours, else ""
+    cluster: str  # the name of a managed cluster, else ""
     context: str
     scope: str  # a namespace, "" for all of them
     pid: int
     since: float
     state: State
     run: str = ""
-    word: str = ""  # what was typed for it, where it is in the background
+    word: str = ""  # its argument on the command line, if it is in the background
     log: Path | None = None
     code: int | None = None
     unreadable: Runner | None = None  # whose lock file cannot be read: cluster, scope, pid and time are unknown
@@ -89,29 +92,29 @@ class Attendance(Value, kw_only=True):
 
     @property
     def flag(self) -> Command:
-        """What names its cluster to a verb."""
+        """The flag that selects its cluster."""
         return _flag(self.cluster, self.context)
 
 
-def at(user: User, resolved: Resolved) -> Where:
-    """The cluster that kubectl's flags and the kubeconfig mean; one of ours where its server and authority are."""
+def selected(user: User, resolved: Resolved) -> SelectedCluster:
+    """The cluster of kubectl's flags and the kubeconfig; a managed one if it has the same server and CA."""
     place = (resolved.server, ca_fingerprint(resolved))
     for entry in Registry.of(user).entries():
         if (entry.server, entry.ca) == place:
-            return of_ours(entry)
+            return managed(entry)
     name = guard.context_name(resolved)
     here, there = _recorded(user, place)
     others = there.union(*map(runners.keys, Registry.of(user).entries()))
-    return Where(text=f"context {name}", context=name, keys=here, others=others)
+    return SelectedCluster(text=f"context {name}", context=name, keys=here, others=others)
 
 
-def of_ours(entry: Entry) -> Where:
-    """A cluster of the registry."""
-    return Where(text=f"cluster {entry.name}", context=entry.context, keys=runners.keys(entry), entry=entry)
+def managed(entry: Entry) -> SelectedCluster:
+    """A managed cluster."""
+    return SelectedCluster(text=f"cluster {entry.name}", context=entry.context, keys=runners.keys(entry), entry=entry)
 
 
 def _recorded(user: User, place: tuple[str, str]) -> tuple[frozenset[str], frozenset[str]]:
-    """What the cluster with that server and CA goes by, as runs on it have recorded, and what all others go by."""
+    """The recorded keys of the cluster with that server and CA, and those of all other clusters."""
     try:
         with opened(recording_file(user), SystemClock().now()) as recording:
             clusters = recording.clusters()
@@ -121,11 +124,11 @@ def _recorded(user: User, place: tuple[str, str]) -> tuple[frozenset[str], froze
     return here, frozenset(one.key for one in clusters) - here
 
 
-def attending(user: User) -> list[tuple[Attendance, Runner | None]]:
-    """All of this machine, by cluster and controller; with the run, where it has its place."""
+def controllers(user: User) -> list[tuple[LocalController, Runner | None]]:
+    """All controllers of this machine, sorted by cluster and name, each with its lock if it holds one."""
     entries = Registry.of(user).entries()
     by_key = {key: entry for entry in entries for key in runners.keys(entry)}
-    found: list[tuple[Attendance, Runner | None]] = [
+    found: list[tuple[LocalController, Runner | None]] = [
         (_running(runner, by_key), runner) for runner in runners.runners(user.state)
     ]
     known = {(one.cluster, one.controller) for one, _ in found}
@@ -134,80 +137,77 @@ def attending(user: User) -> list[tuple[Attendance, Runner | None]]:
     return sorted(found, key=lambda pair: (pair[0].cluster or pair[0].context, pair[0].controller, pair[0].scope))
 
 
-def of(user: User, place: Where) -> list[Attendance]:
-    """Those of one cluster."""
-    return parted(user, place)[0]
+def on(user: User, place: SelectedCluster) -> list[LocalController]:
+    """The controllers of one cluster."""
+    return split_by_cluster(user, place)[0]
 
 
-def parted(user: User, place: Where) -> tuple[list[Attendance], list[Attendance]]:
-    """Those of one cluster, and all others."""
+def split_by_cluster(user: User, place: SelectedCluster) -> tuple[list[LocalController], list[LocalController]]:
+    """The controllers of one cluster, and all others."""
     name = place.entry.name if place.entry else None
-    here: list[Attendance] = []
-    elsewhere: list[Attendance] = []
-    for one, runner in attending(user):
+    here: list[LocalController] = []
+    elsewhere: list[LocalController] = []
+    for one, runner in controllers(user):
         there = place.has(runner) if runner else one.cluster == name
         (here if there else elsewhere).append(one)
     return here, elsewhere
 
 
-def _running(runner: Runner, by_key: Mapping[str, Entry]) -> Attendance:
+def _running(runner: Runner, by_key: Mapping[str, Entry]) -> LocalController:
     entry = by_key.get(runner.cluster)
     log = background_notes.log_of(entry, runner.controller) if entry else None
-    page = background_notes.read(log) if log else None
-    if page is not None and page.pid != runner.pid:
-        page = None  # of an earlier one; this one is in the foreground
-    return Attendance(
+    note = background_notes.read(log) if log else None
+    if note is not None and note.pid != runner.pid:
+        note = None  # of an earlier process; this one is in the foreground
+    return LocalController(
         controller=runner.controller,
         cluster=entry.name if entry else "",
         context=runner.context,
         scope=runner.scope,
         pid=runner.pid,
         since=runner.since,
-        state=_state(runner, page),
+        state=_state(runner, note),
         run=runner.run,
-        word=page.word if page else "",
-        log=log if page else None,
+        word=note.word if note else "",
+        log=log if note else None,
         unreadable=runner if runner.unreadable else None,
     )
 
 
-def _state(runner: Runner, page: Page | None) -> State:
+def _state(runner: Runner, note: Note | None) -> State:
     if holder.is_stopped(runner.pid):
         return State.STOPPED
-    asked = runner.asked or (page is not None and page.asked is not None)
+    asked = runner.asked or (note is not None and note.asked is not None)
     return State.DRAINING if asked else State.RUNNING
 
 
-def _noted(entry: Entry, known: Container[tuple[str, str]]) -> Iterator[Attendance]:
-    """Of the controllers that were to go on in the background, and are not known by the place that they hold."""
-    for name, page in background_notes.pages(entry):
+def _noted(entry: Entry, known: Container[tuple[str, str]]) -> Iterator[LocalController]:
+    """Controllers of the cluster's notes that do not hold a lock."""
+    for name, note in background_notes.notes(entry):
         if (entry.name, name) in known:
             continue
-        if page.pid in background.starting(entry, name):
+        if note.pid in background.starting(entry, name):
             state = State.STARTING
-        elif page.ended is None:
+        elif note.ended is None:
             state = State.DEAD
         else:
-            state = State.FAILED if page.code else State.ENDED
-        yield Attendance(
+            state = State.FAILED if note.code else State.ENDED
+        yield LocalController(
             controller=name,
             cluster=entry.name,
             context=entry.context,
-            scope=page.scope,
-            pid=page.pid,
-            since=page.began if page.ended is None else page.ended,
+            scope=note.scope,
+            pid=note.pid,
+            since=note.began if note.ended is None else note.ended,
             state=state,
-            word=page.word,
+            word=note.word,
             log=background_notes.log_of(entry, name),
-            code=page.code,
+            code=note.code,
         )
 
 
-# Processes.
-
-
-def lives(user: User, place: Where) -> list[Live]:
-    """The processes of that cluster, of this machine and of now."""
+def lives(user: User, place: SelectedCluster) -> list[Live]:
+    """The processes on this machine that run controllers on that cluster."""
     if place.entry is not None:
         return background.processes(user, place.entry)
     found = {runner.pid: runner for runner in runners.runners(user.state) if place.has(runner)}

@@ -74,7 +74,7 @@ async def run(
 
 
 async def _drained(running: asyncio.Task[Summary | None], stop: Stop) -> Summary | None:
-    """What the task returns; a cancellation asks it to stop, and is raised once it has."""
+    """The result of the task. A cancellation asks it to stop, and is raised after it has stopped."""
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
         try:
@@ -145,7 +145,7 @@ def _plan(
     except Refused as error:  # a program has no flags
         error.next_step = f"pass allow_context={guard.to_allow(resolved)!r} if that is the cluster you mean"
         raise
-    ours = guard.ours(resolved, registry)
+    ours = guard.managed(resolved, registry)
     programs = tuple(map(_Embedded, controllers))
     return RunPlan(
         clock=SystemClock(),

@@ -1,4 +1,4 @@
-"""The recording of a run: where to, what it says of the run itself, and the names that its resource types go by."""
+"""The recording of a run: its file, the record of the run itself, and the names of its resource types."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from kubectl_ctrl.version import VERSION
 
 _log = logging.getLogger(__name__)
 
-# A type that is not served yet may be installed while the run waits for it.
-_ASK_AGAIN = 30.0
+# A type that is not served yet may be installed during the run.
+_RETRY_AFTER = 30.0
 
 
 class Prepared(Value, kw_only=True):
-    """How it looks before the run begins."""
+    """The recording before the run starts."""
 
-    text: str  # where it records, or why not
-    runs: frozenset[str] = frozenset()  # names of runs that are in the file already
-    clusters: tuple[str, ...] = ()  # by which keys it knows the cluster that is meant, newest first
+    text: str  # the file, or why there is no recording
+    runs: frozenset[str] = frozenset()  # ids of runs that are already in the file
+    clusters: tuple[str, ...] = ()  # recorded keys of the cluster, newest first
 
 
 def prepared(plan: RunPlan) -> Prepared:
-    """Look at the file, and make it if there is none. What is wrong with it is told, and stops nobody."""
+    """Open the file, or create it. A problem with it is reported and does not stop the run."""
     if plan.record is None:
         return Prepared(text="not recorded (--record off)")
     try:
@@ -56,7 +56,7 @@ def prepared(plan: RunPlan) -> Prepared:
 
 @asynccontextmanager
 async def recorded(plan: RunPlan, cluster: str, client: Client) -> AsyncIterator[tuple[Observer, ...]]:
-    """The observers that record, for as long as the block runs: none with `--record off`."""
+    """The observers that record, for the block; none with `--record off`."""
     if plan.record is None:
         yield ()
         return
@@ -71,7 +71,6 @@ async def recorded(plan: RunPlan, cluster: str, client: Client) -> AsyncIterator
 
 
 def run_of(plan: RunPlan, cluster: str) -> Run:
-    """What is recorded of the run as a whole."""
     return Run(
         id=plan.options.run_id,
         cluster=cluster,
@@ -92,7 +91,7 @@ def run_of(plan: RunPlan, cluster: str) -> Run:
 def _ca(plan: RunPlan) -> str:
     try:
         return ca_fingerprint(plan.resolved)
-    except CtrlError:  # it was read to connect; that it has gone since must not end a run
+    except CtrlError:  # the file was readable when the run connected; losing it must not stop the run
         return ""
 
 
@@ -113,10 +112,10 @@ def _played(program: Program) -> Played:
 
 
 async def _name_types(plan: RunPlan, client: Client, recorder: writer.Recorder) -> None:
-    """Tell the recording what the cluster calls the types that the controllers have to do with."""
+    """Record the names under which the cluster serves the types of the controllers."""
     missing = list(dict.fromkeys(resource for spec in plan.specs for resource in spec.resources))
     while missing := [one for one in missing if not await _named(one, client, recorder)]:
-        await plan.clock.sleep(_ASK_AGAIN)
+        await plan.clock.sleep(_RETRY_AFTER)
 
 
 async def _named(resource: Resource, client: Client, recorder: writer.Recorder) -> bool:

@@ -1,7 +1,7 @@
-"""Before a run starts: nobody else may be running the same controller, in the cluster or on another machine.
+"""Before a run starts: the check that the same controller does not run in the cluster or on another machine.
 
-A process of this machine is told by its lock (`runners`). Here are Deployments of ours, which run until they are taken
-over, and Leases, of any scope that overlaps, also where this run holds none itself: somebody else runs with them.
+Processes of this machine are found by their locks (`runners`). This module checks the controller's Deployments, which
+only a takeover stops, and held Leases of all overlapping scopes, also if this run holds no Lease itself.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from kubectl_ctrl.text import counted
 
 _log = logging.getLogger(__name__)
 
-_LOOK_AGAIN = 1.0
+_PACE = 1.0
 
 
 @asynccontextmanager
 async def alone(client: Client, plan: RunPlan, identity: str, running: Container[str]) -> AsyncIterator[None]:
-    """For the block this run is the only one; Refused, naming who else runs. What it took over is given back after.
+    """Ensure that no other run is active, for the block; Refused names the other one. Takeovers end with the block.
 
-    `running`: how the runs of this machine sign.
+    `running`: the holder identities of the runs on this machine.
     """
     takeover = Takeover(client, clock=plan.clock, identity=identity, kubectl=kubectl_at(plan.resolved))
     try:
@@ -60,7 +60,7 @@ async def _pass_deployments(
         count, repair = replicas_of(deployment), repair_of(deployment)
         if repair is not None:
             _check_over(plan, name, repair, goes_on=repair.goes_on(running))
-        # One that is being deleted has pods until they are gone as well.
+        # A Deployment that is being deleted still has running pods.
         if plan.takeover and (count or repair) and not is_deleting(deployment):
             await takeover.take(deployment)
             continue
@@ -69,17 +69,17 @@ async def _pass_deployments(
         if count:
             raise Refused(
                 f"{name} already runs in the cluster: {ref_of(deployment)} ({counted(count, 'replica')}).",
-                next_step=f"to have it wait while yours runs: {plan.again('--takeover')}",
+                next_step=f"to scale it to zero while yours runs: {plan.again('--takeover')}",
             )
 
 
 def _check_over(plan: RunPlan, name: str, repair: Repair, *, goes_on: bool) -> None:
-    """Refused while whoever took it over may still run it in its place, unless a person says otherwise."""
+    """Refused while the run that took it over may still be active, unless the user confirms that it is gone."""
     if repair.certain or (plan.holder_gone and not goes_on):
         return
     how = "" if goes_on else f"; if it is gone: {plan.again('--takeover', '--yes')}"
     raise Refused(
-        f"Somebody else runs {name} in place of its Deployment: {repair.taken.text}.",
+        f"Another run has taken over the Deployment of {name}: {repair.taken.text}.",
         next_step=f"stop that run first{how}",
     )
 
@@ -87,7 +87,7 @@ def _check_over(plan: RunPlan, name: str, repair: Repair, *, goes_on: bool) -> N
 async def _restored(client: Client, repair: Repair) -> int:
     count = await repair.restore(client) or 0
     _log.warning(
-        "%s It is back at %d.",
+        "%s Restored it; replicas: %d.",
         repair.text,
         count,
         extra={"action": "takeover.repaired", "deployment": str(repair.taken.ref), "replicas": count},
@@ -96,7 +96,7 @@ async def _restored(client: Client, repair: Repair) -> int:
 
 
 async def _pass_leases(client: Client, plan: RunPlan, name: str) -> None:
-    """Every held Lease of an overlapping scope is watched for its own time; who renews it lives."""
+    """Refused if a held Lease of an overlapping scope is renewed within its own duration."""
     found = await leases_of(client, name)
     for sentence in found.unseen:
         _log.warning("%s", sentence, extra={"action": "rivals.unseen"})
@@ -106,31 +106,30 @@ async def _pass_leases(client: Client, plan: RunPlan, name: str) -> None:
             continue
         if plan.elects and name_of(lease) == lease_name(name, plan.namespace):
             continue  # the election's own: it waits, takes and refuses by itself
-        if _may_live(lease, plan.clock.now()) and await _renewed(client, plan, lease):
+        late = overdue(lease, plan.clock.now())
+        if late is not None and late < LONG_PAST and await _renewed(client, plan, lease):
             held_by = str(lease["spec"]["holderIdentity"])
             raise Refused(
                 f"{name} already runs elsewhere: the Lease {_named(lease)} is held and renewed by {held_by}.",
-                next_step="stop that one first",
+                next_step="stop that run first",
             )
 
 
-def _may_live(lease: Obj, now: float) -> bool:
-    late = overdue(lease, now)
-    return late is not None and late < LONG_PAST
-
-
 async def _renewed(client: Client, plan: RunPlan, lease: Obj) -> bool:
-    """Whether it changes under its holder within its own duration; given back or standing still, it is over."""
+    """Whether its holder renews it within its duration.
+
+    Our wall clock may differ from the holder's, so a Lease that looks expired is watched too. A released one is over.
+    """
     _log.info(
-        "The Lease %s is held by %s; waiting to see whether it is renewed.",
+        "The Lease %s is held by %s; waiting for a renewal.",
         _named(lease),
         lease["spec"]["holderIdentity"],
         extra={"action": "rivals.wait"},
     )
     ref = LEASES.ref(name_of(lease), namespace_of(lease))
-    end = plan.clock.elapsed() + _lasts(lease)
+    end = plan.clock.elapsed() + float(lease["spec"].get("leaseDurationSeconds") or 0)
     while plan.clock.elapsed() < end:
-        await plan.clock.sleep(_LOOK_AGAIN)
+        await plan.clock.sleep(_PACE)
         try:
             now = (await client.get(ref)).get("spec") or {}
         except NotFound:
@@ -143,10 +142,6 @@ async def _renewed(client: Client, plan: RunPlan, lease: Obj) -> bool:
         if now != lease["spec"]:
             return True
     return False
-
-
-def _lasts(lease: Obj) -> float:
-    return float((lease.get("spec") or {}).get("leaseDurationSeconds") or 0)
 
 
 def _named(lease: Obj) -> str:

@@ -1,8 +1,8 @@
-"""One runner per cluster, controller and scope on this machine, told by locked files.
+"""One runner per cluster, controller and scope on this machine, ensured by locked files.
 
-A run holds the lock of its own file. The lock is the kernel's, so it goes with the process however it dies; what the
-file says is for messages. All namespaces and one of them overlap, and they have different files: so whoever takes or
-looks does it behind a gate, another lock, which is held for the few system calls of one look and never while waiting.
+A run locks its own file for each controller. The kernel releases the lock when the process dies, however it dies; the
+content of the file is for messages. The scopes "all namespaces" and "one namespace" overlap, but have different files.
+Therefore every check and every lock is made while holding another lock, the gate, for a few system calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST = 65536  # bytes of a lock file
 
 
 class Runner(Value, kw_only=True, eq=False):
-    """A run of one controller, as its file tells; `holder` is how its process signs."""
+    """A run of one controller, as in its lock file."""
 
     cluster: str
     controller: str
@@ -36,8 +36,8 @@ class Runner(Value, kw_only=True, eq=False):
     controllers: tuple[str, ...]
     context: str
     since: float  # wall time
-    holder: str
-    asked: bool = False  # to stop, and it may take its time; it is the same runner then
+    holder: str  # the holder identity of its process
+    asked: bool = False  # to stop; a runner that was asked is equal to the same one before
     unreadable: str = ""  # the path of its lock file, if that cannot be read: only `controller` is known then
 
     def __eq__(self, other: object) -> bool:
@@ -67,16 +67,16 @@ class Runner(Value, kw_only=True, eq=False):
 
 
 def keys(entry: Entry) -> frozenset[str]:
-    """What a cluster of ours goes by."""
+    """The keys of a managed cluster in locks and recordings."""
     return frozenset(filter(None, (entry.uid, unread_key(entry.server, entry.ca) if entry.server else "")))
 
 
 @contextmanager
 def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
-    """Hold the place for the block; Refused, naming who has it, while a run of an overlapping scope has it."""
+    """Hold the lock for the block; Refused if another run has an overlapping scope, naming that run."""
     path = _path(folder, mine)
     with _gate(folder):
-        _pass(mine, _held(folder, mine.cluster, mine.controller))
+        _check_overlap(mine, _held(folder, mine.cluster, mine.controller))
         handle = _acquired(path)
         if handle is None:
             raise _refusal(mine, None)
@@ -86,7 +86,7 @@ def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
         except BaseException as error:
             locks.release(path, handle)
             if isinstance(error, OSError):
-                raise _unusable("written", path, error) from error
+                raise _unusable("write", path, error) from error
             raise
     try:
         yield
@@ -99,36 +99,36 @@ def only_runner(folder: Path, mine: Runner) -> Iterator[None]:
 
 
 def check_free(folder: Path, mine: Runner) -> None:
-    """Refused as by `only_runner`, of which this is only a look: the place may be taken by others after it.
+    """Raise the Refused of `only_runner` early, without a lock: another run can still start after this check.
 
-    Only those count that go by the same context. Behind a proxy several clusters may have one address, and which of
-    them another context means nobody can say who has not asked it.
+    It considers only runs with the same context. Behind a proxy several clusters may have one address, and only the
+    cluster itself can tell which of them another context is.
     """
     others = runners(folder, cluster=mine.cluster, controller=mine.controller)
-    _pass(mine, [other for other in others if other.context == mine.context])
+    _check_overlap(mine, [other for other in others if other.context == mine.context])
 
 
-def _pass(mine: Runner, others: Sequence[Runner]) -> None:
+def _check_overlap(mine: Runner, others: Sequence[Runner]) -> None:
     for other in others:
         if other.overlaps(mine.scope):
             raise _refusal(mine, other)
 
 
 def runners(folder: Path, *, cluster: str = "", controller: str = "") -> list[Runner]:
-    """The runs on this machine whose lock is really held; of all clusters and controllers where none is named."""
+    """The runs on this machine that hold their lock; by default of all clusters and controllers."""
     if not (folder / "runners").is_dir():
         return []
-    with ExitStack() as looking:
-        with suppress(CtrlError):  # where no file can be made no run can begin, for which a look could be in the way
-            looking.enter_context(_gate(folder))
+    with ExitStack() as held:
+        with suppress(CtrlError):  # if the gate cannot be created, no run can start either, so nothing can race
+            held.enter_context(_gate(folder))
         return _held(folder, cluster, controller)
 
 
 def ask_to_stop(folder: Path, runner: Runner) -> bool:
-    """Send its process a SIGTERM, its first, which lets it finish; False when it has gone, or is not of here."""
+    """Send its process the first SIGTERM, so that reconciles finish; False if it is not a process of this machine."""
     if not holder.is_here(runner.holder):
         return False
-    # The descriptor stays with the process that has the pid now; the lock says that it is the one that is meant.
+    # The pidfd refers to the process that has the pid now; the lock, read after it, proves that it is the right one.
     process = os.pidfd_open(runner.pid) if hasattr(os, "pidfd_open") and holder.runs(runner.pid) else None
     try:
         found = runners(folder, cluster=runner.cluster, controller=runner.controller)
@@ -149,21 +149,21 @@ def ask_to_stop(folder: Path, runner: Runner) -> bool:
     return True
 
 
-def note_asked(folder: Path, signed: str) -> None:
-    """Let everyone see that the process that signs so was asked to end: a second time would cut short what it finishes.
+def note_asked(folder: Path, identity: str) -> None:
+    """Note in its lock files that a process was asked to stop: a second signal would cancel its running reconciles.
 
-    Whoever asks notes it: it may be long until the process itself comes to that.
+    The sender writes this, because a busy process may do it much later.
     """
     if not (folder / "runners").is_dir():
         return
-    with suppress(CtrlError, OSError), _gate(folder):  # a full disk keeps nobody from ending
+    with suppress(CtrlError, OSError), _gate(folder):  # a full disk must not prevent the stop
         for runner in _held(folder, "", ""):
-            if runner.holder == signed and not runner.asked:
+            if runner.holder == identity and not runner.asked:
                 _mark_asked(_path(folder, runner))
 
 
 def _mark_asked(path: Path) -> None:
-    """In one write, which leaves something to read whenever we are killed; what a later version noted stays."""
+    """In one write, so that a kill leaves a readable file. Fields of a later version are kept."""
     handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         content = {**json.loads(os.pread(handle, _MOST, 0)), "asked": True}
@@ -190,30 +190,30 @@ def _gate(folder: Path) -> Iterator[None]:
 
 
 def _held(folder: Path, cluster: str, controller: str) -> list[Runner]:
-    """Behind the gate only: a look takes the lock for a moment, and must not be taken for its holder."""
+    """The gate must be held: this tries each lock for a moment, and must not be mistaken for its holder."""
     found = []
     for path in sorted((folder / "runners").glob("*.lock")):
-        handle = _looked_into(path)
+        handle = _opened(path)
         if handle is None:
             continue
         try:
-            free, runner = locks.lock(handle), _told(handle)
+            free, runner = locks.lock(handle), _read(handle)
         finally:
             os.close(handle)
         if free:
             with suppress(OSError):
-                path.unlink(missing_ok=True)  # left behind by a kill
+                path.unlink(missing_ok=True)  # a killed process left it
             continue
-        runner = runner or _unread(path)
+        runner = runner or _unreadable(path)
         if (not runner.cluster or cluster in ("", runner.cluster)) and controller in ("", runner.controller):
             found.append(runner)
     return found
 
 
-def _unread(path: Path) -> Runner:
-    """The holder of a lock whose file cannot be read: its controller alone is known, by the name of the file.
+def _unreadable(path: Path) -> Runner:
+    """The holder of a lock file that cannot be read. Only its controller is known, from the name of the file.
 
-    It may be on any cluster and in any namespace, so it counts for all of them.
+    It could run on any cluster and in any namespace, so it overlaps with all of them.
     """
     name = path.name.rpartition("-")[0]
     return Runner(
@@ -230,15 +230,15 @@ def _unread(path: Path) -> Runner:
     )
 
 
-def _looked_into(path: Path) -> int | None:
-    """To be written where that can be: some network file systems lock no other."""
+def _opened(path: Path) -> int | None:
+    """Open for writing if possible: some network file systems lock no other descriptors."""
     for mode in (os.O_RDWR, os.O_RDONLY):
         with suppress(OSError):
             return os.open(path, mode | os.O_CLOEXEC | os.O_NOFOLLOW)
     return None
 
 
-def _told(handle: int) -> Runner | None:
+def _read(handle: int) -> Runner | None:
     try:
         content = files.known(Runner, json.loads(os.pread(handle, _MOST, 0)))
         return Runner(**{**content, "controllers": tuple(content["controllers"])})
@@ -250,12 +250,12 @@ def _acquired(path: Path, *, wait: bool = False) -> int | None:
     try:
         return locks.acquire(path, wait=wait)
     except OSError as error:
-        raise _unusable("made or locked", path, error) from error
+        raise _unusable("create or lock", path, error) from error
 
 
 def _unusable(what: str, path: Path, error: OSError) -> CtrlError:
     return CtrlError(
-        f"The lock file {str(path)!r} cannot be {what}: {error.strerror}.", next_step=files.state_remedy(error)
+        f"Cannot {what} the lock file {str(path)!r}: {error.strerror}.", next_step=files.state_remedy(error)
     )
 
 
@@ -264,9 +264,9 @@ def _refusal(mine: Runner, other: Runner | None) -> Refused:
     if other and other.unreadable:
         next_step = other.remedy
     elif other and mine.scope and not other.scope:
-        next_step = "stop that one: it works in all namespaces"
+        next_step = "stop that run, which uses all namespaces"
     elif other and other.scope and not mine.scope:
-        next_step = "stop that one, or use one other namespace with -n"
+        next_step = "stop that run, or select another namespace with -n"
     else:
-        next_step = "stop that one, or use another namespace with -n"
+        next_step = "stop that run, or select another namespace with -n"
     return Refused(f"{mine.controller} already runs here for this cluster: {who}.", next_step=next_step)

@@ -207,8 +207,8 @@ async def _run(caller: Caller, plan: RunPlan, connected: _Connected) -> Summary:
         for address, pages in _pages(plan, manager, metrics).items():
             at = await beside.enter_async_context(serving(address, pages, clock=plan.clock))
             _log.info("Serving %s on http://%s", " ".join(pages), at, extra={"action": "serving", "address": at})
-        if plan.shelves:
-            reloading = asyncio.create_task(Reloader(plan.shelves, manager, clock=plan.clock).run(), name="reloads")
+        if plan.reloadable:
+            reloading = asyncio.create_task(Reloader(plan.reloadable, manager, clock=plan.clock).run(), name="reloads")
             beside.callback(reloading.cancel)
         announcing = asyncio.create_task(_announce_stop(user, manager, reporter, stop))
         beside.callback(announcing.cancel)

@@ -1,4 +1,4 @@
-"""What a run is to be, as its words and the kubeconfig say; made before anything is touched."""
+"""The plan of a run, made from the command line and the kubeconfig before the run changes anything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 from kubectl_ctrl.clock import Clock
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.kubeconfig.resolution import Resolved
-from kubectl_ctrl.loader.reload import Shelf
+from kubectl_ctrl.loader.reload import CodeGroup
 from kubectl_ctrl.runtime.builder import ControllerSpec
 from kubectl_ctrl.runtime.options import RunOptions
 from kubectl_ctrl.value import Unshown, Value
@@ -21,7 +21,7 @@ class Program(Protocol):
 
     @property
     def word(self) -> str:
-        """The name or path that means it on a command line."""
+        """Its name or path on a command line."""
 
     @property
     def spec(self) -> ControllerSpec: ...
@@ -39,7 +39,7 @@ class Program(Protocol):
 
 
 class RunPlan(Value, kw_only=True):
-    """What is to run, where, and how it is to be told."""
+    """The controllers to run, their cluster, and all options."""
 
     clock: Clock
     rng: Random
@@ -49,16 +49,16 @@ class RunPlan(Value, kw_only=True):
     options: RunOptions
     elect: str  # auto, true, false or required
     local: bool
-    ours: str  # the cluster of ours that it is, "" for none
+    ours: str  # the name of the managed cluster, "" for another
     takeover: bool
     holder_gone: bool  # the user confirms that the holder of an earlier takeover is gone
-    again: Unshown[Callable[..., str]]  # the same command line with more flags, to be copied
+    again: Unshown[Callable[..., str]]  # the same command line with more flags, for suggestions
     as_installed: bool
     metrics_address: str
     health_address: str
-    record: Path | None  # the file; None: nothing is recorded
-    caps: Caps  # of what is recorded
-    shelves: tuple[Shelf, ...] = ()  # of code to be reloaded when it changes
+    record: Path | None  # the recording; None for no recording
+    caps: Caps  # of the recording
+    reloadable: tuple[CodeGroup, ...] = ()  # code that is reloaded when it changes
 
     @property
     def specs(self) -> tuple[ControllerSpec, ...]:
@@ -74,7 +74,7 @@ class RunPlan(Value, kw_only=True):
 
     @property
     def trusted(self) -> bool:
-        """Whether the cluster is nobody's but the user's own, to play with."""
+        """Whether it is a local or a managed cluster."""
         return self.local or bool(self.ours)
 
     @property

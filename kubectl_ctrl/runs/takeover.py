@@ -1,8 +1,8 @@
-"""Taking over from a Deployment of ours: scaled to zero for as long as a run here lasts, and restored after it.
+"""Takes over from the controller's Deployment: scales it to zero for the time of a run, and restores it afterwards.
 
-An annotation on the Deployment says who did it, when, and what the count was; it is set and removed together with the
-count, in one patch that insists on the version that was read. So whatever happens to this process, the next run or
-`doctor` finds what there is to repair, and a count that somebody else set meanwhile is never overwritten.
+An annotation on the Deployment names the holder, the time and the number of replicas. It is set and removed together
+with the replicas, in one patch with the resourceVersion that was read. So if this process dies, the next run or
+`doctor` finds the Deployment and repairs it, and replicas that somebody else set meanwhile are never overwritten.
 """
 
 from __future__ import annotations
@@ -28,23 +28,18 @@ _log = logging.getLogger(__name__)
 ANNOTATION = "kubectl-ctrl/taken-over"
 _MANAGER = WriteOptions(manager="kubectl-ctrl-takeover")
 _TRIES = 5
-_ASK_AGAIN = 0.5
-_LAST_WORDS = 5.0
-_OVER = ("Succeeded", "Failed")
+_RETRY_AFTER = 0.5
+_RESTORE_TIMEOUT = 5.0
+_FINISHED = ("Succeeded", "Failed")
 
 
 class Taken(Value, kw_only=True):
-    """What the annotation of a Deployment says."""
+    """The annotation of a Deployment that was taken over."""
 
     ref: ObjectRef
     holder: str
     replicas: int  # to be restored
     since: str
-
-    @property
-    def stale(self) -> bool:
-        """Whether its holder is certainly gone."""
-        return holder.is_dead(self.holder)
 
     @property
     def text(self) -> str:
@@ -53,7 +48,7 @@ class Taken(Value, kw_only=True):
 
 
 def taken_of(deployment: Obj) -> Taken | None:
-    """What it says of a takeover; None where there is none, or nothing that could be read."""
+    """The annotation of a Deployment; None if it has none, or one that cannot be parsed."""
     text = annotations_of(deployment).get(ANNOTATION)
     if text is None:
         return None
@@ -66,7 +61,7 @@ def taken_of(deployment: Obj) -> Taken | None:
             since=str(fields["since"]),
         )
     except (ValueError, KeyError, TypeError):
-        _log.warning("The annotation %s of %s cannot be read.", ANNOTATION, ref_of(deployment))
+        _log.warning("Cannot parse the annotation %s of %s.", ANNOTATION, ref_of(deployment))
         return None
 
 
@@ -75,22 +70,22 @@ def ref_of(deployment: Obj) -> ObjectRef:
 
 
 def by_hand(ref: ObjectRef, replicas: int, kubectl: Sequence[str]) -> str:
-    """The kubectl line that undoes a takeover; `kubectl` is how it gets to the cluster."""
+    """The kubectl command that undoes a takeover; `kubectl` is its beginning, with the flags of the cluster."""
     patch = {"metadata": {"annotations": {ANNOTATION: None}}, "spec": {"replicas": replicas}}
     words = (*kubectl, "--namespace", ref.namespace, "patch", "deployment", ref.name)
     return str(command(*words, "--type=merge", "--patch", json.dumps(patch, separators=(",", ":"))))
 
 
 class Repair(Value, kw_only=True):
-    """A Deployment that a run took over and did not restore. `certain`: that run is gone for sure."""
+    """A Deployment that a run took over and did not restore. `certain`: that run is certainly gone."""
 
     taken: Taken
     certain: bool
 
     def goes_on(self, running: Container[str]) -> bool:
-        """Whether that run certainly goes on, as it is one of those of this machine; else a person has to know.
+        """Whether that run is still active on this machine. False means unknown, and the user has to confirm.
 
-        That a process of its number lives tells nothing: after a crash the number may be another's.
+        A process with its pid proves nothing: after a crash another process may have that pid.
         """
         return self.taken.holder in running
 
@@ -99,24 +94,23 @@ class Repair(Value, kw_only=True):
         return f"{self.taken.text}, and not restored."
 
     async def restore(self, client: Client) -> int | None:
-        """The count that it has now; None when it is gone, or somebody repaired it before."""
+        """The number of replicas after the restore; None if it is gone, or already repaired."""
         return await give_back(client, self.taken)
 
 
 async def repairs(client: Client, names: Sequence[str]) -> list[Repair]:
-    """What takeovers of these controllers left behind, or still hold where it is not `certain`."""
+    """The takeovers of these controllers that a dead run left, or, if not `certain`, a run may still hold."""
     found = [one for name in names for one in (await deployments_of(client, name)).objects]
     return [repair for one in found if (repair := repair_of(one))]
 
 
 def repair_of(deployment: Obj) -> Repair | None:
-    """What there is to repair at this one; None for one that nobody has taken."""
     taken = taken_of(deployment)
-    return Repair(taken=taken, certain=taken.stale) if taken else None
+    return Repair(taken=taken, certain=holder.is_dead(taken.holder)) if taken else None
 
 
 async def give_back(client: Client, taken: Taken) -> int | None:
-    """Restore the count and remove the annotation, if it still is that holder's; a count that is not zero stays."""
+    """Restore the replicas and remove the annotation if it is still that holder's. Non-zero replicas are kept."""
 
     def change(found: Obj) -> Obj | None:
         now = taken_of(found)
@@ -125,12 +119,12 @@ async def give_back(client: Client, taken: Taken) -> int | None:
         count = replicas_of(found) or now.replicas
         return {"metadata": {"annotations": {ANNOTATION: None}}, "spec": {"replicas": count}}
 
-    answer = await _changed(client, taken.ref, change)
+    answer = await _patch(client, taken.ref, change)
     return replicas_of(answer) if answer else None
 
 
-async def _changed(client: Client, ref: ObjectRef, change: Callable[[Obj], Obj | None]) -> Obj | None:
-    """Patch what is there now by what `change` makes of it; None when it makes nothing, or nothing is there."""
+async def _patch(client: Client, ref: ObjectRef, change: Callable[[Obj], Obj | None]) -> Obj | None:
+    """Read the object and send the patch that `change` returns for it; None if there is no patch or no object."""
     for left in reversed(range(_TRIES)):
         try:
             found = await client.get(ref)
@@ -148,7 +142,7 @@ async def _changed(client: Client, ref: ObjectRef, change: Callable[[Obj], Obj |
 
 
 class Takeover:
-    """What one run has taken over. `give_all_back` is safe to call whatever came of `take`."""
+    """The Deployments that one run has taken over. `give_all_back` is safe after a failed `take`."""
 
     def __init__(self, client: Client, *, clock: Clock, identity: str, kubectl: Sequence[str]) -> None:
         self._client = client
@@ -161,80 +155,79 @@ class Takeover:
         return f"Takeover(taken={len(self._taken)})"
 
     async def take(self, deployment: Obj) -> None:
-        """Scale it to zero and wait until its pods are gone; goes on from the takeover that is seen here, if any."""
+        """Scale it to zero and wait until its pods are gone. It may replace the takeover that `deployment` shows."""
         ref, before = ref_of(deployment), taken_of(deployment)
-        self._announce(ref, self._next(deployment).replicas)
-
-        def change(found: Obj) -> Obj:
-            now, mine = taken_of(found), self._next(found)
-            if now and now.holder not in (self._identity, before.holder if before else ""):
-                raise Refused(f"Somebody else was quicker: {now.text}.", next_step="stop that run first")
-            # Before it is sent: who is cut here has to give it back as well.
-            self._taken = [*(one for one in self._taken if one.ref != ref), mine]
-            note = {"holder": mine.holder, "replicas": mine.replicas, "since": mine.since}
-            return {"metadata": {"annotations": {ANNOTATION: json.dumps(note)}}, "spec": {"replicas": 0}}
-
-        try:
-            answer = await _changed(self._client, ref, change)
-        except Forbidden as error:
-            error.next_step = error.next_step or f"--takeover needs the right to patch {ref}"
-            raise
-        if answer is not None:
-            await self._gone(answer)
-
-    def _next(self, found: Obj) -> Taken:
-        before = taken_of(found)
-        replicas = replicas_of(found) or (before.replicas if before else 0)
-        return Taken(ref=ref_of(found), holder=self._identity, replicas=replicas, since=rfc3339(self._clock.now()))
-
-    def _announce(self, ref: ObjectRef, replicas: int) -> None:
+        replicas = self._next(deployment).replicas
         line = by_hand(ref, replicas, self._kubectl)
         _log.info(
-            "Taking over: %s goes to zero until this run ends, and back to %d then. By hand: %s",
+            "Taking over: %s is scaled to zero until this run stops, and then back to %d. By hand: %s",
             ref,
             replicas,
             line,
             extra={"action": "takeover.begin", "deployment": str(ref), "replicas": replicas, "restore": line},
         )
 
-    async def _gone(self, deployment: Obj) -> None:
-        """Return once nothing of it runs any more: two must not act."""
+        def change(found: Obj) -> Obj:
+            now, mine = taken_of(found), self._next(found)
+            if now and now.holder not in (self._identity, before.holder if before else ""):
+                raise Refused(f"Another run took it over first: {now.text}.", next_step="stop that run first")
+            # Before the request: a run that is cancelled during it must restore the Deployment too.
+            self._taken = [*(one for one in self._taken if one.ref != ref), mine]
+            note = {"holder": mine.holder, "replicas": mine.replicas, "since": mine.since}
+            return {"metadata": {"annotations": {ANNOTATION: json.dumps(note)}}, "spec": {"replicas": 0}}
+
+        try:
+            answer = await _patch(self._client, ref, change)
+        except Forbidden as error:
+            error.next_step = error.next_step or f"--takeover needs the right to patch {ref}"
+            raise
+        if answer is not None:
+            await self._wait_for_pods(answer)
+
+    def _next(self, found: Obj) -> Taken:
+        before = taken_of(found)
+        replicas = replicas_of(found) or (before.replicas if before else 0)
+        return Taken(ref=ref_of(found), holder=self._identity, replicas=replicas, since=rfc3339(self._clock.now()))
+
+    async def _wait_for_pods(self, deployment: Obj) -> None:
+        """Wait until none of its pods runs: two controllers must not act at once."""
         ref = ref_of(deployment)
         labels = str(from_label_selector(deployment["spec"]["selector"]))
-        told = False
+        reported = False
         while left := await self._pods(ref, labels):
-            if not told:
+            if not reported:
                 _log.info("Waiting until its pods are gone: %s", ", ".join(left), extra={"action": "takeover.wait"})
-            told = True
-            await self._clock.sleep(_ASK_AGAIN)
+            reported = True
+            await self._clock.sleep(_RETRY_AFTER)
 
     async def _pods(self, ref: ObjectRef, labels: str) -> list[str]:
         try:
             pods = await self._client.list(PODS, ListQuery(namespace=ref.namespace, labels=labels))
         except Forbidden:
-            # Who may not see pods still sees the Deployment's own count, which leaves out those that are ending.
+            # Without the right to list pods, use the replicas in the status, which do not count terminating pods.
             status = (await self._client.get(ref)).get("status") or {}
             return [f"{status['replicas']} of {ref}"] if status.get("replicas") else []
-        return [name_of(pod) for pod in pods.items if (pod.get("status") or {}).get("phase") not in _OVER]
+        return [name_of(pod) for pod in pods.items if (pod.get("status") or {}).get("phase") not in _FINISHED]
 
     async def give_all_back(self) -> None:
-        """Restore what was taken; what cannot be restored is told with the line that does it."""
+        """Restore all Deployments; a failure is logged with the command that restores by hand."""
         for taken in self._taken:
             try:
-                async with self._clock.timeout(_LAST_WORDS):
+                async with self._clock.timeout(_RESTORE_TIMEOUT):
                     count = await self._restored(taken)
             except (CtrlError, TimeoutError) as error:
                 line = by_hand(taken.ref, taken.replicas, self._kubectl)
                 _log.error(
-                    "%s could not be restored: %s By hand: %s",
+                    "Cannot restore %s: %s By hand: %s",
                     taken.ref,
-                    str(error) or "no answer in time.",
+                    str(error) or "the server did not answer in time.",
                     line,
                     extra={"action": "takeover.failed", "restore": line},
                 )
                 continue
             if count is not None:
-                text = "%s is back at %d." if count == taken.replicas else "%s stays at %d, as somebody set it."
+                same = count == taken.replicas
+                text = "Restored %s; replicas: %d." if same else "%s keeps the replicas that somebody else set: %d."
                 _log.info(text, taken.ref, count, extra={"action": "takeover.end", "replicas": count})
         self._taken = []
 
@@ -245,5 +238,5 @@ class Takeover:
             except Forbidden:
                 raise
             except CallError as error:
-                _log.debug("%s could not be restored yet: %s", taken.ref, error.message)
-            await self._clock.sleep(_ASK_AGAIN)
+                _log.debug("%s is not restored yet: %s", taken.ref, error.message)
+            await self._clock.sleep(_RETRY_AFTER)

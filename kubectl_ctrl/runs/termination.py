@@ -1,4 +1,4 @@
-"""Processes of ours come to their end: asked, waited for, killed where that is wanted, and seen to be gone."""
+"""Stops processes of kubectl ctrl: sends signals, waits for the exit, and kills on request."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from kubectl_ctrl.runs import holder
 from kubectl_ctrl.value import Value
 
 _PACE = 0.1
-# From SIGKILL until a process is gone; one that hangs in the kernel stays.
-_LAST = 10.0
+# From SIGKILL to the exit of a process; one that hangs in the kernel never exits.
+_KILL_TIMEOUT = 10.0
 
 
 class Live(Value, kw_only=True):
-    """A process of ours that runs controllers, or is about to."""
+    """A process of kubectl ctrl that runs controllers or is starting."""
 
     pid: int
     controllers: tuple[str, ...]
-    asked: bool = False  # to end: a second time would cut short what it finishes
+    asked: bool = False  # to stop: a second signal would cancel its running reconciles
 
     def __str__(self) -> str:
         return f"{', '.join(self.controllers)} (process {self.pid})"
 
 
-class _Grip:
-    """A process that is held: while it is, its number means no other."""
+class _Process:
+    """A process with an open pidfd, where the system has them: until it is closed, the pid cannot be reused."""
 
     def __init__(self, live: Live) -> None:
         self.live = live
@@ -41,7 +41,7 @@ class _Grip:
             self._handle = os.pidfd_open(live.pid)
 
     def __repr__(self) -> str:
-        return f"_Grip({self.live})"
+        return f"_Process({self.live})"
 
     @property
     def alive(self) -> bool:
@@ -57,7 +57,7 @@ class _Grip:
                 signal.pidfd_send_signal(self._handle, number)
 
     def ask(self) -> None:
-        """As Ctrl-C does; one that is stopped has to go on to hear it."""
+        """Ask it once to stop, as Ctrl-C does. A stopped process handles signals only after SIGCONT."""
         if not self._asked:
             self._asked = True
             if not self.live.asked:
@@ -72,45 +72,45 @@ class _Grip:
 async def ended(
     find: Callable[[], Iterable[Live]], patience: float, clock: Clock, note: Callable[[str], None], *, kill: bool
 ) -> list[Live]:
-    """All that `find` finds, and whatever it finds meanwhile, has ended; gives them.
+    """Stop all processes that `find` returns, now and while waiting; returns them after their exit.
 
-    Those that have not ended when the patience has run out are killed, or else TimedOut names them.
+    Processes that still run after `patience` seconds are killed; without `kill`, TimedOut names them.
     """
-    start, told = clock.elapsed(), ""
-    grips: dict[int, _Grip] = {}
+    start, reported = clock.elapsed(), ""
+    opened: dict[int, _Process] = {}
     with ExitStack() as held:
         while True:
-            _take_hold(find, grips, held)
-            left = [grip for grip in grips.values() if grip.alive]
+            _open_new(find, opened, held)
+            left = [one for one in opened.values() if one.alive]
             if not left:
-                return [grip.live for grip in grips.values()]
+                return [one.live for one in opened.values()]
             late = clock.elapsed() - start - patience
-            for grip in left:
-                grip.send(signal.SIGKILL) if kill and late > 0 else grip.ask()
-            if told != (told := f"waiting for {', '.join(str(grip.live) for grip in left)}"):
-                note(told)
-            if late > (_LAST if kill else 0):
+            for one in left:
+                one.send(signal.SIGKILL) if kill and late > 0 else one.ask()
+            if reported != (reported := f"waiting for {', '.join(str(one.live) for one in left)}"):
+                note(reported)
+            if late > (_KILL_TIMEOUT if kill else 0):
                 raise _stays(left, patience, kill=kill)
             await clock.sleep(_PACE)
 
 
-def _take_hold(find: Callable[[], Iterable[Live]], grips: dict[int, _Grip], held: ExitStack) -> None:
-    """Of what is new. What was found and then held may be another by then, unless it is found again."""
-    new = {live.pid: live for live in find() if live.pid not in grips and live.pid != os.getpid()}
+def _open_new(find: Callable[[], Iterable[Live]], opened: dict[int, _Process], held: ExitStack) -> None:
+    """Open the new processes. A pid may be reused between find and open, so a second find must return it too."""
+    new = {live.pid: live for live in find() if live.pid not in opened and live.pid != os.getpid()}
     if not new:
         return
     for live in new.values():
-        grips[live.pid] = _Grip(live)
-        held.callback(grips[live.pid].close)
+        opened[live.pid] = _Process(live)
+        held.callback(opened[live.pid].close)
     for pid in set(new) - {live.pid for live in find()}:
-        del grips[pid]
+        del opened[pid]
 
 
-def _stays(left: Iterable[_Grip], patience: float, *, kill: bool) -> CtrlError:
-    names = ", ".join(str(grip.live) for grip in left)
+def _stays(left: Iterable[_Process], patience: float, *, kill: bool) -> CtrlError:
+    names = ", ".join(str(one.live) for one in left)
     if kill:
-        return CtrlError(f"Not even SIGKILL ends {names}.", next_step="look at what the machine does with them: ps")
+        return CtrlError(f"SIGKILL does not stop {names}.", next_step="check the state of the process with ps")
     return TimedOut(
-        f"{names} was asked to end, and finishes what is under way for longer than {format_duration(patience)}.",
-        next_step="wait with a longer --timeout, or add --force to kill it then",
+        f"{names} did not exit within {format_duration(patience)}: running reconciles may finish.",
+        next_step="use a longer --timeout, or --force to kill it after the timeout",
     )

@@ -11,7 +11,7 @@ from kubectl_ctrl.findings.account import Risk, Try
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, ca_fingerprint, load
 from kubectl_ctrl.model.record import Cluster
 from kubectl_ctrl.story.query import Query
-from kubectl_ctrl.target.choice import contexts_of_ours, pin_apart
+from kubectl_ctrl.target.choice import managed_contexts, pin_apart
 from kubectl_ctrl.target.pin import Pin, joined
 from kubectl_ctrl.value import replace
 
@@ -64,7 +64,7 @@ def _pin_of(query: Query, kept: list[str], context: str) -> Pin:
     try:
         apart = pin_apart(
             flags,
-            load(flags, query.user.environ, query.user.home, managed=lambda: contexts_of_ours(Registry.of(query.user))),
+            load(flags, query.user.environ, query.user.home, managed=lambda: managed_contexts(Registry.of(query.user))),
         )
     except ConfigError:
         apart = Pin()

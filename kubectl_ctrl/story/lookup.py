@@ -21,7 +21,7 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.runs.liveness import opened
 from kubectl_ctrl.story.query import Query
-from kubectl_ctrl.target.choice import gone_cluster
+from kubectl_ctrl.target.choice import deleted_cluster
 from kubectl_ctrl.text import nearest
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Unshown, Value
@@ -163,7 +163,7 @@ def _context(query: Query) -> _Context:
             name=query.target.flags.context,
             namespace="",
             why=error.message,
-            gone=gone_cluster(query.user, query.target.flags),
+            gone=deleted_cluster(query.user, query.target.flags),
         )
     name = resolved.context or ("in-cluster" if resolved.in_cluster else resolved.server)
     why = f"nothing is recorded for the cluster of context {name!r}"

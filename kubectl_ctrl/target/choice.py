@@ -1,4 +1,4 @@
-"""Where kubectl's own flags and the kubeconfig point, before anyone is asked."""
+"""The cluster of kubectl's flags and the kubeconfig, before any request."""
 
 from __future__ import annotations
 
@@ -14,59 +14,60 @@ from kubectl_ctrl.target.pin import Pin, by_file
 from kubectl_ctrl.user import User
 from kubectl_ctrl.value import Value
 
-# Of these each alone says which cluster is meant.
+# Each of these flags selects a cluster on its own.
 _POINTERS = ("context", "cluster", "server", "user")
 
 
 class Target(Value):
-    """A cluster, and the flags with which a suggested command addresses it; no flags where those of this call do."""
+    """A cluster, and the flags with which a suggested command addresses it; none if those of this call do."""
 
     resolved: Resolved
     pin: Pin = Pin()
 
 
 def pointed(user: User, flags: ConfigFlags) -> Target:
-    """The server, its namespace and how to get in; ConfigError where they say nothing that can be used.
+    """The selected cluster; ConfigError if the kubeconfig has none.
 
-    After the user's files, which win, --context also finds clusters of ours; and where there is no current-context at
-    all, the only cluster of ours is meant. Not so where a shell still means one that is gone: no other stands for it.
+    --context also finds managed clusters; the user's files take precedence. Without any current-context, the only
+    managed cluster is selected. A shell whose KUBECONFIG names a deleted managed cluster gets an error instead: its
+    commands must not reach another cluster.
     """
-    gone = gone_cluster(user, flags)
+    deleted = deleted_cluster(user, flags)
     try:
         resolved = load(
-            flags, user.environ, user.home, managed=lambda: {} if gone else contexts_of_ours(Registry.of(user))
+            flags, user.environ, user.home, managed=lambda: {} if deleted else managed_contexts(Registry.of(user))
         )
     except ConfigError as error:
-        if not gone:
+        if not deleted:
             raise
         raise ConfigError(
-            f"Cluster {gone!r} no longer exists, and the kubeconfig that is asked for was its own.",
+            f"Cluster {deleted!r} no longer exists, and the selected kubeconfig was its own.",
             tried=error.message,
-            next_step=f"{ctrl('up', '--name', gone)} makes a new one; unset KUBECONFIG goes back to your own contexts",
+            next_step=f"{ctrl('up', '--name', deleted)} creates it again; unset KUBECONFIG selects your own contexts",
         ) from error
     return Target(resolved, pin_apart(flags, resolved))
 
 
 def pin_apart(flags: ConfigFlags, resolved: Resolved) -> Pin:
-    """What means a cluster that stands apart from the user's files; empty where they have it."""
+    """The flags for a managed cluster that is not in the user's files; empty for a cluster in them."""
     file = resolved.origin.flags.kubeconfig
     return by_file(Path(file), resolved.context or "", known=True) if file != flags.kubeconfig else Pin()
 
 
 def kubectl_at(resolved: Resolved) -> tuple[str, ...]:
-    """`kubectl`, with the flags by which it gets there: it knows no cluster of ours by its context alone."""
+    """`kubectl` with the flags of the cluster: kubectl does not find a managed cluster by its context alone."""
     file = ("--kubeconfig", resolved.origin.flags.kubeconfig) if resolved.origin.flags.kubeconfig else ()
     context = ("--context", resolved.context) if resolved.context else ()
     return ("kubectl", *file, *context)
 
 
 def pointed_at(user: User, entry: Entry) -> Target:
-    """A cluster of ours through its own kubeconfig: nothing that the user's files or current-context say matters."""
+    """A managed cluster through its own kubeconfig, independent of the user's files."""
     if not entry.kubeconfig.exists():
         raise ConfigError(
-            f"Cluster {entry.name!r} has no kubeconfig yet: its making did not end.",
+            f"Cluster {entry.name!r} has no kubeconfig: its creation did not finish.",
             tried=str(entry.kubeconfig),
-            next_step=f"{ctrl('up', '--name', entry.name)} makes it anew, {ctrl('down', entry.name)} removes it",
+            next_step=f"{ctrl('up', '--name', entry.name)} recreates it, {ctrl('down', entry.name)} deletes it",
         )
     flags = ConfigFlags(kubeconfig=str(entry.kubeconfig), context=entry.context)
     pin = Pin() if entry.kubeconfig in _named(user) else by_file(entry.kubeconfig, entry.context)
@@ -77,15 +78,15 @@ def _named(user: User) -> list[Path]:
     return [Path(name).absolute() for name in user.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
 
 
-def contexts_of_ours(registry: Registry) -> dict[str, Path]:
-    """The contexts of clusters that we made and that are there, each with its kubeconfig."""
+def managed_contexts(registry: Registry) -> dict[str, Path]:
+    """The contexts of existing managed clusters, each with its kubeconfig."""
     return {entry.context: entry.kubeconfig for entry in registry.entries() if entry.phase is Phase.READY}
 
 
-def gone_cluster(user: User, flags: ConfigFlags) -> str:
-    """The cluster of ours that was taken away while this shell still points to it; "" where it points elsewhere.
+def deleted_cluster(user: User, flags: ConfigFlags) -> str:
+    """The managed cluster whose kubeconfig this shell selects and that was deleted; "" for none.
 
-    `cluster env` made KUBECONFIG name a file that went with its cluster.
+    `cluster env` sets KUBECONFIG to a file in the folder of the cluster, which is deleted with it.
     """
     if flags.context or flags.server:
         return ""
@@ -94,9 +95,9 @@ def gone_cluster(user: User, flags: ConfigFlags) -> str:
     return next((file.parent.name for file in files if file.parent.parent == folder and not file.exists()), "")
 
 
-def means_nothing(user: User, flags: ConfigFlags) -> bool:
-    """Whether neither flags nor files name a cluster at all, rather than a wrong one, or one that is gone."""
-    if any(getattr(flags, name) for name in _POINTERS) or gone_cluster(user, flags):
+def selects_nothing(user: User, flags: ConfigFlags) -> bool:
+    """Whether neither the flags nor the files select a cluster; False for a wrong or deleted one."""
+    if any(getattr(flags, name) for name in _POINTERS) or deleted_cluster(user, flags):
         return False
     try:
         merged = kubefiles.read(flags.kubeconfig, user.environ, user.home)

@@ -1,4 +1,4 @@
-"""The cluster that a command line means: resolved, passed by the guard, connected, and told from all others."""
+"""Connects to the selected cluster, and identifies it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from kubectl_ctrl.version import VERSION
 _log = logging.getLogger(__name__)
 
 
-# Connects to a cluster as one command does it, with its clock, and asking questions only where somebody can answer.
+# Connects to a cluster with the clock of a command; credential plugins ask questions only on a terminal.
 Connect = Callable[[Resolved], Awaitable[Client]]
 
 
 async def connected(user: User, resolved: Resolved, *, clock: Clock, rng: Random, interactive: bool) -> Client:
-    """A client of it, under our name."""
+    """A client with the user agent of kubectl-ctrl."""
     return await connect(
         resolved,
         clock=clock,
@@ -40,20 +40,20 @@ async def connected(user: User, resolved: Resolved, *, clock: Clock, rng: Random
 
 
 def started_by(user: User, resolved: Resolved) -> str:
-    """The command that starts it again, of a cluster that we made; "" of any other."""
-    made = guard.ours(resolved, Registry.of(user))
+    """The command that starts a managed cluster; "" for any other."""
+    made = guard.managed(resolved, Registry.of(user))
     return str(ctrl("up", "--name", made.name)) if made else ""
 
 
 def credentials_from(resolved: Resolved) -> str:
-    """Who is asked before the server is: without credentials there is no client."""
+    """The program or service that gives the credentials, which is called before the server."""
     plugin = resolved.auth.exec
     what = f"the credential plugin {plugin.command!r}" if plugin else "the identity provider"
     return f"{what} of user {resolved.user!r}"
 
 
 async def check_namespace(client: Client, name: str) -> None:
-    """Raise NotFound where the namespace is not there: waiting in one that was mistyped would look like success."""
+    """NotFound if the namespace does not exist: a run in a mistyped one would look like success."""
     try:
         namespace = await client.get(NAMESPACES.ref(name))
     except NotFound as error:
@@ -62,23 +62,26 @@ async def check_namespace(client: Client, name: str) -> None:
             site=error.site,
             code=error.code,
             reason=error.reason,
-            next_step=f"{command('kubectl', 'create', 'namespace', name)}, or name another one with -n",
+            next_step=f"{command('kubectl', 'create', 'namespace', name)}, or select another one with -n",
         ) from error
     except Forbidden as error:
-        _log.debug("It is not known whether the namespace is there: %s", error.message)
+        _log.debug("Cannot read the namespace: %s", error.message)
         return
     if is_deleting(namespace):
-        _log.warning("Namespace %r is being deleted: nothing new can be made in it.", name, extra={"action": "ending"})
+        _log.warning(
+            "Namespace %r is being deleted: no objects can be created in it.", name, extra={"action": "ending"}
+        )
 
 
 async def cluster_id(client: Client, resolved: Resolved, known: Sequence[str] = ()) -> str:
-    """The same for every way to the same cluster where we may look; else what the kubeconfig says of it.
+    """The key of a cluster: the UID of kube-system, which is the same through every context.
 
-    `known` are keys that others, who were allowed to look, went by at the same server with the same CA, newest first.
+    Without the right to read it, a recorded key of the same server and CA (`known`, newest first), or else a key made
+    from the kubeconfig.
     """
     try:
         return uid_of(await client.get(NAMESPACES.ref("kube-system")))
     except (Forbidden, NotFound) as error:
-        _log.debug("The cluster's UID cannot be read: %s", error.message)
-        said = unread_key(resolved.server, ca_fingerprint(resolved))
-        return next((key for key in known if key != said), said)
+        _log.debug("Cannot read the UID of the cluster: %s", error.message)
+        fallback = unread_key(resolved.server, ca_fingerprint(resolved))
+        return next((key for key in known if key != fallback), fallback)

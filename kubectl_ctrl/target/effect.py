@@ -1,4 +1,4 @@
-"""What a verb can do to a cluster."""
+"""The effects that a verb can have on a cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Effect(StrEnum):
-    """What a verb can do to a cluster; write and destroy pass the guard."""
+    """The guard checks write and destroy."""
 
     NONE = "none"
     READ = "read"

@@ -1,7 +1,7 @@
-"""The guard: whether a verb that changes a cluster may touch the one that was resolved.
+"""The guard: whether a verb may change the selected cluster.
 
-Local clusters and those that we made are free. Everything else has to be named in the same command, or stand in the
-list that the user keeps.
+Local and managed clusters are allowed. Any other cluster must be named in the same command, or be in the list in the
+user's configuration.
 
 A cluster is managed if its server and authority are those of a registry entry, whatever the context is called. TLS
 proves that before the first request is sent: nobody else has a certificate of the authority that was created with that
@@ -42,16 +42,16 @@ def _loopback(_: Resolved, host: str) -> bool:
 
 
 def _control_plane(resolved: Resolved, host: str) -> bool:
-    """The node of that very cluster, as containers on kind's network call it."""
+    """The node of that kind cluster, as named in kind's container network."""
     name = (resolved.context or "").removeprefix("kind-")
     return "." not in name and host == f"{name}-control-plane" and _proves_itself(resolved)
 
 
 def _minikube(resolved: Resolved, host: str) -> bool:
-    """A private address whose server has a certificate of the authority that minikube made for this user.
+    """A private address, with the CA that minikube created for this user.
 
-    The address alone proves nothing: the drivers' networks (docker 192.168.49.x, kvm2 192.168.39.x and others) are also
-    those of offices and homes.
+    The address alone proves nothing: the networks of the drivers (docker 192.168.49.x, kvm2 192.168.39.x and others)
+    are also used in offices and homes.
     """
     try:
         private = ipaddress.ip_address(host).is_private
@@ -74,7 +74,7 @@ def _has_authority(resolved: Resolved, file: Path) -> bool:
 
 
 def _proves_itself(resolved: Resolved) -> bool:
-    """Whether TLS shows that the server is the one that the kubeconfig means: names and addresses are anybody's."""
+    """Whether TLS proves the identity of the server: anyone can have its name or address."""
     return resolved.server.startswith("https://") and not resolved.tls.insecure
 
 
@@ -86,7 +86,7 @@ def _any_address(_: Resolved, host: str) -> bool:
     return host == "0.0.0.0"  # noqa: S104 - to connect to it is to connect to loopback
 
 
-# A context is local when name and effective server match one row: a name alone is a promise that anyone can make.
+# A context is local if its name and its effective server match one row: anyone can choose the name of a context.
 _LOCAL: tuple[tuple[re.Pattern[str], tuple[Fits, ...]], ...] = (
     (re.compile(r"kind-.+"), (_loopback, _control_plane)),
     (re.compile(r"kwok-.+|colima(-.+)?|orbstack|rancher-desktop"), (_loopback,)),
@@ -104,49 +104,44 @@ class Allowed(Value):
 
 
 def context_name(resolved: Resolved) -> str:
-    """What the user has to repeat: the context's name, `in-cluster`, or the server where there is no context at all."""
+    """The name of the context, `in-cluster`, or the server if there is no context."""
     return IN_CLUSTER if resolved.in_cluster else resolved.context or resolved.server
 
 
 def to_allow(resolved: Resolved) -> str:
-    """What permits it in the same command: the context's name, or the server where that is not the context's own.
+    """The value of --allow-context for the cluster: the context's name, or the server if that is not the context's own.
 
-    A variable may have chosen another server or cluster, so who names the context has not seen which one it is.
+    A variable may have selected another server, and the name of the context would not show that to the user.
     """
     return resolved.server if resolved.server_overridden else context_name(resolved)
 
 
 def is_local(resolved: Resolved) -> bool:
-    """Whether name and effective server match one row of the table; behind a proxy or an override they never do."""
+    """Whether name and effective server match one row of _LOCAL; never with a proxy or another server."""
     if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or not resolved.context:
         return False
     host = (urlsplit(resolved.server).hostname or "").lower()
     return any(name.fullmatch(resolved.context) and any(fits(resolved, host) for fits in rows) for name, rows in _LOCAL)
 
 
-def ours(resolved: Resolved, registry: Registry) -> Entry | None:
-    """The cluster of ours that TLS will prove it to be; behind a proxy or an override it is none."""
+def managed(resolved: Resolved, registry: Registry) -> Entry | None:
+    """The managed cluster that TLS will prove it to be; None behind a proxy or with another server."""
     if resolved.in_cluster or resolved.server_overridden or resolved.proxy_url or resolved.tls.insecure:
         return None
     if not resolved.server.startswith("https://"):
         return None
-    # The registry first: an authority need not be read where there is nothing to compare it with.
+    # The registry first: most contexts have no entry to compare their CA with, so it need not be read.
     made = [one for one in registry.entries() if one.phase is Phase.READY and one.ca and one.server == resolved.server]
     return next((one for one in made if one.ca == ca_fingerprint(resolved)), None)
 
 
-def is_ours(resolved: Resolved, registry: Registry) -> bool:
-    """Whether it is a cluster that we made."""
-    return ours(resolved, registry) is not None
-
-
 def trusted(resolved: Resolved, registry: Registry) -> bool:
-    """Whether it is nobody's but the user's own, to play with."""
-    return is_local(resolved) or is_ours(resolved, registry)
+    """Whether it is a local or a managed cluster."""
+    return is_local(resolved) or managed(resolved, registry) is not None
 
 
 def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[Allowed, ...], registry: Registry) -> None:
-    """Raise Refused where the verb may not touch this cluster."""
+    """Refused if the verb may not have this effect on the cluster."""
     if effect not in (Effect.WRITE, Effect.DESTROY) or trusted(resolved, registry):
         return
     name = to_allow(resolved)
@@ -167,14 +162,14 @@ def check(effect: Effect, resolved: Resolved, *, allow: str, standing: tuple[All
 
 
 def standing_list(path: Path) -> tuple[Allowed, ...]:
-    """`allowContexts` of config.yaml; a file that is not there allows nothing, one that is wrong is an error."""
+    """`allowContexts` of config.yaml; empty if there is no file, an error if it is invalid."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"{str(path)!r} cannot be read: {error}.", next_step="make it readable, or move it away"
+            f"Cannot read {str(path)!r}: {error}.", next_step="make the file readable, or delete it"
         ) from error
     shape = "write it like this: allowContexts: [{context: NAME, server: URL}]"
     try:
@@ -183,11 +178,11 @@ def standing_list(path: Path) -> tuple[Allowed, ...]:
         error.next_step = shape
         raise
     if not isinstance(content or {}, dict):
-        raise ConfigError(f"{str(path)!r} does not have the right shape: it is no mapping.", next_step=shape)
+        raise ConfigError(f"Invalid configuration {str(path)!r}: it is not a mapping.", next_step=shape)
     entries = (content or {}).get("allowContexts") or []
     if not isinstance(entries, list) or not all(isinstance(one, dict) and one.keys() >= _FIELDS for one in entries):
         raise ConfigError(
-            f"{str(path)!r} does not have the right shape: allowContexts is no list of contexts, each with its server.",
+            f"Invalid configuration {str(path)!r}: allowContexts must be a list of contexts, each with its server.",
             next_step=shape,
         )
     return tuple(Allowed(str(entry["context"]), str(entry["server"])) for entry in entries)

@@ -1,7 +1,7 @@
-"""Commands that are suggested, made to mean the cluster that was meant.
+"""Adds the flags of the selected cluster to suggested commands.
 
-Whoever copies `next: kubectl ctrl install foo` means the cluster that the error was about, and the current context may
-be another: the flags that led there have to be in the line.
+A user who copies `next: kubectl ctrl install foo` wants the cluster of the error, and the current context may be
+another. So the command must contain the flags that selected the cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMMAND = re.compile(rf"\bkubectl (?:ctrl (?P<verb>{_OURS})\b|(?=(?:{_THEIRS})\
 
 
 class Pin(Value):
-    """The flags that mean the cluster, for our verbs and for kubectl, which knows no cluster of ours by name."""
+    """The flags that select the cluster: for kubectl ctrl, and for kubectl, which does not know managed clusters."""
 
     ours: str = ""
     theirs: str = ""
@@ -29,30 +29,30 @@ class Pin(Value):
         return bool(self.ours)
 
     def into(self, text: str) -> str:
-        """The text with every command in it pinned, unless it says already what it means."""
+        """The text with the flags in each command, unless it already selects a cluster."""
         if not self or any(flag in text for flag in _POINTERS[:2]):
             return text
-        return _COMMAND.sub(lambda found: self._said(found["verb"]), text)
-
-    def _said(self, verb: str | None) -> str:
-        return f"kubectl ctrl {verb} {self.ours}" if verb else f"kubectl {self.theirs} "
+        return _COMMAND.sub(
+            lambda found: f"kubectl ctrl {verb} {self.ours}" if (verb := found["verb"]) else f"kubectl {self.theirs} ",
+            text,
+        )
 
 
 def as_typed(typed: Sequence[str]) -> Pin:
-    """What the command line itself said of the cluster."""
+    """The flags of the command line that select a cluster."""
     return joined([flag for flag in typed if flag.partition("=")[0] in _POINTERS])
 
 
 def joined(flags: Sequence[str]) -> Pin:
-    """Flags that mean the same to our verbs and to kubectl."""
-    said = str(command(*flags))
-    return Pin(said, said)
+    """Flags that both kubectl ctrl and kubectl understand."""
+    text = str(command(*flags))
+    return Pin(text, text)
 
 
 def by_file(kubeconfig: Path, context: str, *, known: bool = False) -> Pin:
-    """A cluster of ours; by its context alone where our verbs know it by that.
+    """A managed cluster; if `known`, kubectl ctrl finds it by its context alone.
 
-    With its context also where there is a file: others may have written another current-context into it.
+    The context is given beside the file because others may change the current-context in it.
     """
     both = str(command(f"--kubeconfig={kubeconfig}", f"--context={context}"))
     return Pin(str(command(f"--context={context}")) if known else both, both)

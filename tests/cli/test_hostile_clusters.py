@@ -58,8 +58,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     entry.controllers.mkdir()
     log = background_notes.log_of(entry, "foo")
     log.write_text(f"a\t{EVIL}\n{EVIL}\n", newline="")
-    page = background_notes.Page(word=EVIL, scope=EVIL, pid=os.getpid(), began=1.0)
-    background_notes.write(log, replace(page, ended=2.0, code=1))
+    note = background_notes.Note(word=EVIL, scope=EVIL, pid=os.getpid(), began=1.0)
+    background_notes.write(log, replace(note, ended=2.0, code=1))
     return tmp_path
 
 

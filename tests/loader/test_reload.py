@@ -14,7 +14,7 @@ import pytest
 
 from kubectl_ctrl.errors import UsageError
 from kubectl_ctrl.loader import sources
-from kubectl_ctrl.loader.reload import Reloader, shelves
+from kubectl_ctrl.loader.reload import Reloader, code_groups
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.objects import Obj
 from kubectl_ctrl.model.resources import CONFIGMAPS, PODS
@@ -76,7 +76,7 @@ def config_map(name: str) -> Obj:
 async def site(folder: Path, log: pytest.LogCaptureFixture, *words: str) -> AsyncIterator[Site]:
     log.set_level(logging.INFO, "kubectl_ctrl")
     sourced = sources.resolve(words or ["./mine.py"])
-    watched = shelves(sourced)
+    watched = code_groups(sourced)
     stage = Stage()
     stage.server.create(config_map("cm"))
     async with stage.running(*(one.spec for one in sourced)) as running:
@@ -255,9 +255,9 @@ async def test_a_hundred_reloads_leave_no_modules_behind(folder: Path, caplog: p
 
 def test_where_nothing_can_change_it_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sourced = sources.resolve(["foo"])
-    assert [one.controllers[0].spec.name for one in shelves(sourced)] == ["foo"], "this is a checkout"
+    assert [one.controllers[0].spec.name for one in code_groups(sourced)] == ["foo"], "this is a checkout"
     monkeypatch.setattr(
         "kubectl_ctrl.loader.reload.__file__", str(tmp_path / "site-packages/kubectl_ctrl/loader/reload.py")
     )
     with pytest.raises(UsageError, match="--reload has nothing to watch"):
-        shelves(sourced)
+        code_groups(sourced)

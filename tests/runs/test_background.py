@@ -28,7 +28,7 @@ from kubectl_ctrl.model.objects import labels_of
 from kubectl_ctrl.model.resources import CONFIGMAPS
 from kubectl_ctrl.runs import background, background_notes
 from kubectl_ctrl.runs.background import Background
-from kubectl_ctrl.runs.background_notes import Page
+from kubectl_ctrl.runs.background_notes import Note
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner, only_runner
 from kubectl_ctrl.user import User
@@ -92,20 +92,20 @@ def test_one_that_waits_for_its_cluster_is_found_adopted_and_ended(app: App, ent
     assert background.starting(entry) == background.starting(entry, "foo") == (one.pid,)
     assert background.starting(entry, "bar") == ()
     assert started(app, entry).pid == one.pid
-    with pytest.raises(TimedOut, match=rf"foo does not work within 1s: it starts. Process {one.pid} goes on."):
+    with pytest.raises(TimedOut, match=rf"foo is not ready after 1s: it is starting. Process {one.pid} still runs."):
         settled(app, one, patience=1.0)
     said = until_said(one, "The cluster does not answer yet")
     assert said.startswith("run r")
     assert "SIGTERM stops it" in said
     assert one.log.stat().st_mode & 0o777 == 0o600
-    page = background_notes.read(one.log)
-    assert page is not None
-    assert (page.word, page.scope, page.pid, page.ended) == ("foo", "default", one.pid, None)
+    note = background_notes.read(one.log)
+    assert note is not None
+    assert (note.word, note.scope, note.pid, note.ended) == ("foo", "default", one.pid, None)
     assert ended(app, entry) == ["foo"]
     os.waitpid(one.pid, 0)
-    page = background_notes.read(one.log)
-    assert page is not None
-    assert (page.code, page.ended is not None) == (0, True)
+    note = background_notes.read(one.log)
+    assert note is not None
+    assert (note.code, note.ended is not None) == (0, True)
     assert (background.starting(entry), ended(app, entry)) == ((), [])
 
 
@@ -169,13 +169,13 @@ def test_one_that_dies_says_why_and_what_to_do(app: App) -> None:
     with pytest.raises(ProgramFailed) as caught:
         settled(app, one)
     error = caught.value
-    assert error.message.startswith("foo exited with code 3 as soon as it was in the background: ")
+    assert error.message.startswith("foo exited with code 3 right after its start in the background: ")
     assert "error[" not in error.message
     assert error.tried == "kubectl ctrl run foo --context=kind-ctrl --namespace=default"
-    assert error.next_step.endswith("all that it said: kubectl ctrl logs foo --name ctrl")
-    page = background_notes.read(one.log)
-    assert page is not None
-    assert page.code == 3
+    assert error.next_step.endswith("its log: kubectl ctrl logs foo --name ctrl")
+    note = background_notes.read(one.log)
+    assert note is not None
+    assert note.code == 3
 
 
 def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) -> None:
@@ -184,7 +184,9 @@ def test_what_an_earlier_start_said_is_not_its_reason(app: App, entry: Entry) ->
     log.write_text("error[CTRL-OLD]: long ago\n")
     one = started(app, entry)
     os.kill(one.pid, signal.SIGKILL)
-    with pytest.raises(ProgramFailed, match=r"foo was terminated by signal 9 as soon as it was in the background\.$"):
+    with pytest.raises(
+        ProgramFailed, match=r"foo was terminated by signal 9 right after its start in the background\.$"
+    ):
         settled(app, one)
 
 
@@ -215,7 +217,7 @@ def test_what_it_complains_of_is_told_where_it_takes_too_long(app: App, entry: E
     until_said(one, "The cluster does not answer yet")
     with pytest.raises(TimedOut) as caught:
         settled(app, one, patience=0.1)
-    assert caught.value.tried.startswith("it says: The cluster does not answer yet; retrying: ")
+    assert caught.value.tried.startswith("its log: The cluster does not answer yet; retrying: ")
     with one.log.open("a") as log:  # as a loop that is blocked has it said
         log.write("2026-01-01T12:00:00.000+00:00 warning: The event loop is blocked: something does not await.\n")
         log.write('      File "manager.py", line 1, in run\n        await it\n')
@@ -224,7 +226,7 @@ def test_what_it_complains_of_is_told_where_it_takes_too_long(app: App, entry: E
     with pytest.raises(TimedOut) as caught:
         settled(app, one, patience=0.1)
     said = 'The event loop is blocked: something does not await. File "hang.py", line 5, in reconcile'
-    assert caught.value.tried == f"it says: {said}"
+    assert caught.value.tried == f"its log: {said}"
 
 
 def test_a_file_of_ones_own_is_named_by_its_whole_path(app: App, entry: Entry, write: Write) -> None:
@@ -315,7 +317,7 @@ def test_it_works_once_its_recording_has_its_caches_synced(
 ) -> None:
     monkeypatch.setattr(background, "_UNRECORDED", 0.2)  # what it tells counts also after that
     told(app, synced=False, message="foos is not installed")
-    with pytest.raises(TimedOut, match="foo does not work within 1s: foos is not installed"):
+    with pytest.raises(TimedOut, match="foo is not ready after 1s: foos is not installed"):
         settled(app, placed, patience=1.0)
     told(app, synced=True)
     assert settled(app, placed) == []
@@ -323,7 +325,7 @@ def test_it_works_once_its_recording_has_its_caches_synced(
 
 def test_without_a_recording_its_place_is_enough(app: App, placed: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "_UNRECORDED", 0.5)
-    assert settled(app, placed) == ["foo: it waits for its caches"]
+    assert settled(app, placed) == ["foo: its caches are not synced"]
     off = App(out=sys.stdout, err=sys.stderr, user=User({**os.environ, "KUBECTL_CTRL_RECORD": "off"}))
     assert settled(off, placed) == []
 
@@ -353,17 +355,17 @@ def test_pages_that_cannot_be_read_say_nothing(app: App, tmp_path: Path) -> None
     log = background_notes.log_of(entry, "foo")
     assert (background_notes.logged(entry), background_notes.read(log)) == ([], None)
     log.touch()
-    page = Page(word="foo", scope="default", pid=1, began=2.0)
-    background_notes.write(log, page)
-    assert list(background_notes.pages(entry)) == [("foo", page)]
-    background_notes.write(log, replace(page, code=1))
-    assert background_notes.read(log) == replace(page, code=1)
-    later = {**asdict(page), "of_a_later_version": 1}
+    note = Note(word="foo", scope="default", pid=1, began=2.0)
+    background_notes.write(log, note)
+    assert list(background_notes.notes(entry)) == [("foo", note)]
+    background_notes.write(log, replace(note, code=1))
+    assert background_notes.read(log) == replace(note, code=1)
+    later = {**asdict(note), "of_a_later_version": 1}
     (log.parent / "foo.json").write_text(json.dumps(later))
-    assert background_notes.read(log) == page
+    assert background_notes.read(log) == note
     for garbage in (b"", b"[]", b'{"word": 1}', b"\xff"):
         (log.parent / "foo.json").write_bytes(garbage)
-        assert list(background_notes.pages(entry)) == []
+        assert list(background_notes.notes(entry)) == []
     background_notes.forget(log)
     background_notes.forget(log)
     assert background_notes.logged(entry) == ["foo"]
@@ -371,5 +373,5 @@ def test_pages_that_cannot_be_read_say_nothing(app: App, tmp_path: Path) -> None
 
 def test_a_folder_that_cannot_be_made_is_named(app: App, entry: Entry) -> None:
     entry.controllers.write_text("no folder")
-    with pytest.raises(CtrlError, match=r"clusters/ctrl/controllers' for controllers .* cannot be used: "):
+    with pytest.raises(CtrlError, match=r"Cannot use the folder '.*clusters/ctrl/controllers' for controllers .*: "):
         started(app, entry)

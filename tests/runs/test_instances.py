@@ -78,7 +78,7 @@ async def test_what_may_not_be_looked_at_is_told_beside_the_rest(tmp_path: Path,
     found = await seen(stage, tmp_path)
     assert len(found.places) == 1
     assert found.unseen
-    assert all("may not be looked at" in text for text in found.unseen)
+    assert all("cannot be read with these credentials" in text for text in found.unseen)
 
 
 def test_whose_lease_it_is_tells_its_label_where_the_name_could_mean_two() -> None:

@@ -18,7 +18,7 @@ from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.clusters.registry import Entry, Registry
 from kubectl_ctrl.errors import TimedOut
 from kubectl_ctrl.runs import background, background_notes
-from kubectl_ctrl.runs.background_notes import Page
+from kubectl_ctrl.runs.background_notes import Note
 from kubectl_ctrl.runs.holder import identity
 from kubectl_ctrl.runs.runners import Runner, only_runner
 from kubectl_ctrl.value import asdict, replace
@@ -117,8 +117,8 @@ def process(registry: Registry, ctrl: Entry) -> Iterator[subprocess.Popen[str]]:
 def noted(entry: Entry, name: str, **fields: object) -> Path:
     log = background_notes.log_of(entry, name)
     log.touch()
-    page = Page(word=name, scope="default", pid=2**22 + 1, began=NOON)
-    background_notes.write(log, replace(page, **fields))  # type: ignore[arg-type]
+    note = Note(word=name, scope="default", pid=2**22 + 1, began=NOON)
+    background_notes.write(log, replace(note, **fields))  # type: ignore[arg-type]
     return log
 
 
@@ -393,7 +393,7 @@ def test_stop_takes_the_file_that_runs_in_the_foreground(
 def test_stop_asks_again_without_cutting_short(
     registry: Registry, ctrl: Entry, finishing: subprocess.Popen[str], capsys: Captured
 ) -> None:
-    late = "foo (process {pid}) was asked to end, and finishes what is under way for longer than 300ms."
+    late = "foo (process {pid}) did not exit within 300ms: running reconciles may finish."
     for _ in range(2):
         told = said(capsys, "stop", "foo", "--name=ctrl", "--timeout=300ms", code=124)[1]
         assert f"error[CTRL-TIMEOUT]: {late.format(pid=finishing.pid)}" in told
@@ -413,10 +413,10 @@ def test_one_that_finishes_is_waited_for_before_another_begins(
     said(capsys, "stop", "foo", "--name=ctrl", "--timeout=300ms", code=124)
     drained("bar")
     assert notes == []
-    with pytest.raises(TimedOut, match="was asked to end") as caught:
+    with pytest.raises(TimedOut, match="did not exit") as caught:
         drained("foo")
     assert notes == [f"waiting for foo (process {finishing.pid})"]
-    assert caught.value.next_step == "kubectl ctrl stop foo --name ctrl --force kills it after a while"
+    assert caught.value.next_step == "kubectl ctrl stop foo --name ctrl --force kills it after a timeout"
     assert finishing.poll() is None
 
 

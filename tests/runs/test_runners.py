@@ -103,7 +103,8 @@ def test_a_disk_that_takes_no_lock_is_an_error_with_a_remedy(
         patched.setattr(os, "pwrite", failing)
         with pytest.raises(CtrlError) as caught, only_runner(tmp_path, ME):
             pass
-    assert caught.value.message.endswith(f".lock' cannot be written: {os.strerror(number)}.")
+    assert caught.value.message.startswith("Cannot write the lock file ")
+    assert caught.value.message.endswith(f".lock': {os.strerror(number)}.")
     assert caught.value.next_step == f"{remedy}, or set XDG_STATE_HOME to another folder"
     assert list(tmp_path.rglob("*.lock")) == []
 
@@ -155,7 +156,7 @@ def test_a_lock_file_that_was_planted_as_a_link_is_not_followed(tmp_path: Path) 
     victim = tmp_path / "victim"
     victim.write_text("precious")
     lock.symlink_to(victim)
-    with pytest.raises(CtrlError, match="cannot be made"), only_runner(tmp_path, ME):
+    with pytest.raises(CtrlError, match="Cannot create or lock"), only_runner(tmp_path, ME):
         pass
     assert victim.read_text() == "precious"
 

@@ -86,7 +86,7 @@ async def test_who_was_quicker_keeps_it(stage: Stage) -> None:
     before = now(stage)
     stage.server.change(DEPLOYMENTS, NAME, note(ELSEWHERE))
     mine = takeover(stage)
-    with pytest.raises(Refused, match="Somebody else was quicker"):
+    with pytest.raises(Refused, match="Another run took it over first"):
         await mine.take(before)
     await mine.give_all_back()
     assert standing(stage) == (0, ELSEWHERE)

@@ -15,7 +15,7 @@ from kubectl_ctrl.cli.verbs.run import VERB
 from kubectl_ctrl.clusters.registry import Phase
 from kubectl_ctrl.errors import ConfigError
 from kubectl_ctrl.kubeconfig.resolution import load_again
-from kubectl_ctrl.target.choice import gone_cluster, kubectl_at
+from kubectl_ctrl.target.choice import deleted_cluster, kubectl_at
 from kubectl_ctrl.user import User
 from tests.cli.ours import kubeconfig, made
 
@@ -127,10 +127,10 @@ def test_s10_a_shell_that_points_to_a_cluster_that_is_gone_means_no_other_one(ap
     gone = made(app.registry, "ctrl", "https://127.0.0.1:4001")
     app.user = User({**app.user.environ, "KUBECONFIG": str(gone.kubeconfig)})
     assert app.pointed(given()).context == "kind-ctrl"
-    assert gone_cluster(app.user, given().cluster_flags) == ""
+    assert deleted_cluster(app.user, given().cluster_flags) == ""
     made(app.registry, "dev", "https://127.0.0.1:4003")
     app.registry.remove("ctrl")
-    assert gone_cluster(app.user, given().cluster_flags) == "ctrl"
+    assert deleted_cluster(app.user, given().cluster_flags) == "ctrl"
     with pytest.raises(ConfigError, match="Cluster 'ctrl' no longer exists") as caught:
         app.pointed(given())
     assert "kubectl ctrl up --name ctrl" in caught.value.next_step
@@ -145,5 +145,5 @@ def test_a_cluster_of_ours_is_pointed_at_through_its_own_file_whatever_the_user_
     found = app.pointed_at(entry)
     assert (found.server, found.context, found.namespace) == ("https://127.0.0.1:4001", "kind-ctrl", "default")
     entry.kubeconfig.unlink()
-    with pytest.raises(ConfigError, match="has no kubeconfig yet"):
+    with pytest.raises(ConfigError, match="has no kubeconfig"):
         app.pointed_at(entry)

@@ -181,7 +181,7 @@ def test_a_second_run_is_refused_before_it_says_anything(
         assert cli.main(["run", "foo", "-A"]) == 6
         error, step, *more = capsys.readouterr().err.splitlines()
     assert error.startswith("error[CTRL-REFUSED]: foo already runs here for this cluster: process ")
-    assert step == "next: stop that one, or use another namespace with -n"
+    assert step == "next: stop that run, or select another namespace with -n"
     assert len(more) == 2
 
 

@@ -12,7 +12,7 @@ from kubectl_ctrl.clusters.registry import Phase, Registry
 from kubectl_ctrl.errors import ConfigError, Refused
 from kubectl_ctrl.kubeconfig.resolution import ConfigFlags, Resolved, TlsSettings, load
 from kubectl_ctrl.target.effect import Effect
-from kubectl_ctrl.target.guard import Allowed, check, context_name, is_local, is_ours, standing_list, trusted
+from kubectl_ctrl.target.guard import Allowed, check, context_name, is_local, managed, standing_list, trusted
 from kubectl_ctrl.value import replace
 from tests.cli.ours import kubeconfig, made
 
@@ -208,11 +208,11 @@ def test_the_list_is_read_from_the_users_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("allowContexts: [staging]", "does not have the right shape: allowContexts is no list"),
-        ("allowContexts: staging", "does not have the right shape: allowContexts is no list"),
-        ("allowContexts: {a: b}", "does not have the right shape: allowContexts is no list"),
-        ("allowContexts: [{context: x}]", "does not have the right shape: allowContexts is no list"),
-        ("- a", "does not have the right shape: it is no mapping"),
+        ("allowContexts: [staging]", "allowContexts must be a list of contexts"),
+        ("allowContexts: staging", "allowContexts must be a list of contexts"),
+        ("allowContexts: {a: b}", "allowContexts must be a list of contexts"),
+        ("allowContexts: [{context: x}]", "allowContexts must be a list of contexts"),
+        ("- a", "it is not a mapping"),
         ("a: [", "is not valid YAML at line "),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_list_of_the_wrong_shape_is_an_error_not_an_empty_list(tmp_path: Path,
     path.write_text(text)
     with pytest.raises(ConfigError, match=why) as caught:
         standing_list(path)
-    assert caught.value.message.startswith(f"'{path}' ")
+    assert caught.value.message.removeprefix("Invalid configuration ").startswith(f"'{path}'")
     assert caught.value.tried == ""
     assert caught.value.next_step == "write it like this: allowContexts: [{context: NAME, server: URL}]"
 
@@ -244,9 +244,9 @@ def test_s10_ours_is_what_has_the_server_and_the_authority_of_a_cluster_of_ours(
     renamed = meant(tmp_path, kubeconfig("play", play=SERVER))
     for one in (under_our_name, renamed):
         assert not is_local(one)
-        assert is_ours(one, registry)
+        assert managed(one, registry)
         check(Effect.DESTROY, one, allow="", standing=(), registry=registry)
-    assert not is_ours(renamed, Registry(tmp_path / "none"))
+    assert not managed(renamed, Registry(tmp_path / "none"))
 
 
 @pytest.mark.parametrize("server", ["https://10.0.0.1:6443", "https://10.89.0.2:6444", "http://10.89.0.2:6443"])
@@ -281,8 +281,8 @@ def test_s10_our_server_is_foreign_where_tls_would_prove_nothing(tmp_path: Path)
     ways.append(meant(tmp_path, ours, ConfigFlags(insecure_skip_tls_verify=True)))
     ways.append(meant(tmp_path, ours, ConfigFlags(server=SERVER)))
     ways.append(meant(tmp_path, ours, HTTPS_PROXY="http://10.1.1.1:3128"))
-    assert is_ours(meant(tmp_path, ours), registry)
-    assert [is_ours(one, registry) for one in ways] == [False] * len(ways)
+    assert managed(meant(tmp_path, ours), registry)
+    assert [managed(one, registry) for one in ways] == [None] * len(ways)
 
 
 @pytest.mark.parametrize("phase", [Phase.CREATING, Phase.DELETING])
@@ -290,9 +290,9 @@ def test_s10_a_cluster_that_is_not_ready_is_not_ours_to_change(tmp_path: Path, p
     registry = Registry(tmp_path / "clusters")
     entry = made(registry, "ctrl", SERVER)
     one = meant(tmp_path, kubeconfig("play", play=SERVER))
-    assert is_ours(one, registry)
+    assert managed(one, registry)
     registry.write(replace(entry, phase=phase))
-    assert not is_ours(one, registry)
+    assert not managed(one, registry)
 
 
 def test_a_page_without_an_authority_makes_nothing_ours(tmp_path: Path) -> None:
@@ -300,4 +300,4 @@ def test_a_page_without_an_authority_makes_nothing_ours(tmp_path: Path) -> None:
     registry.write(replace(made(registry, "ctrl", SERVER), ca=""))
     content = yaml.safe_load(kubeconfig("play", play=SERVER))
     del content["clusters"][0]["cluster"]["certificate-authority-data"]
-    assert not is_ours(meant(tmp_path, yaml.safe_dump(content)), registry)
+    assert not managed(meant(tmp_path, yaml.safe_dump(content)), registry)

@@ -24,8 +24,8 @@ UNKNOWN = by_file(Path("/state/kubeconfig"), "kwok-lab")
         (STAGING, "kubectl ctrl install foo", "kubectl ctrl install --context=staging foo"),
         (
             STAGING,
-            "kubectl create namespace web, or name another one with -n",
-            "kubectl --context=staging create namespace web, or name another one with -n",
+            "kubectl create namespace web, or select another one with -n",
+            "kubectl --context=staging create namespace web, or select another one with -n",
         ),
         (OURS, "kubectl ctrl install foo", "kubectl ctrl install --context=kwok-lab foo"),
         (

@@ -86,7 +86,7 @@ def _running(app: App, given: Given) -> Pairs:
         if runner.cluster in keys or not given["name"]:
             yield runner.controller, "" if runner.unreadable else f"Process {runner.pid} on {runner.context}"
     for entry in entries:
-        yield from ((name, f"On cluster {entry.name}") for name, _ in background_notes.pages(entry))
+        yield from ((name, f"On cluster {entry.name}") for name, _ in background_notes.notes(entry))
 
 
 def _named_entries(app: App, given: Given) -> Sequence[Entry]:

@@ -20,7 +20,7 @@ from kubectl_ctrl.errors import Refused, UsageError
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.history.pruning import Caps
 from kubectl_ctrl.kubeconfig.resolution import Resolved
-from kubectl_ctrl.loader.reload import Shelf, shelves
+from kubectl_ctrl.loader.reload import CodeGroup, code_groups
 from kubectl_ctrl.loader.sources import Sourced
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.model.selectors import Selector
@@ -60,7 +60,7 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
     # As for kubectl wait it is the context's namespace, also with -A.
     options = replace(options, until=tuple(replace(one, namespace=resolved.namespace) for one in options.until))
     _check_identity(given, resolved)
-    ours = guard.ours(resolved, app.registry)
+    ours = guard.managed(resolved, app.registry)
     _check_takeover(given, resolved, trusted=ours is not None or guard.is_local(resolved))
     plan = RunPlan(
         clock=SystemClock(),
@@ -80,7 +80,7 @@ def run_on(app: App, given: Given, sourced: tuple[Sourced, ...], where: Callable
         health_address=_address(given, "health_probe_bind_address"),
         record=_record(app, given["record"]),
         caps=_caps(given),
-        shelves=_shelves(given, sourced),
+        reloadable=_groups(given, sourced),
     )
     relax()
     return asyncio.run(_session(app, given, plan))
@@ -116,12 +116,12 @@ def _exit_code(summary: Summary, signals: Signals) -> int:
     return 1 if ends and summary.failed else 0
 
 
-def _shelves(given: Given, sourced: tuple[Sourced, ...]) -> tuple[Shelf, ...]:
+def _groups(given: Given, sourced: tuple[Sourced, ...]) -> tuple[CodeGroup, ...]:
     if not given["reload"]:
         return ()
     if given["once"]:
         raise UsageError("--once and --reload exclude each other.", next_step="--until-idle goes with --reload")
-    return shelves(sourced)
+    return code_groups(sourced)
 
 
 def options_of(given: Given, sourced: Sequence[Sourced] = ()) -> RunOptions:

@@ -11,7 +11,7 @@ from kubectl_ctrl.value import replace
 if TYPE_CHECKING:
     from kubectl_ctrl.cli.app import App
     from kubectl_ctrl.cli.parsing.verb import Given
-    from kubectl_ctrl.runs.local import Where
+    from kubectl_ctrl.runs.local import SelectedCluster
 
 NAME = Flag(
     "--name",
@@ -24,7 +24,7 @@ NAME = Flag(
 _POINTERS = ("--context", "--cluster", "--server")
 
 
-def where(app: App, given: Given) -> Where:
+def where(app: App, given: Given) -> SelectedCluster:
     """The cluster of --name, else the one that kubectl's flags and the kubeconfig mean, as for every other verb."""
     from kubectl_ctrl.clusters import names
     from kubectl_ctrl.runs import local
@@ -34,5 +34,5 @@ def where(app: App, given: Given) -> Where:
     if pointers and "--name" in typed:
         raise UsageError(f"--name and {pointers[0]} exclude each other.", next_step="leave one of them out")
     if given["name"] and not pointers:
-        return replace(local.of_ours(names.entry_of(app.registry, given["name"])), named=True)
-    return replace(local.at(app.user, app.pointed(given)), named=bool(pointers))
+        return replace(local.managed(names.entry_of(app.registry, given["name"])), named=True)
+    return replace(local.selected(app.user, app.pointed(given)), named=bool(pointers))

@@ -434,7 +434,7 @@ def test_of_what_runs_in_a_terminal_no_log_is_named(registry: Registry) -> None:
         assert [line for line in pointers(app.user, alone, entry) if "background" in line] == []
         log = background_notes.log_of(entry, "foo")
         log.parent.mkdir()
-        background_notes.write(log, background_notes.Page(word="foo", scope="default", pid=os.getpid(), began=1.0))
+        background_notes.write(log, background_notes.Note(word="foo", scope="default", pid=os.getpid(), began=1.0))
         assert "logs foo -f --name ctrl" in pointers(app.user, alone, entry)[1]
 
 

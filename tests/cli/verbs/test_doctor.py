@@ -157,7 +157,7 @@ def test_a_configuration_that_would_fail_verbs_is_a_line(tmp_path: Path, capsys:
 
     file.write_text("allowContexts: foo")
     assert (config()["state"], config()["exitCode"]) == ("fail", 3)
-    assert config()["text"].startswith(f"'{file}' does not have the right shape: ")
+    assert config()["text"].startswith(f"Invalid configuration '{file}': ")
     file.write_text("allowContexts: [{context: a, server: b}]")
     assert config() == {"state": "info", "exitCode": 0, "text": f"{file} allows 1 context"}
 

@@ -121,7 +121,7 @@ async def _asked(app: App, given: Given, rows: Sequence[_Row]) -> str:
     except CtrlError as error:
         return app.briefly(error)
     if any(row.found and row.found.unseen for row in rows):
-        return "Deployments or Leases may not be looked at with these credentials; -o yaml names them."
+        return "Deployments or Leases cannot be read with these credentials; -o yaml names them."
     return ""
 
 

@@ -17,7 +17,7 @@ from kubectl_ctrl.controllers import BUNDLED
 from kubectl_ctrl.errors import CtrlError, NotRecorded, UsageError
 from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.runs import background, background_notes, local
-from kubectl_ctrl.runs.local import Where
+from kubectl_ctrl.runs.local import SelectedCluster
 from kubectl_ctrl.text import nearest, verbatim
 
 _FEW = 10
@@ -42,7 +42,7 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-def _names(app: App, given: Given, place: Where) -> list[str]:
+def _names(app: App, given: Given, place: SelectedCluster) -> list[str]:
     """Of whom there are logs on that cluster: of the controller that is asked for, or all."""
     if place.entry is None:
         return []  # none but clusters of ours have any
@@ -53,11 +53,11 @@ def _names(app: App, given: Given, place: Where) -> list[str]:
 
 def _logged(entry: Entry, word: str) -> list[str]:
     """By the word with which it was started, or by its name."""
-    started = [name for name, page in background_notes.pages(entry) if page.word == background_notes.whole(word)]
+    started = [name for name, note in background_notes.notes(entry) if note.word == background_notes.absolute(word)]
     return started[:1] or [name for name in background_notes.logged(entry) if name == word]
 
 
-def _nothing(app: App, place: Where, words: Sequence[str]) -> CtrlError:
+def _nothing(app: App, place: SelectedCluster, words: Sequence[str]) -> CtrlError:
     """There is no such log on that cluster; where there is one, and what there is instead."""
     word = words[0] if words else ""
     what = f"{word} was" if word else "No controller was"
@@ -73,15 +73,15 @@ def _nothing(app: App, place: Where, words: Sequence[str]) -> CtrlError:
     )
 
 
-def _foreground(app: App, place: Where, word: str) -> str:
-    here = [one for one in local.of(app.user, place) if one.controller == word and one.lives and one.log is None]
+def _foreground(app: App, place: SelectedCluster, word: str) -> str:
+    here = [one for one in local.on(app.user, place) if one.controller == word and one.lives and one.log is None]
     return f"it runs in the foreground, as process {here[0].pid}, and speaks there" if here else ""
 
 
 def _instead(word: str, there: Sequence[str], app: App) -> str:
     if there:
         return nearest(word, there) or f"there is: {', '.join(there)}"
-    if local.attending(app.user):
+    if local.controllers(app.user):
         return "kubectl ctrl status -A shows what runs where"
     return f"{ctrl('up', word if word in BUNDLED else 'CONTROLLER', '--detach')} starts one"
 
@@ -127,10 +127,10 @@ class _Hearing:
 
 
 def _end(entry: Entry, name: str) -> str:
-    page = background_notes.read(background_notes.log_of(entry, name))
-    if page is not None and page.ended is None:
+    note = background_notes.read(background_notes.log_of(entry, name))
+    if note is not None and note.ended is None:
         return f"{name} is dead: it ended without a word, as after kill -9."
-    code = f", with exit code {page.code}" if page is not None and page.code else ""
+    code = f", with exit code {note.code}" if note is not None and note.code else ""
     return f"{name} has ended{code}."
 
 

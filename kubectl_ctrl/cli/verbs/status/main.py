@@ -16,8 +16,8 @@ from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.render.printers import Printer
 from kubectl_ctrl.render.style import Style, moment_text
 from kubectl_ctrl.runs import local
-from kubectl_ctrl.runs.local import Attendance, State, Where
-from kubectl_ctrl.target.choice import gone_cluster, means_nothing
+from kubectl_ctrl.runs.local import LocalController, SelectedCluster, State
+from kubectl_ctrl.target.choice import deleted_cluster, selects_nothing
 from kubectl_ctrl.text import counted
 
 _HEADER = ("CONTROLLER", "CLUSTER", "SCOPE", "PID", "SINCE", "STATE", "RUN")
@@ -43,21 +43,21 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-def _found(app: App, given: Given) -> tuple[list[Attendance], list[Attendance], Where | None]:
+def _found(app: App, given: Given) -> tuple[list[LocalController], list[LocalController], SelectedCluster | None]:
     """What is to be listed, what is on other clusters, and on which it is looked for; None for all of them."""
-    every = [one for one, _ in local.attending(app.user)]
+    every = [one for one, _ in local.controllers(app.user)]
     if given["all_clusters"]:
         return every, [], None
     try:
         place = where(app, given)
     except ConfigError:
-        if not means_nothing(app.user, given.cluster_flags) and not gone_cluster(app.user, given.cluster_flags):
+        if not selects_nothing(app.user, given.cluster_flags) and not deleted_cluster(app.user, given.cluster_flags):
             raise
         return every, [], None
-    return *local.parted(app.user, place), place
+    return *local.split_by_cluster(app.user, place), place
 
 
-def _others(elsewhere: Sequence[Attendance], here: Where | None) -> str:
+def _others(elsewhere: Sequence[LocalController], here: SelectedCluster | None) -> str:
     """What the same command does not show."""
     if not elsewhere:
         return ""
@@ -67,14 +67,14 @@ def _others(elsewhere: Sequence[Attendance], here: Where | None) -> str:
     return f"{counted(len(elsewhere), 'controller')} on {place}: {ctrl('status', flag)}"
 
 
-def _table(app: App, given: Given, form: Printer, rows: Sequence[Attendance]) -> str:
+def _table(app: App, given: Given, form: Printer, rows: Sequence[LocalController]) -> str:
     wide = form.form == "wide"
     style, now = style_of(app, given), SystemClock().now()
     cells = [_cells(one, style, now, wide=wide) for one in rows]
     return form.table(cells, (*_HEADER, *_WIDE) if wide else _HEADER)
 
 
-def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence[str]:
+def _cells(one: LocalController, style: Style, now: float, *, wide: bool) -> Sequence[str]:
     if one.unreadable:
         unknown = (one.controller, "?", "?", "?", "?", one.state, "?")
         return (*unknown, "?", "?", "") if wide else unknown
@@ -91,7 +91,7 @@ def _cells(one: Attendance, style: Style, now: float, *, wide: bool) -> Sequence
     return (*cells, *more) if wide else cells
 
 
-def _hint(one: Attendance) -> str:
+def _hint(one: LocalController) -> str:
     """What to do about a controller that failed in the background, or whose process is unknown."""
     if one.unreadable:
         lock = one.unreadable.unreadable
@@ -102,7 +102,7 @@ def _hint(one: Attendance) -> str:
     return f"{one.controller} {how}; its last words: {ctrl('logs', one.controller, '--name', one.cluster)}"
 
 
-def _fields(one: Attendance) -> dict[str, Any]:
+def _fields(one: LocalController) -> dict[str, Any]:
     return {
         "name": one.controller,
         "cluster": one.cluster or None,

@@ -17,7 +17,7 @@ from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.loader.sources import resolve
 from kubectl_ctrl.model.suggestions import Command, ctrl
 from kubectl_ctrl.runs import background_notes, local, runners
-from kubectl_ctrl.runs.local import Attendance, Where
+from kubectl_ctrl.runs.local import LocalController, SelectedCluster
 from kubectl_ctrl.runs.termination import Live, ended
 from kubectl_ctrl.text import nearest
 from kubectl_ctrl.value import replace
@@ -28,7 +28,7 @@ def run(app: App, given: Given) -> int:
     if not 0 < given["timeout"] <= 1e9:
         raise UsageError("Invalid value for --timeout: it must be positive.", next_step="for instance: --timeout 30s")
     place = where(app, given)
-    here, elsewhere = local.parted(app.user, place)
+    here, elsewhere = local.split_by_cluster(app.user, place)
     if not given.arguments:
         raise UsageError("stop needs a controller.", next_step=_what_runs(here, place))
     names = list(dict.fromkeys(_name(word, [*here, *elsewhere]) for word in given.arguments))
@@ -37,14 +37,14 @@ def run(app: App, given: Given) -> int:
     return 0
 
 
-def _what_runs(here: Sequence[Attendance], place: Where) -> str:
+def _what_runs(here: Sequence[LocalController], place: SelectedCluster) -> str:
     running = sorted({one.controller for one in here if one.lives})
     return f"choose one of: {', '.join(running)}" if running else "kubectl ctrl status -A shows what runs where"
 
 
-def _name(word: str, found: Sequence[Attendance]) -> str:
+def _name(word: str, found: Sequence[LocalController]) -> str:
     """The controller that a word means: its name, or the file that was started."""
-    whole = background_notes.whole(word)
+    whole = background_notes.absolute(word)
     if noted := next((one.controller for one in found if one.word == whole), ""):
         return noted
     if not background_notes.is_path(word):
@@ -59,7 +59,11 @@ def _name(word: str, found: Sequence[Attendance]) -> str:
 
 
 def _check(
-    app: App, place: Where, names: Sequence[str], here: Sequence[Attendance], elsewhere: Sequence[Attendance]
+    app: App,
+    place: SelectedCluster,
+    names: Sequence[str],
+    here: Sequence[LocalController],
+    elsewhere: Sequence[LocalController],
 ) -> None:
     """Raise where a word means nothing, or where what it means runs elsewhere and nobody said that here is meant."""
     known = {one.controller for one in here if not one.unreadable}
@@ -85,8 +89,8 @@ def _check(
             raise UsageError(f"There is no controller {name!r}.", next_step=nearest(name, there) or listed)
 
 
-def _ways(name: str, place: Where, elsewhere: Sequence[Attendance]) -> dict[Command, str]:
-    """Where else it runs, by the flag that says so."""
+def _ways(name: str, place: SelectedCluster, elsewhere: Sequence[LocalController]) -> dict[Command, str]:
+    """SelectedCluster else it runs, by the flag that says so."""
     found = {one.flag: one.place for one in elsewhere if one.controller == name and one.lives}
     return {flag: text for flag, text in found.items() if flag != place.flag}
 
@@ -101,7 +105,7 @@ def _ever(app: App) -> set[str]:
         return {*BUNDLED, *logged}
 
 
-def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
+def _stop(app: App, given: Given, place: SelectedCluster, names: Sequence[str]) -> None:
     before = [live for live in local.lives(app.user, place) if not set(names).isdisjoint(live.controllers)]
     for live in before:
         if others := [name for name in live.controllers if name not in names]:
@@ -126,20 +130,20 @@ def _stop(app: App, given: Given, place: Where, names: Sequence[str]) -> None:
     _tell(app, place, names, {name for live in gone for name in live.controllers})
 
 
-def _mark(app: App, place: Where, names: Sequence[str], now: float) -> None:
+def _mark(app: App, place: SelectedCluster, names: Sequence[str], now: float) -> None:
     """Asked a second time they would cut short what they finish."""
     if place.entry is not None:
         for log in (background_notes.log_of(place.entry, name) for name in names):
-            if (page := background_notes.read(log)) is not None:
-                background_notes.write(log, replace(page, asked=page.asked or now))
+            if (noted := background_notes.read(log)) is not None:
+                background_notes.write(log, replace(noted, asked=noted.asked or now))
     for runner in runners.runners(app.user.state):
         if place.has(runner) and runner.controller in names:
             runners.note_asked(app.user.state, runner.holder)
 
 
-def _tell(app: App, place: Where, names: Sequence[str], gone: set[str]) -> None:
+def _tell(app: App, place: SelectedCluster, names: Sequence[str], gone: set[str]) -> None:
     """What became of each; one that ended before is not expected to run any more."""
-    _, elsewhere = local.parted(app.user, place)
+    _, elsewhere = local.split_by_cluster(app.user, place)
     for name in names:
         noted = (
             place.entry is not None and background_notes.read(background_notes.log_of(place.entry, name)) is not None
