@@ -1,6 +1,7 @@
-"""Programs that make clusters: where they are, the links through which they are started, and their last words.
+"""The programs that create clusters: their paths, the links through which they are started, and their output.
 
-A program that is started through a link in the cluster's folder can be found again by its path, whoever started it.
+A program that was started through a link in the cluster's folder is found by its path, even after a kill of kubectl
+ctrl.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from pathlib import Path
 from kubectl_ctrl.client.words import plain
 from kubectl_ctrl.clusters.registry import Entry
 
-# How a program of this system begins: as compiled, or as a script. (Mach-O: for one processor, or for several.)
+# The first bytes of a compiled program of this system. (Mach-O: for one architecture, or for several.)
 _COMPILED = {
     "linux": (b"\x7fELF",),
     "darwin": (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"),
 }
 
-# What tells nobody why it failed: information, and where in a program's source an error came up.
+# Lines of output that do not explain a failure: information, and stack traces.
 _INFORMATION = re.compile(r"""I\d{4} |\{.*"level":"(?i:info|debug)"|no stack trace$""")
 _FRAMES = re.compile(r"^\S.*\n\t\S+\.(?:go|s):\d+.*\n?", re.MULTILINE)
 _MOST_LINES, _LONGEST = 12, 400
 
 
 def found(name: str, environ: Mapping[str, str], bin_dir: Path | None = None) -> Path | None:
-    """The program's absolute path: in that folder alone, or, without one, where PATH leads.
+    """The program's absolute path in that folder, or, without one, in PATH.
 
-    Where we were called from must not decide what is run: of PATH, only what is absolute counts.
+    Relative folders in PATH are skipped: the current directory must not decide which program runs.
     """
     folders = [str(bin_dir.absolute())] if bin_dir else environ.get("PATH", os.defpath).split(os.pathsep)
     path = shutil.which(name, path=os.pathsep.join(folder for folder in folders if Path(folder).is_absolute()))
@@ -40,7 +41,7 @@ def found(name: str, environ: Mapping[str, str], bin_dir: Path | None = None) ->
 
 
 def wrong(path: Path) -> str:
-    """Why this file cannot be started here, as a clause; "" when it looks as if it could."""
+    """The reason why this file cannot be executed here, as a clause; "" if none is found."""
     if not path.is_file():
         return "is not there"
     if not os.access(path, os.X_OK):
@@ -49,7 +50,7 @@ def wrong(path: Path) -> str:
         with path.open("rb") as file:
             head = file.read(4)
     except OSError:
-        return ""  # what may be run may be unreadable
+        return ""  # an executable file may be unreadable
     known = _COMPILED.get(sys.platform)
     if known and not head.startswith((b"#!", *known)):
         return "is not a program for this system"
@@ -57,7 +58,7 @@ def wrong(path: Path) -> str:
 
 
 def linked(entry: Entry, name: str, program: Path) -> Path:
-    """`bin/NAME` in the cluster's folder, which leads to that program."""
+    """A link `bin/NAME` in the cluster's folder to that program."""
     return link(entry.folder.resolve() / "bin" / name, program)
 
 
@@ -70,7 +71,7 @@ def link(path: Path, program: Path) -> Path:
 
 
 def fields(line: str) -> Mapping[str, object]:
-    """Those of a line of a log in JSON; none where it is another line."""
+    """The fields of a log line in JSON; none for another line."""
     with suppress(ValueError):
         found = json.loads(line)
         if isinstance(found, dict):
@@ -78,13 +79,14 @@ def fields(line: str) -> Mapping[str, object]:
     return {}
 
 
-def told(line: str) -> str:
-    """What a line of a log says: of one in JSON its message, and the error that it is about."""
+def message_of(line: str) -> str:
+    """The message of a log line, and its error if it is in JSON."""
     found = fields(line)
     return ": ".join(str(found[key]) for key in ("msg", "error", "err") if found.get(key)) or line
 
 
-def last_words(said: str, message: str) -> tuple[str, ...]:
-    """The last lines of what a program said, few and without what the message has already."""
-    lines = [plain(told(line), _LONGEST) for line in _FRAMES.sub("", said).splitlines() if not _INFORMATION.match(line)]
+def last_words(output: str, message: str) -> tuple[str, ...]:
+    """A few last lines of a program's output, without those that the message contains."""
+    lines = _FRAMES.sub("", output).splitlines()
+    lines = [plain(message_of(line), _LONGEST) for line in lines if not _INFORMATION.match(line)]
     return tuple(line for line in lines if line and line not in message)[-_MOST_LINES:]

@@ -352,12 +352,12 @@ def test_a_lock_of_the_ports_that_a_killed_process_left_goes_with_the_cluster(ho
 def test_a_folder_that_is_not_ours_alone_is_no_way(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = replace(house.entry(), folder=house.folder / "with blanks" / "one")
     runner = kwokctl.Kwokctl(entry, house.machine)
-    assert runner.way != runner.folder
-    assert kwokctl.Kwokctl(house.entry(), house.machine).way == house.registry.place("one").resolve()
+    assert runner.alias != runner.folder
+    assert kwokctl.Kwokctl(house.entry(), house.machine).alias == house.registry.place("one").resolve()
     open_to_all = house.folder / "open"
     open_to_all.mkdir(mode=0o777)
     open_to_all.chmod(0o777)
-    monkeypatch.setattr(kwokctl.Kwokctl, "way", property(lambda self: open_to_all / "way"))
+    monkeypatch.setattr(kwokctl.Kwokctl, "alias", property(lambda self: open_to_all / "way"))
     with pytest.raises(PermissionError):
         runner.prepare()
 
@@ -387,8 +387,8 @@ def test_one_whose_way_was_cleared_away_is_not_gone(house: House) -> None:
     (work / "logs").mkdir()
     (work / "logs" / "etcd.log").write_text("said")
     runner = kwokctl.Kwokctl(entry, house.machine)
-    assert not runner.way.exists()
-    part = {"name": "etcd", "binary": f"{runner.way}/kwok/clusters/one/bin/etcd", "ports": [{"port": 1}]}
+    assert not runner.alias.exists()
+    part = {"name": "etcd", "binary": f"{runner.alias}/kwok/clusters/one/bin/etcd", "ports": [{"port": 1}]}
     (work / "kwok.yaml").write_text(yaml.safe_dump({"kind": "KwokctlConfiguration", "components": [part]}))
     assert asyncio.run(house.kwok.state(entry)) is ClusterState.STOPPED
     asyncio.run(house.kwok.logs(entry, house.folder / "logs"))
@@ -420,7 +420,7 @@ def test_one_whose_page_cannot_be_read_ends_by_whichever_path_it_was_started(
     (folder / "cluster.json").write_text("{")
     way = house.folder / "way"
     way.symlink_to(folder)
-    monkeypatch.setattr(kwokctl.Kwokctl, "way", property(lambda self: way))
+    monkeypatch.setattr(kwokctl.Kwokctl, "alias", property(lambda self: way))
     process = server(way / "kwok" / "clusters" / "one" / "bin")
     assert asyncio.run(removed(house.registry, {"kwok": house.kwok}, "one", note=house.notes.append))
     assert process.wait(timeout=10) == -9
@@ -434,7 +434,7 @@ def test_what_runs_where_a_strangers_way_leads_is_let_be(
     elsewhere, way = house.folder / "elsewhere", house.folder / "stranger" / "way"
     way.parent.mkdir()
     way.symlink_to(elsewhere)
-    monkeypatch.setattr(kwokctl.Kwokctl, "way", property(lambda self: way))
+    monkeypatch.setattr(kwokctl.Kwokctl, "alias", property(lambda self: way))
     process = server(elsewhere)
     asyncio.run(house.kwok.delete(house.entry(), house.notes.append))
     assert process.poll() is None

@@ -1,4 +1,4 @@
-"""What kwokctl is told: its configuration, made of the user's own file where there is one, and of what must hold."""
+"""kwokctl's configuration: the user's file, if there is one, combined with the options that managed clusters need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _GROUP = "kwok.x-k8s.io"
 _VERSION = f"config.{_GROUP}/v1alpha1"
 LOOPBACK = "127.0.0.1"
 
-# Program -> kwokctl's option that says where it is.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# Program -> kwokctl's option for its path.
 OPTIONS = {
     "etcd": "etcdBinary",
     "kube-apiserver": "kubeApiserverBinary",
@@ -28,7 +30,7 @@ OPTIONS = {
     "kubectl": "kubectlBinary",
 }
 
-# Left to kwokctl, two that choose at once would choose the same.
+# kwokctl would choose free ports without a lock, so two clusters created at the same time would get the same ones.
 PORTS = (
     "etcdPeerPort",
     "etcdPort",
@@ -39,14 +41,14 @@ PORTS = (
 )
 
 _EXTRA_ARGS = {
-    # Left to choose, it wants a default route, which a machine without network has not. Nobody connects to it.
+    # By default it is the address of the default route, which a machine without a network lacks. Nobody connects to it.
     "kube-apiserver": {"advertise-address": "192.0.2.1"},
-    # With an election they end themselves while the API server is away, and nothing starts them again.
+    # With leader election they exit when the API server does not answer, and nothing restarts them.
     "kube-controller-manager": {"leader-elect": "false"},
     "kube-scheduler": {"leader-elect": "false"},
 }
 
-# Option -> the only value that a file may give it, and why.
+# Option -> the only value that the user's file may set, and why.
 _FIXED: Mapping[str, tuple[Any, str]] = {
     "runtime": ("binary", "clusters are created without a container runtime"),
     "bindAddress": (LOOPBACK, "they must only be reachable from this machine"),
@@ -56,7 +58,7 @@ _FIXED: Mapping[str, tuple[Any, str]] = {
 
 
 class Configuration(Value):
-    """kwokctl's documents; `options` are those that the user gave."""
+    """The documents of the user's file."""
 
     documents: tuple[Mapping[str, Any], ...] = ()
 
@@ -69,26 +71,26 @@ class Configuration(Value):
         return self.own.get("options") or {}
 
     def completed(self, options: Mapping[str, Any]) -> str:
-        """The file for kwokctl; what the user gave goes before `options`."""
+        """The contents of the file for kwokctl; the user's options override `options`."""
         patches = [
             {"name": part, "extraArgs": [{"key": key, "value": value} for key, value in arguments.items()]}
             for part, arguments in _EXTRA_ARGS.items()
         ]
         fixed = {"runtime": "binary", "bindAddress": LOOPBACK, "quietPull": True}
-        ours = {
+        own = {
             "apiVersion": _VERSION,
             "kind": _KIND,
             **self.own,
             "options": {**options, **self.options, **fixed},
-            # Of an argument that is there twice, the later one counts.
+            # If an argument occurs twice, the later one wins.
             "componentsPatches": [*patches, *(self.own.get("componentsPatches") or [])],
         }
         others = [document for document in self.documents if document is not self.own]
-        return "---\n".join(f"{json.dumps(document, indent=1)}\n" for document in (ours, *others))
+        return "---\n".join(f"{json.dumps(document, indent=1)}\n" for document in (own, *others))
 
 
 def read(path: Path | None) -> Configuration:
-    """The user's file; UsageError where kwokctl could not use it, or not for a cluster of ours."""
+    """The user's file; UsageError if kwokctl would reject it, or if it contradicts the fixed options."""
     if path is None:
         return Configuration()
     try:
@@ -99,13 +101,13 @@ def read(path: Path | None) -> Configuration:
         ) from error
     except yaml.YAMLError as error:
         raise UsageError(
-            f"The --config file {str(path)!r} is not valid YAML: {_what_is_wrong(error)}.",
+            f"The --config file {str(path)!r} is not valid YAML: {_problem(error)}.",
             next_step="correct it and repeat the command",
         ) from error
     found = tuple(document for document in documents if document is not None)
     if any(_group(document).startswith("kind.") for document in found):
         raise UsageError(f"The --config file {str(path)!r} is for kind.", next_step="leave it out")
-    if not found or not all(_is_kwoks(document) for document in found):
+    if not found or not all(_is_of_kwok(document) for document in found):
         raise UsageError(
             f"The --config file {str(path)!r} is not a configuration of kwokctl.",
             next_step=f"use documents of {_GROUP}, as `kwokctl config view` prints them",
@@ -121,14 +123,14 @@ def read(path: Path | None) -> Configuration:
     return configuration
 
 
-def _what_is_wrong(error: yaml.YAMLError) -> str:
+def _problem(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"{error.problem} in line {mark.line + 1}, column {mark.column + 1}"
     return str(error).partition("\n")[0]
 
 
-def _is_kwoks(document: object) -> bool:
+def _is_of_kwok(document: object) -> bool:
     if not isinstance(document, dict) or not isinstance(document.get("options") or {}, dict):
         return False
     return _group(document).endswith(_GROUP)
@@ -139,7 +141,7 @@ def _group(document: object) -> str:
 
 
 def components(file: Path) -> tuple[Mapping[str, Any], ...]:
-    """Of a cluster that kwokctl made, by the file that it keeps; () where that cannot be read."""
+    """The components in kwokctl's own file about a cluster; () if it cannot be read."""
     try:
         documents = list(yaml.load_all(file.read_bytes(), Loader=_LOADER))
     except (OSError, yaml.YAMLError):
@@ -149,7 +151,7 @@ def components(file: Path) -> tuple[Mapping[str, Any], ...]:
 
 
 def ports_of(parts: Iterable[Mapping[str, Any]]) -> dict[int, str]:
-    """Port -> which part listens on it."""
+    """Port -> the component that listens on it."""
     found: dict[int, str] = {}
     for part in parts:
         for port in part.get("ports") or ():
@@ -157,11 +159,8 @@ def ports_of(parts: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     return found
 
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 def self_contained(file: Path) -> str:
-    """kwokctl's kubeconfig with the files that it names written into it."""
+    """kwokctl's kubeconfig, with the contents of the files that it refers to."""
     content = yaml.safe_load(file.read_bytes())
     for section, inner in (("clusters", "cluster"), ("users", "user")):
         for item in content.get(section) or ():

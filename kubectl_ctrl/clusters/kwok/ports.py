@@ -1,4 +1,4 @@
-"""Ports for servers on loopback: free now, and of no other cluster of ours, not even of one that is stopped."""
+"""Loopback ports for servers: free now, and not reserved for another managed cluster, even if that one is stopped."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from kubectl_ctrl.clusters.registry import locked_file
 from kubectl_ctrl.errors import ClusterError
 
 FILE = "ports.json"
-_LOCK = ".ports.lock"  # no cluster can be called that
-# Below those that systems give to whoever asks for any, and below those of NodePort services.
+_LOCK = ".ports.lock"  # not a valid name of a cluster
+# Below the ephemeral ports of all systems, and below those of NodePort services.
 _FIRST, _COUNT = 20_000, 10_000
 _PACE = 0.05
 
 
 async def reserved(folder: Path, names: Iterable[str], clock: Clock) -> Mapping[str, int]:
-    """A port for each name, kept in the cluster's folder. One at a time: two who look at once find the same ones."""
+    """A port for each name, recorded in the cluster's folder.
+
+    Under a lock: two processes that search at the same time would find the same ports.
+    """
     clusters = folder.parent
     while True:
-        with locked_file(clusters / _LOCK) as ours:
-            if ours:
+        with locked_file(clusters / _LOCK) as locked:
+            if locked:
                 known = {port for file in clusters.glob(f"*/{FILE}") for port in _read(file)}
                 chosen = _chosen(tuple(names), known, zlib.crc32(str(folder).encode()) % _COUNT)
                 files.replace(folder / FILE, json.dumps(chosen).encode(), sync=False)
@@ -35,21 +38,21 @@ async def reserved(folder: Path, names: Iterable[str], clock: Clock) -> Mapping[
 
 
 def forget(folder: Path) -> None:
-    """The cluster needs none any more; a lock that was left by who was killed while choosing some goes with them."""
+    """Release the cluster's ports, and delete a lock file that a killed process left."""
     (folder / FILE).unlink(missing_ok=True)
     lock = folder.parent / _LOCK
     if lock.exists():
         with locked_file(lock):
-            pass
+            pass  # it is deleted when it is released
 
 
 def taken(ports: Iterable[int]) -> tuple[int, ...]:
-    """Those that somebody listens on."""
+    """The ports on which a program listens."""
     return tuple(port for port in ports if not _is_free(port))
 
 
 def _chosen(names: tuple[str, ...], known: set[int], start: int) -> dict[str, int]:
-    """Each folder begins to look elsewhere, so that several users of a machine seldom meet."""
+    """The search starts at a place that depends on the folder, so that users of one machine seldom collide."""
     turn = (_FIRST + (start + step) % _COUNT for step in range(_COUNT))
     free = (port for port in turn if port not in known and _is_free(port))
     chosen = dict(zip(names, free, strict=False))
@@ -60,7 +63,7 @@ def _chosen(names: tuple[str, ...], known: set[int], start: int) -> dict[str, in
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # What was closed a moment ago is not in the way.
+        # A connection that was closed a moment ago (TIME_WAIT) does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

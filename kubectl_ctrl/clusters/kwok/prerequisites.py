@@ -1,4 +1,4 @@
-"""What a cluster of kwok needs, where it is, and what kwokctl would have to download."""
+"""The programs that a kwok cluster needs: their paths, and those that kwokctl would have to download."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from kubectl_ctrl.errors import CtrlError
 from kubectl_ctrl.exec import run
 from kubectl_ctrl.value import Value, field, replace
 
-OLDEST = (0, 6)  # of kwokctl: since then all that is told it means the same
+OLDEST = (0, 6)  # the first version of kwokctl that supports all flags and options used here
 _GET = "kubectl ctrl doctor --fix kwok"
 _FOLDER = "use a folder with them: --bin-dir DIR"
-# About what each is to download, in megabytes. The longest name first: one is how another begins.
+# The approximate sizes of the downloads in megabytes. Longest names first: some are prefixes of others.
 _SIZES = {
     "kube-controller-manager": 74,
     "kube-apiserver": 88,
@@ -30,13 +30,13 @@ _SIZES = {
 
 
 class Needs(Value, kw_only=True):
-    """What was found; with a fitness that is not usable, nothing else counts."""
+    """The programs that were found. If the fitness is not usable, the other fields are empty."""
 
     fitness: Fitness
     version: str = ""  # of kwokctl
-    links: Mapping[str, Path] = field(default_factory=dict)  # programs that are there already
+    links: Mapping[str, Path] = field(default_factory=dict)  # existing programs
     cache: Path = Path()
-    downloads: Mapping[str, str] = field(default_factory=dict)  # program -> where from
+    downloads: Mapping[str, str] = field(default_factory=dict)  # program -> URL
 
     @property
     def announcement(self) -> str:
@@ -46,8 +46,7 @@ class Needs(Value, kw_only=True):
         return f"kwokctl downloads about {size} MB from {hosts}, kept in {str(self.cache)!r}: {names}"
 
 
-async def looked(spec: ClusterSpec, configuration: Configuration, machine: Machine) -> Needs:
-    """All that a cluster like that needs."""
+async def needs_of(spec: ClusterSpec, configuration: Configuration, machine: Machine) -> Needs:
     program = programs.found("kwokctl", machine.environ, spec.bin_dir)
     if program is None:
         where = f"not in --bin-dir {str(spec.bin_dir)!r}" if spec.bin_dir else "not in PATH"
@@ -55,7 +54,7 @@ async def looked(spec: ClusterSpec, configuration: Configuration, machine: Machi
         return _unusable(f"kwokctl is {where}", step or "use the folder that contains it", {"kwokctl": f"is {where}"})
     version, wrong = await _version(program)
     if wrong:
-        # `doctor --fix` gets none where there is one.
+        # `doctor --fix` does not replace an existing program.
         step = f"install kwokctl v{OLDEST[0]}.{OLDEST[1]} or newer"
         return _unusable(f"{str(program)!r} {wrong}", step, {"kwokctl": wrong})
     kubectl = programs.found("kubectl", machine.environ, spec.bin_dir) or programs.found("kubectl", machine.environ)
@@ -68,8 +67,8 @@ async def looked(spec: ClusterSpec, configuration: Configuration, machine: Machi
     cache = Path(configuration.options.get("cacheDir") or machine.cache / "kwok")
     if spec.bin_dir is None and lacking:
         found = Needs(fitness=Fitness(usable=True, text=f"kwok {version}"), version=version, links=links)
-        return await _fetched(spec, replace(found, cache=cache), machine)
-    # What the user's own file names is the user's choice.
+        return await _with_downloads(spec, replace(found, cache=cache), machine)
+    # A program whose path is set in the user's file is the user's responsibility.
     missing = {name: clause for name, clause in lacking.items() if OPTIONS[name] not in configuration.options}
     if missing:
         text = ", ".join(f"{name} {clause}" for name, clause in missing.items())
@@ -80,7 +79,7 @@ async def looked(spec: ClusterSpec, configuration: Configuration, machine: Machi
 
 
 async def _version(program: Path) -> tuple[str, str]:
-    """The version, and what is wrong, as a clause."""
+    """The version, and the problem with the program, as a clause."""
     if clause := programs.wrong(program):
         return "", clause
     try:
@@ -95,8 +94,8 @@ async def _version(program: Path) -> tuple[str, str]:
     return found[0], ""
 
 
-async def _fetched(spec: ClusterSpec, needs: Needs, machine: Machine) -> Needs:
-    """kwokctl knows where the programs are; those that it has in its cache it does not fetch again."""
+async def _with_downloads(spec: ClusterSpec, needs: Needs, machine: Machine) -> Needs:
+    """Ask kwokctl for the URLs of the programs; it does not download those in its cache again."""
     words = ["get", "artifacts", "--runtime", "binary", "--filter", "binary"]
     config = ["--config", str(spec.config)] if spec.config else []
     env = kwokctl.environ(Path("/nonexistent"), machine.environ, path=Path("/nonexistent"))
@@ -118,7 +117,7 @@ async def _fetched(spec: ClusterSpec, needs: Needs, machine: Machine) -> Needs:
 
 
 def _named(artifacts: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Those that every cluster has, with their URL; what is a path is there or is kwokctl's to miss."""
+    """The programs of every cluster with their URLs, without the paths of local files: kwokctl reports missing ones."""
     for url in artifacts:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https"):
@@ -129,7 +128,7 @@ def _named(artifacts: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 
 def _cached(url: str, cache: Path) -> Path:
-    """Where kwokctl keeps it: by its address; of an archive, what it took out of it beside it."""
+    """kwokctl's cache file for a URL; a file from an archive (after `#`) is cached beside the archive."""
     parts = urlsplit(url)
     place = cache / parts.scheme / parts.netloc / parts.path.lstrip("/")
     return place.with_name(parts.fragment) if parts.fragment else place

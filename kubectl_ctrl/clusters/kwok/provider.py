@@ -1,7 +1,7 @@
-"""Clusters made with kwokctl and no container runtime: a real control plane, and nodes and pods that kwok plays.
+"""Clusters created by kwokctl without a container runtime: a real control plane, with nodes and pods simulated by kwok.
 
-All that kwokctl keeps is below `kwok` in the cluster's folder, and each program is started through a link in there. So
-a cluster is found and taken away by its folder alone: kwokctl is needed to make one, not to remove it.
+All files of kwokctl are below `kwok` in the cluster's folder, and each program is started through a link there. So the
+folder is enough to find a cluster and delete it: kwokctl is needed to create one, not to delete it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubectl_ctrl import files
 from kubectl_ctrl.clusters import programs
 from kubectl_ctrl.clusters.kwok import config, ports
 from kubectl_ctrl.clusters.kwok.kwokctl import Kwokctl, PortTaken
-from kubectl_ctrl.clusters.kwok.prerequisites import Needs, looked
+from kubectl_ctrl.clusters.kwok.prerequisites import Needs, needs_of
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster, Fitness, Machine, Note, recreate
 from kubectl_ctrl.clusters.readiness import answering
 from kubectl_ctrl.clusters.registry import Entry
@@ -25,8 +25,8 @@ from kubectl_ctrl.model.suggestions import ctrl
 from kubectl_ctrl.value import replace
 
 _NODES = 1
-_TRIES = 3  # to find ports that stay free until the servers have them
-_START = 60.0  # seconds for servers that were there before
+_TRIES = 3  # because a port can be taken between its choice and the server's start
+_START = 60.0  # seconds until a stopped cluster serves again
 
 
 class Kwok:
@@ -42,19 +42,22 @@ class Kwok:
 
     async def fitness(self, spec: ClusterSpec) -> Fitness:
         if spec.image:
-            return _unwanted("its nodes have no image, so --image does not apply", "omit --image")
+            return _unsupported("its nodes have no image, so --image does not apply", "omit --image")
         if spec.load:
-            return _unwanted("its pods are simulated, so --load does not apply", "omit --load")
+            return _unsupported("its pods are simulated, so --load does not apply", "omit --load")
         try:
             configuration = config.read(spec.config)
         except UsageError as error:
-            return _unwanted(error.message.rstrip("."), error.next_step)
-        return (await looked(spec, configuration, self._machine)).fitness
+            return _unsupported(error.message.rstrip("."), error.next_step)
+        return (await needs_of(spec, configuration, self._machine)).fitness
 
     async def foreign(self, name: str) -> str:
-        """Ours has a folder of its own. But a context of the same name would mean the other one."""
-        place = _own_place(self._machine.environ, name)
-        return f"kwokctl has a cluster of that name in {str(place)!r}" if place and place.is_dir() else ""
+        """The folders of both would be separate, but they would share the name of the context."""
+        environ = self._machine.environ
+        home = environ.get("HOME")
+        root = environ.get("KWOK_WORKDIR") or (f"{home}/.kwok" if home else "")
+        place = Path(root, "clusters", name)
+        return f"kwokctl has a cluster of that name in {str(place)!r}" if root and place.is_dir() else ""
 
     async def state(self, entry: Entry) -> ClusterState:
         kwokctl = Kwokctl(entry, self._machine)
@@ -66,12 +69,19 @@ class Kwok:
 
     async def create(self, entry: Entry, spec: ClusterSpec, note: Note) -> CreatedCluster:
         configuration = config.read(spec.config)
-        needs = await looked(spec, configuration, self._machine)
+        needs = await needs_of(spec, configuration, self._machine)
         if not needs.fitness.usable:
             raise PrerequisiteMissing(
                 f"kwok cannot work here: {needs.fitness.text}.", next_step=needs.fitness.next_step
             )
-        _check_given(configuration, spec)
+        given = {option: configuration.options.get(option) for option in config.PORTS}
+        busy = ports.taken(port for port in given.values() if isinstance(port, int) and port)
+        if busy:
+            names = ", ".join(f"{port} ({option})" for option, port in given.items() if port in busy)
+            raise ClusterError(
+                f"Ports in the --config file {str(spec.config)!r} are in use by another program: {names}.",
+                next_step="choose other ports, or remove them from the file to get free ones",
+            )
         if needs.downloads:
             note(needs.announcement)
         for left in reversed(range(_TRIES)):
@@ -80,7 +90,7 @@ class Kwok:
             except PortTaken as error:
                 if not left:
                     raise
-                note(f"{error.message} Once more, with other ports")
+                note(f"{error.message} Retrying with other ports")
                 await self.delete(entry, note)
         raise AssertionError("the last try returns or raises")
 
@@ -92,7 +102,7 @@ class Kwok:
             options = _options(kwokctl, needs)
             chosen = await ports.reserved(kwokctl.folder, config.PORTS, self._machine.clock)
             files.replace(kwokctl.config, configuration.completed({**chosen, **options}).encode())
-            await kwokctl.while_alive(self._brought_up(kwokctl, entry, spec, needs, note))
+            await kwokctl.while_alive(self._run_create(kwokctl, entry, spec, needs, note))
             content = config.self_contained(kwokctl.kubeconfig)
         except OSError as error:
             raise ClusterError(
@@ -101,9 +111,9 @@ class Kwok:
             ) from error
         return CreatedCluster(context=_context(entry), kubeconfig=content, version="", notes={"kwokctl": needs.version})
 
-    async def _brought_up(self, kwokctl: Kwokctl, entry: Entry, spec: ClusterSpec, needs: Needs, note: Note) -> None:
+    async def _run_create(self, kwokctl: Kwokctl, entry: Entry, spec: ClusterSpec, needs: Needs, note: Note) -> None:
         clock, nodes = self._machine.clock, _NODES if spec.nodes is None else spec.nodes
-        # How long a download takes is no matter of the cluster's.
+        # --wait does not limit the time of downloads.
         patience = None if needs.downloads else spec.wait
         begun = clock.elapsed()
         note("starting the control plane")
@@ -131,16 +141,17 @@ class Kwok:
                 next_step=f"stop that program, or recreate the cluster: {recreate(entry.name)}",
             )
         for part in ended:
-            # After a restart of the machine the number in it is somebody else's, and kwokctl believes it.
+            # After a restart of the machine another process may have that pid, and kwokctl would take it for its own.
             (kwokctl.work / "pids" / f"{Path(part['binary']).name}.pid").unlink(missing_ok=True)
-        await kwokctl.while_alive(self._woken(kwokctl, entry, note))
 
-    async def _woken(self, kwokctl: Kwokctl, entry: Entry, note: Note) -> None:
-        await kwokctl.run("start", "cluster", note=note, timeout=_START)
-        await answering(entry, self._machine, _START, note)
+        async def started() -> None:
+            await kwokctl.run("start", "cluster", note=note, timeout=_START)
+            await answering(entry, self._machine, _START, note)
+
+        await kwokctl.while_alive(started())
 
     def _check_programs(self, kwokctl: Kwokctl, parts: Sequence[Mapping[str, Any]]) -> None:
-        """They are where they were. kwokctl and kubectl may have moved: any others do as well."""
+        """Raise if programs of these components are gone. Any kwokctl and kubectl in PATH replace the original ones."""
         kwokctl.prepare()
         links = kwokctl.folder / "bin"
         for name in ("kwokctl", "kubectl"):
@@ -156,10 +167,8 @@ class Kwok:
 
     async def load(self, entry: Entry, images: Sequence[str]) -> None:
         raise UsageError(
-            (
-                f"Images cannot be loaded into a kwok cluster ({', '.join(images)}): its pods are simulated and run no "
-                "images."
-            ),
+            f"Images cannot be loaded into a kwok cluster ({', '.join(images)}): its pods are simulated and run no "
+            "images.",
             next_step="leave out --load, or use --provider kind",
         )
 
@@ -175,7 +184,7 @@ class Kwok:
 
     async def delete(self, entry: Entry, note: Note) -> None:
         kwokctl = Kwokctl(entry, self._machine)
-        await kwokctl.end()
+        await kwokctl.stop()
         try:
             kwokctl.clear()
         except OSError as error:
@@ -185,19 +194,12 @@ class Kwok:
             ) from error
 
 
-def _own_place(environ: Mapping[str, str], name: str) -> Path | None:
-    """Where kwokctl keeps a cluster of that name when the user calls it."""
-    home = environ.get("HOME")
-    root = environ.get("KWOK_WORKDIR") or (f"{home}/.kwok" if home else "")
-    return Path(root, "clusters", name) if root else None
-
-
-def _unwanted(text: str, next_step: str) -> Fitness:
+def _unsupported(text: str, next_step: str) -> Fitness:
     return Fitness(usable=False, text=text, next_step=f"{next_step}, or use --provider kind", usage=True)
 
 
 def _options(kwokctl: Kwokctl, needs: Needs) -> dict[str, str]:
-    """kwokctl's options for programs and downloads, all of them paths that it can take."""
+    """kwokctl's options for programs and downloads, with paths below the alias."""
     kwokctl.prepare()
     links = {name: kwokctl.linked(name, program) for name, program in needs.links.items()}
     kwokctl.root.mkdir(exist_ok=True, mode=0o700)
@@ -209,15 +211,3 @@ def _options(kwokctl: Kwokctl, needs: Needs) -> dict[str, str]:
 
 def _context(entry: Entry) -> str:
     return f"kwok-{entry.name}"
-
-
-def _check_given(configuration: config.Configuration, spec: ClusterSpec) -> None:
-    """What the user's file asks for can be had."""
-    given = {option: configuration.options.get(option) for option in config.PORTS}
-    busy = ports.taken(port for port in given.values() if isinstance(port, int) and port)
-    if busy:
-        names = ", ".join(f"{port} ({option})" for option, port in given.items() if port in busy)
-        raise ClusterError(
-            f"Ports in the --config file {str(spec.config)!r} are in use by another program: {names}.",
-            next_step="choose other ports, or remove them from the file to get free ones",
-        )
