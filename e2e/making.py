@@ -41,11 +41,11 @@ async def main(verb: str, maker: str, name: str, root: Path, spec: Mapping[str, 
     paths = {key: Path(spec[key]) for key in ("bin_dir", "config") if spec.get(key)}
     wanted = ClusterSpec(**{**spec, **paths})
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _cancel, asyncio.current_task())
-    async with lifecycle.held(registry, name, machine.clock, note):
+    async with lifecycle.lock(registry, name, machine.clock, note):
         if verb == "up":
-            say(entry=asdict(await lifecycle.raised(registry, known, maker, name, wanted, machine=machine, note=note)))
+            say(entry=asdict(await lifecycle.ensure(registry, known, maker, name, wanted, machine=machine, note=note)))
         elif verb == "down":
-            say(removed=await lifecycle.removed(registry, known, name, note=note))
+            say(removed=await lifecycle.delete(registry, known, name, note=note))
             registry.remove(name)
         else:
             entry = registry.find(name)

@@ -1,9 +1,9 @@
-"""`--use`: a cluster of ours put into the user's own kubeconfig as current-context, and taken out again.
+"""`--use`: makes a managed cluster the current-context in the user's own kubeconfig, and reverts that.
 
-Nothing else ever writes that file. It is written where kubectl would write current-context, under the lock that kubectl
-takes, and as a whole. What its lines say beside our three entries and current-context stays, known to us or not; only
-comments go when it is written anew. So the bytes from before are kept, and come back where nobody wrote since, or where
-what is left without our entries is what they say.
+No other code writes that file. The file is the one in which kubectl would write current-context; it is written
+atomically, under kubectl's lock. All fields beside our three entries and current-context are kept, also unknown ones;
+only comments are lost. So the original bytes are saved, and restored if nobody wrote to the file since, or if the file
+without our entries has the same contents.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ from kubectl_ctrl.value import Unshown, Value, replace
 
 _NEVER = "your kubeconfig was not changed"
 _SAVED = "kubeconfig.before"
-_FIRST = "kubeconfig.first"  # where this cluster came over another one of ours: from before both
+_FIRST = "kubeconfig.first"  # from before both, if --use of another managed cluster came first
 _LISTS = ("clusters", "contexts", "users")
 _CURRENT = "current-context"
-# A lock that is older than this was left behind: whoever takes one writes a small file.
+# An older lock is stale: its holder only writes a small file.
 _STALE_AFTER = 10.0
 _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
 class StaleLock(Value, kw_only=True):
-    """A lock on a kubeconfig of the user that somebody left behind."""
+    """The lock file of a kubeconfig, left by a program that was killed."""
 
     path: Path
     age: float  # seconds
-    seen: Unshown[os.stat_result]  # the file, by which a later lock is told from it
+    seen: Unshown[os.stat_result]  # distinguishes it from a later lock
 
 
 class _Parts(Value, kw_only=True):
-    """What of a cluster of ours goes into a kubeconfig: (list, name in it, kind, fields)."""
+    """The entries of a managed cluster for a kubeconfig."""
 
     context: str
-    items: tuple[tuple[str, str, str, dict[str, Any]], ...]
+    items: tuple[tuple[str, str, str, dict[str, Any]], ...]  # list, name in it, kind, fields
 
     @property
     def server(self) -> str:
@@ -69,7 +69,7 @@ class _Parts(Value, kw_only=True):
 
 
 def can_use(user: User) -> None:
-    """Raise where `use` could not be done, before anything is made for it."""
+    """Raise if `use` would fail, before a cluster is created for it."""
     file = _file(user)
     if file.parent.parent == Registry.of(user).folder.absolute():
         raise UsageError(
@@ -85,14 +85,14 @@ def can_use(user: User) -> None:
 
 
 async def could_use(user: User, name: str, context: str) -> None:
-    """Raise where `use` of that cluster, which need not be made yet, would be refused; a lock is waited for already."""
+    """Raise if `use` of that cluster, which need not exist yet, would be refused; waits for the lock."""
     can_use(user)
     file, entry = _file(user), Registry.of(user).find(name)
     if file.parent.is_dir():
         async with locked(file, SystemClock()):
             pass
     if entry is not None and entry.used:
-        return  # what stands there is ours
+        return  # its entries are in the file already
     merged = _merged(user)
     if entry is not None and entry.kubeconfig.exists():
         _check_free(merged, _parts(user, entry))
@@ -103,7 +103,6 @@ async def could_use(user: User, name: str, context: str) -> None:
 
 
 def stale_locks(user: User) -> tuple[StaleLock, ...]:
-    """Locks on the user's kubeconfig files that keep everybody out."""
     now, (files, _) = SystemClock().now(), kubefiles.candidates("", user.environ, user.home)
     found = []
     for lock in dict.fromkeys(map(lock_of, files)):
@@ -115,7 +114,7 @@ def stale_locks(user: User) -> tuple[StaleLock, ...]:
 
 
 async def use(user: User, entry: Entry, registry: Registry, note: Callable[[str], None]) -> Entry:
-    """Make it the user's current-context; gives the entry as the registry has it now, with what `undo` has to know."""
+    """Make it the user's current-context; returns the new registry entry, which has the data for `undo`."""
     can_use(user)
     file, parts = _file(user), _parts(user, entry)
     if entry.used:
@@ -130,7 +129,7 @@ async def use(user: User, entry: Entry, registry: Registry, note: Callable[[str]
 
 
 async def undo(user: User, entry: Entry, registry: Registry) -> str:
-    """Take it out again; what was done, in words."""
+    """Revert `use`; returns a description of the change."""
     if not entry.used:
         return _NEVER
     file, text = Path(entry.used["file"]), _NEVER
@@ -141,7 +140,7 @@ async def undo(user: User, entry: Entry, registry: Registry) -> str:
         except KubeconfigLocked:
             raise
         except ConfigError as error:
-            # Not what `use` is told: there is no other way to undo it.
+            # Not the next step of `use`, which can be omitted: this cannot.
             broken = "make it readable and writable" if isinstance(error.__cause__, OSError) else f"mend {file}"
             error.next_step = f"{broken}, or move it away; then repeat this"
             raise
@@ -152,17 +151,17 @@ async def undo(user: User, entry: Entry, registry: Registry) -> str:
     return text
 
 
-# Which file.
+# The file.
 
 
 def _file(user: User) -> Path:
-    """Where kubectl would write current-context: the first file of the list that is there, or else the last."""
+    """The file in which kubectl would write current-context: the first existing one of the list, or else the last."""
     files, _ = kubefiles.candidates("", user.environ, user.home)
     return next((file for file in files if os.access(file, os.F_OK)), files[-1]).absolute()
 
 
 def _missing_folder(file: Path) -> Path | None:
-    """The outermost folder that has to be made for it."""
+    """The outermost folder that must be created for it."""
     missing = [folder for folder in file.parents if not folder.exists()]
     return missing[-1] if missing else None
 
@@ -176,7 +175,7 @@ def _make_folder(file: Path) -> None:
 
 
 def _remove_folders(file: Path, outermost: str) -> None:
-    """Those that were made for it, as far as they are empty."""
+    """Remove the folders that were created for it, unless they have other files."""
     with suppress(OSError):
         for folder in file.parents if outermost else ():
             folder.rmdir()
@@ -184,7 +183,7 @@ def _remove_folders(file: Path, outermost: str) -> None:
                 return
 
 
-# What goes in, and how it stands there.
+# Adding the entries.
 
 
 def _parts(user: User, entry: Entry) -> _Parts:
@@ -200,12 +199,11 @@ def _parts(user: User, entry: Entry) -> _Parts:
 
 
 def _absolute(one: kubefiles.Entry) -> dict[str, Any]:
-    """Its fields, with files named as they are found from any folder."""
+    """Its fields, with absolute paths."""
     return {key: one.path(key) if key in _PATHS else value for key, value in one.fields.items()}
 
 
 def _merged(user: User) -> Merged:
-    """What the user's files say together."""
     return kubefiles.read("", user.environ, user.home)
 
 
@@ -214,7 +212,7 @@ def _in_merged(merged: Merged) -> dict[str, Mapping[str, kubefiles.Entry]]:
 
 
 def _is_used(user: User, parts: _Parts) -> bool:
-    """Whether it is what kubectl would go to already."""
+    """Whether kubectl uses it already."""
     merged = _merged(user)
     lists = _in_merged(merged)
     there = all(name in lists[plural] for plural, name, *_ in parts.items)
@@ -223,7 +221,7 @@ def _is_used(user: User, parts: _Parts) -> bool:
 
 
 def _check_free(merged: Merged, parts: _Parts) -> None:
-    """Raise where the user has something else under one of our names."""
+    """Raise if the user has a different entry with one of our names."""
     lists = _in_merged(merged)
     for plural, name, kind, fields in parts.items:
         there = lists[plural].get(name)
@@ -241,14 +239,14 @@ def _hidden(kind: str, there: kubefiles.Entry) -> Refused:
 
 
 def _put_in(user: User, entry: Entry, registry: Registry, parts: _Parts, note: Callable[[str], None]) -> Entry:
-    """With the lock held. The registry knows how to undo it before it is done."""
+    """Needs the lock. The data for `undo` is in the registry before the file is written."""
     file = Path(entry.used["file"])
     there = file.exists()
     _check_free(_merged(user), parts)
     raw = file.read_bytes() if there else b""
     content = _content(file, raw)
     previous = content.get(_CURRENT) or ""
-    # Where that is a cluster of ours too, which may go before this one, what was there before that one counts.
+    # If that is a managed cluster too, it may be deleted before this one. Then the context before it is restored.
     under = next((one for one in registry.entries() if previous and one.used.get("context") == previous), None)
     before = [name for name in (under.used.get("previous", ""), under.used.get("before", "")) if name] if under else []
     for plural, name, kind, fields in parts.items:
@@ -258,7 +256,7 @@ def _put_in(user: User, entry: Entry, registry: Registry, parts: _Parts, note: C
     _save(entry.folder / _SAVED, raw)
     if under and (first := _earliest(under)) is not None:
         _save(entry.folder / _FIRST, first)
-    # The cluster may be made anew before this is undone: what it was then is what to look for.
+    # The cluster may be recreated with other values before this is undone, so the present ones are stored.
     names = {kind: name for _, name, kind, _ in parts.items}
     left = {"server": parts.server, "was": "there" if there else "", "left": _digest(new)}
     entry = replace(entry, used={**entry.used, **names, **left, "previous": previous, "before": "\n".join(before)})
@@ -273,7 +271,7 @@ def _put_in(user: User, entry: Entry, registry: Registry, parts: _Parts, note: C
 
 
 def _content(file: Path, raw: bytes) -> dict[str, Any]:
-    """What it says; the loader has found before that it is a kubeconfig."""
+    """Its contents; the loader has checked before that it is a kubeconfig."""
     content = kubefiles.parse(raw, f"The kubeconfig {str(file)!r}")
     return content or {"apiVersion": "v1", "kind": "Config"}
 
@@ -281,7 +279,7 @@ def _content(file: Path, raw: bytes) -> dict[str, Any]:
 def _text(file: Path, content: dict[str, Any]) -> bytes:
     try:
         return manifests.text([content]).encode()
-    except RecursionError:  # an alias may stand for what it stands in
+    except RecursionError:  # a YAML alias can contain itself
         raise ConfigError(f"The kubeconfig {str(file)!r} is nested too deeply.") from None
 
 
@@ -293,7 +291,7 @@ def _save(saved: Path, raw: bytes) -> None:
 
 
 def _earliest(entry: Entry) -> bytes | None:
-    """What the file was before the first of the clusters of ours that came one over the other."""
+    """The file before the first --use, if there were several in a row."""
     for name in (_FIRST, _SAVED):
         with suppress(OSError):
             return (entry.folder / name).read_bytes()
@@ -304,11 +302,11 @@ def _digest(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-# How it goes out.
+# Removing the entries.
 
 
 def _taken_out(user: User, entry: Entry, file: Path) -> str:
-    """With the lock held: all as it was, where nobody wrote since; else our entries alone."""
+    """Needs the lock. Restores the whole file if nobody wrote to it since, otherwise removes our entries only."""
     used, real = entry.used, target(file)
     files.draft_of(real).unlink(missing_ok=True)
     if "left" not in used:
@@ -341,9 +339,9 @@ def _put_back(file: Path, before: bytes, *, there: bool) -> None:
 
 
 def _taken_apart(user: User, entry: Entry, file: Path, raw: bytes) -> str:
-    """Somebody wrote since: what is not ours stays as it is now."""
+    """Another program wrote to the file since, so everything but our entries stays as it is now."""
     content = _content(file, raw)
-    if not _is_one(content):
+    if not _is_kubeconfig(content):
         raise ConfigError(f"The kubeconfig {str(file)!r} is not a kubeconfig any more.")
     if not _without_ours(content, entry):
         return f"{file} is unchanged: {entry.used['context']} is the name of another cluster now"
@@ -357,7 +355,7 @@ def _taken_apart(user: User, entry: Entry, file: Path, raw: bytes) -> str:
         at = _find(content, "contexts", content[_CURRENT]).get("context") or {}
         text += f"; current-context is still {content[_CURRENT]}"
         text += ", whose cluster no longer exists" if at.get("cluster") == entry.used["cluster"] else ""
-    if not entry.used["was"] and _is_empty(content):
+    if not entry.used["was"] and not any(content[key] for key in content if key not in ("apiVersion", "kind")):
         _put_back(file, b"", there=False)
     else:
         same = _as_it_was(entry, file, content)
@@ -366,23 +364,23 @@ def _taken_apart(user: User, entry: Entry, file: Path, raw: bytes) -> str:
 
 
 def _as_it_was(entry: Entry, file: Path, content: dict[str, Any]) -> bytes | None:
-    """The bytes of before, where they say all that is left and nothing else: they have the comments of the user too."""
+    """The original bytes, with the user's comments, if they have the same contents as what is left; else None."""
     for name in (_SAVED, _FIRST):
         with suppress(OSError, ConfigError):
             raw = (entry.folder / name).read_bytes()
-            if _said(_content(file, raw)) == _said(content):
+            if _normal(_content(file, raw)) == _normal(content):
                 return raw
     return None
 
 
-def _said(content: dict[str, Any]) -> dict[str, Any]:
-    """Without what says nothing; kubectl puts its lists in order when it writes them."""
+def _normal(content: dict[str, Any]) -> dict[str, Any]:
+    """Without empty fields, and with sorted lists: kubectl sorts them when it writes a file."""
     by_name = {key: sorted(content.get(key) or [], key=lambda one: str(one.get("name"))) for key in _LISTS}
     return {key: value for key, value in {**content, **by_name}.items() if value}
 
 
-def _is_one(content: Any) -> bool:
-    """Whether it has the shape of a kubeconfig, as far as that matters here."""
+def _is_kubeconfig(content: Any) -> bool:
+    """Whether the types of the fields that are used here are right."""
     if not isinstance(content, dict):
         return False
     return all(_is_list(content.get(f"{kind}s") or [], kind) for kind in ("context", "cluster", "user"))
@@ -396,13 +394,13 @@ def _is_list(entries: Any, kind: str) -> bool:
 
 
 def _without_ours(content: dict[str, Any], entry: Entry) -> bool:
-    """Take our three entries out, changed or not; False, and nothing is, where their cluster is another one now."""
+    """Remove our three entries, even if they were changed; False, without a change, if they are of another cluster."""
     used = entry.used
     named = _find(content, "contexts", used["context"]).get("context") or {}
     cluster = _find(content, "clusters", named.get("cluster", used["cluster"])).get("cluster") or {}
     if cluster.get("server", used["server"]) != used["server"]:
         return False
-    # By the names that they were put in under: whom our context was made to name since may be the user's own.
+    # By their original names: if our context refers to other entries now, these may be the user's own.
     for plural, name in (("contexts", used["context"]), ("clusters", used["cluster"]), ("users", used["user"])):
         if plural in content:
             content[plural] = [one for one in content[plural] or [] if one.get("name") != name]
@@ -414,17 +412,8 @@ def _find(content: dict[str, Any], plural: str, name: str) -> dict[str, Any]:
 
 
 def _names(user: User, content: dict[str, Any]) -> set[str]:
-    """The contexts that there are, in this file or in others of the user's."""
-    return {one["name"] for one in content.get("contexts") or [] if one.get("name")} | set(_elsewhere(user))
-
-
-def _elsewhere(user: User) -> Mapping[str, object]:
-    try:
-        return _merged(user).contexts
-    except ConfigError:
-        return {}
-
-
-def _is_empty(content: dict[str, Any]) -> bool:
-    """Whether nothing stands in it but its kind."""
-    return not any(value for key, value in content.items() if key not in ("apiVersion", "kind"))
+    """The contexts in this file and in the user's other files."""
+    found = {one["name"] for one in content.get("contexts") or [] if one.get("name")}
+    with suppress(ConfigError):
+        found |= set(_merged(user).contexts)
+    return found

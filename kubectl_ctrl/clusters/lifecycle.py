@@ -22,41 +22,38 @@ _PACE = 0.2
 
 
 @asynccontextmanager
-async def held(registry: Registry, name: str, clock: Clock, note: Note) -> AsyncIterator[None]:
-    """Hold the right to change that cluster, for the block, once no other process has it."""
-    told = False
+async def lock(registry: Registry, name: str, clock: Clock, note: Note) -> AsyncIterator[None]:
+    """Lock that cluster for the block, and wait while another process holds the lock."""
+    noted = False
     while True:
-        with registry.locked(name) as ours:
-            if ours:
+        with registry.locked(name) as locked:
+            if locked:
                 yield
                 return
-        if not told:
-            note(f"waiting for {_holder(registry, name)}, which is changing cluster {name!r}")
-            told = True
+        if not noted:
+            pid = registry.holder(name)
+            holder = f"process {pid}" if pid else "another process"
+            note(f"waiting for {holder}, which is changing cluster {name!r}")
+            noted = True
         await clock.sleep(_PACE)
 
 
-def _holder(registry: Registry, name: str) -> str:
-    pid = registry.holder(name)
-    return f"process {pid}" if pid else "another process"
-
-
-async def raised(
+async def ensure(
     registry: Registry,
     providers: Mapping[str, Provider],
-    word: str,
+    maker: str,
     name: str,
     spec: ClusterSpec,
     *,
     machine: Machine,
     note: Note,
 ) -> Entry:
-    """There, answering, with its nodes ready: made, started again, or found so. The caller holds the cluster.
+    """Create or start the cluster if necessary, and return when its API server answers and its nodes are ready.
 
-    The provider of that word makes it; the others know what they have left under that name. Failed or cancelled,
-    nothing of it stays, unless the spec keeps it. Refused where the name is somebody else's.
+    The caller holds the lock. After a failure or a cancellation nothing is left of a new cluster, unless the spec keeps
+    it. Refused if the name belongs to a cluster that is not managed.
     """
-    provider = providers[word]
+    provider = providers[maker]
     registry.check(name)
     found = registry.find(name)
     if found is not None and found.provider != provider.name:
@@ -64,37 +61,35 @@ async def raised(
             f"Cluster {name!r} was created with {found.provider}, not {provider.name}.",
             next_step=f"omit --provider, choose another --name, or delete it: {ctrl('down', name)}",
         )
-    making = _Making(registry=registry, provider=provider, spec=spec, machine=machine, note=note)
+    creation = _Creation(registry=registry, provider=provider, spec=spec, machine=machine, note=note)
     if found is not None and found.phase is Phase.READY:
-        if await making.stood_up(found):
+        if await creation.restart(found):
             return found
     elif found is not None:
         note(f"cluster {name!r} was not completely {found.phase.done}: deleting it first")
-    there = await removed(registry, providers, name, note=note)
+    existed = await delete(registry, providers, name, note=note)
     owner = await provider.foreign(name)
     if owner:
         raise Refused(
             f"The name {name!r} is in use: {owner}.",
             next_step="choose another --name: only clusters created by kubectl ctrl are changed",
         )
-    if there:
+    if existed:
         registry.remove(name)
-    return await making.made(name, used=found.used if found else {})
+    return await creation.create(name, used=found.used if found else {})
 
 
-class _Making(Value, kw_only=True):
-    """How one cluster is had."""
-
+class _Creation(Value, kw_only=True):
     registry: Registry
     provider: Provider
     spec: ClusterSpec
     machine: Machine
     note: Note
 
-    async def stood_up(self, entry: Entry) -> bool:
-        """Whether the cluster of a complete page runs now; False where nothing is left of it.
+    async def restart(self, entry: Entry) -> bool:
+        """Start the cluster of a complete entry if it is stopped; False if nothing is left of it.
 
-        What its user has put into one that is incomplete is not ours to give up.
+        An incomplete cluster may still have the user's objects, so it is never recreated without a question.
         """
         state = await self.provider.state(entry)
         if state is ClusterState.ABSENT:
@@ -105,24 +100,19 @@ class _Making(Value, kw_only=True):
         if not entry.kubeconfig.is_file():
             raise _incomplete(entry, "its kubeconfig is missing")
         if state is ClusterState.STOPPED:
-            await self._started(entry)
-        # Of what runs, the nodes are its user's business: only a server that answers is asked for.
-        await self._settled(entry, nodes=0 if state is ClusterState.STOPPED else None)
+            self.note(f"cluster {entry.name!r} is stopped: starting it")
+            try:
+                await self.provider.start(entry, self.note)
+            except TimedOut as error:
+                again = ctrl("up", "--name", entry.name)
+                error.next_step = f"check its logs: {ctrl('cluster', 'logs', entry.name)}; or try again: {again}"
+                raise
+        # In a running cluster the user may have stopped nodes on purpose, so only the API server is checked.
+        await self._answering(entry, nodes=0 if state is ClusterState.STOPPED else None)
         return True
 
-    async def _started(self, entry: Entry) -> None:
-        self.note(f"cluster {entry.name!r} is stopped: starting it")
-        try:
-            await self.provider.start(entry, self.note)
-        except TimedOut as error:
-            name = entry.name
-            error.next_step = (
-                f"check its logs: {ctrl('cluster', 'logs', name)}; or try again: {ctrl('up', '--name', name)}"
-            )
-            raise
-
-    async def made(self, name: str, used: Mapping[str, str]) -> Entry:
-        """`used` is what --use changed for one of that name, which is still to be undone."""
+    async def create(self, name: str, used: Mapping[str, str]) -> Entry:
+        """`used` has the changes of --use for an earlier cluster of that name, which are not undone yet."""
         entry = Entry(
             name=name,
             provider=self.provider.name,
@@ -133,28 +123,28 @@ class _Making(Value, kw_only=True):
         )
         try:
             self.registry.write(entry)
-            return await self._completed(entry)
+            return await self._create(entry)
         except BaseException as error:
             if isinstance(error, TimedOut):
                 error.next_step = "use --keep-on-failure to inspect it, or wait longer: --wait 10m"
-            if self.spec.keep_on_failure:
-                _tell_where(error, entry)
-            else:
-                await self._forgotten(entry, error)
+            if not self.spec.keep_on_failure:
+                await self._delete(entry, error)
+            elif isinstance(error, CtrlError):
+                error.next_step = f"check {str(entry.folder)!r}; to delete it: {ctrl('down', entry.name)}"
             raise
 
-    async def _completed(self, entry: Entry) -> Entry:
-        made = await self.provider.create(entry, self.spec, self.note)
-        entry = replace(entry, context=made.context, notes=made.notes)
-        self.registry.write_kubeconfig(entry, made.kubeconfig)
-        known = await self._settled(entry, nodes=0 if self.spec.nodes == 0 else 1)
+    async def _create(self, entry: Entry) -> Entry:
+        created = await self.provider.create(entry, self.spec, self.note)
+        entry = replace(entry, context=created.context, notes=created.notes)
+        self.registry.write_kubeconfig(entry, created.kubeconfig)
+        known = await self._answering(entry, nodes=0 if self.spec.nodes == 0 else 1)
         entry = replace(
             entry, phase=Phase.READY, server=known.server, ca=known.ca, uid=known.uid, version=known.version
         )
         self.registry.write(entry)
         return entry
 
-    async def _settled(self, entry: Entry, *, nodes: int | None) -> Known:
+    async def _answering(self, entry: Entry, *, nodes: int | None) -> Known:
         try:
             return await answering(entry, self.machine, self.spec.wait, self.note, nodes=nodes)
         except TimedOut as error:
@@ -162,19 +152,19 @@ class _Making(Value, kw_only=True):
                 error.next_step = f"check its logs: {ctrl('cluster', 'logs', entry.name)}; or wait longer: --wait 10m"
             raise
 
-    async def _forgotten(self, entry: Entry, error: BaseException) -> None:
-        """Nothing of it is left. Where that fails, its page stays, and the error says so.
+    async def _delete(self, entry: Entry, error: BaseException) -> None:
+        """Delete everything after that error. If this fails, the entry is kept, and the error reports that.
 
-        It stays also where --use is still to be undone, for `down` to do it.
+        The entry is also kept while changes of --use are not undone, so that `down` can undo them.
         """
         self.note("deleting the incomplete cluster")
         try:
             await self.provider.delete(entry, self.note)
             if not entry.used:
                 self.registry.remove(entry.name)
-        except CtrlError as left:
+        except CtrlError as failure:
             if isinstance(error, CtrlError):
-                error.tried = f"deleting it failed: {left.message}"
+                error.tried = f"deleting it failed: {failure.message}"
                 error.next_step = f"delete the rest of it: {ctrl('down', entry.name)}"
 
 
@@ -185,35 +175,32 @@ def _incomplete(entry: Entry, what: str) -> ClusterError:
     )
 
 
-def _tell_where(error: BaseException, entry: Entry) -> None:
-    if isinstance(error, CtrlError):
-        error.next_step = f"check {str(entry.folder)!r}; to delete it: {ctrl('down', entry.name)}"
+async def delete(registry: Registry, providers: Mapping[str, Provider], name: str, *, note: Note) -> bool:
+    """Delete everything but the cluster's folder; False if there was no cluster of that name.
 
-
-async def removed(registry: Registry, providers: Mapping[str, Provider], name: str, *, note: Note) -> bool:
-    """Nothing of the cluster runs any more; False when there was none. The caller holds the cluster, and ends with
-    `registry.remove`: until then the page stays, and what is left can be taken away again.
+    The caller holds the lock, and calls `registry.remove` at last: until then the deletion can be repeated.
     """
     entry = registry.find(name)
     if entry is None:
-        there = await _swept(registry, providers, name, note)
-        await _check_nobodys(registry, providers, name)
-        return there
+        exists = await _delete_without_entry(registry, providers, name, note)
+        await _check_unreadable(registry, providers, name)
+        return exists
     provider = providers.get(entry.provider)
     if provider is None:
         raise ClusterError(
             f"Cluster {name!r} was created with {entry.provider!r}, which this version does not support.",
             next_step="delete it with the version that created it",
         )
-    # A full disk must not keep a cluster: without the mark a later look finds it incomplete.
+    # A full disk must not prevent the deletion. If it is interrupted, the cluster is found to be incomplete even
+    # without the new phase.
     with suppress(CtrlError):
         registry.write(replace(entry, phase=Phase.DELETING))
     await provider.delete(replace(entry, phase=Phase.DELETING), note)
     return True
 
 
-async def _swept(registry: Registry, providers: Mapping[str, Provider], name: str, note: Note) -> bool:
-    """What each of them knows by the folder alone, where its page is gone or cannot be read; False without a folder."""
+async def _delete_without_entry(registry: Registry, providers: Mapping[str, Provider], name: str, note: Note) -> bool:
+    """Delete what each provider finds through the folder alone; False without a folder."""
     place = registry.place(name)
     if not place.is_dir():
         return False
@@ -223,14 +210,14 @@ async def _swept(registry: Registry, providers: Mapping[str, Provider], name: st
     return True
 
 
-async def _check_nobodys(registry: Registry, providers: Mapping[str, Provider], name: str) -> None:
-    """Raise where there is a page that cannot be read, and a cluster that it may have been about."""
+async def _check_unreadable(registry: Registry, providers: Mapping[str, Provider], name: str) -> None:
+    """Raise if the entry cannot be read, and there is a cluster to which it may belong."""
     try:
         registry.check(name)
     except ClusterError as unread:
         for provider in providers.values():
             owner = ""
-            with suppress(CtrlError):  # what cannot be asked knows of none
+            with suppress(CtrlError):  # a provider that does not work here has no clusters
                 owner = await provider.foreign(name)
             if owner:
                 unread.tried = owner

@@ -1,4 +1,4 @@
-"""Which provider makes a cluster: the one that was asked for, the one that has it already, or the first that can."""
+"""The choice of a provider: the given one, the one that created the cluster, or the first that works."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from kubectl_ctrl.model.suggestions import ctrl
 
 AUTO = "auto"
 
-# In the order in which `auto` would have them.
-_MAKERS: Mapping[str, Callable[[Machine], Provider]] = {"kind": Kind, "kwok": Kwok}
+# In the order of preference for `auto`.
+_CLASSES: Mapping[str, Callable[[Machine], Provider]] = {"kind": Kind, "kwok": Kwok}
 
-PROVIDERS = tuple(_MAKERS)
+PROVIDERS = tuple(_CLASSES)
 
 
 def providers(machine: Machine) -> Mapping[str, Provider]:
-    """All of them, in that order."""
-    return {name: make(machine) for name, make in _MAKERS.items()}
+    return {name: make(machine) for name, make in _CLASSES.items()}
 
 
 async def chosen(
     word: str, name: str, spec: ClusterSpec, providers: Mapping[str, Provider], registry: Registry
 ) -> tuple[Provider, str]:
-    """The provider for a cluster of that name, and a line that says which and why.
+    """The provider for a cluster of that name, and a line with the reason for the choice.
 
-    A cluster that is there goes before `auto`, and is Refused to another word. PrerequisiteMissing where none can.
+    For an existing cluster `auto` means its own provider, and another one is Refused. Raises PrerequisiteMissing if no
+    provider works here.
     """
     if word not in (AUTO, *providers):
         raise UsageError(f"There is no provider {word!r}.", next_step=f"use one of {', '.join((AUTO, *providers))}")
     entry = registry.find(name)
     if entry is not None:
-        return _of_old(word, name, entry.provider, providers)
+        return _of_existing(word, name, entry.provider, providers)
     if word != AUTO:
         fitness = await providers[word].fitness(spec)
         if not fitness.usable:
@@ -46,7 +46,7 @@ async def chosen(
     return _first({each.name: await each.fitness(spec) for each in providers.values()}, providers)
 
 
-def _of_old(word: str, name: str, maker: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
+def _of_existing(word: str, name: str, maker: str, providers: Mapping[str, Provider]) -> tuple[Provider, str]:
     if word not in (AUTO, maker):
         raise Refused(
             f"Cluster {name!r} was created with {maker}, not {word}.",
@@ -78,5 +78,5 @@ def _first(found: Mapping[str, Fitness], providers: Mapping[str, Provider]) -> t
 
 
 def _reason(name: str, text: str) -> str:
-    """Why one is not taken, without its name twice."""
+    """The reason with the provider's name, once."""
     return text if text.startswith(name) else f"{name}: {text}"

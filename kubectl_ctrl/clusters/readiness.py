@@ -1,4 +1,4 @@
-"""Whether a cluster serves: its API server answers through the cluster's own kubeconfig, and its nodes are ready."""
+"""Waiting for a cluster: its API server answers through the cluster's own kubeconfig, and its nodes are ready."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-_CALL = 5.0  # seconds for one question
+_CALL = 5.0  # seconds for one request
 _PACE = 0.2
-_MOST_NODES = 3  # that a message names
+_MOST_NODES = 3  # in a message
 
 
 class Known(Value, kw_only=True):
-    """What tells a cluster from all others, as it says itself."""
+    """The identity of a cluster and its version, as its API server reports them."""
 
     server: str
     ca: str
@@ -43,20 +43,20 @@ class Known(Value, kw_only=True):
 async def answering(
     entry: Entry, machine: Machine, patience: float, note: Note, *, nodes: int | None = None, file: Path | None = None
 ) -> Known:
-    """Return once its API server serves, and, with a number, once it has at least so many nodes, all of them ready.
+    """Return when its API server is ready and, with a number, when it has at least so many nodes, all of them ready.
 
-    Raises TimedOut, which says what was missing at last, where that is not so within `patience` seconds. `file` is a
-    kubeconfig in place of the cluster's own, which is not there before it is made.
+    After `patience` seconds, raises TimedOut with what is missing. `file` is a kubeconfig to use instead of the
+    cluster's own, which does not exist before the cluster is created.
     """
     clock = machine.clock
-    end, told = clock.elapsed() + patience, ""
+    end, noted = clock.elapsed() + patience, ""
     async with _connected(entry, file or entry.kubeconfig, machine) as (client, resolved):
-        while lacking := await _lacking(client, nodes):
+        while missing := await _missing(client, nodes):
             if clock.elapsed() >= end:
-                raise TimedOut(f"Cluster {entry.name!r} is not ready after {patience:g} s: {lacking}.")
-            if lacking != told:
-                note(f"waiting: {lacking}")
-                told = lacking
+                raise TimedOut(f"Cluster {entry.name!r} is not ready after {patience:g} s: {missing}.")
+            if missing != noted:
+                note(f"waiting: {missing}")
+                noted = missing
             await clock.sleep(_PACE)
         version = json.loads((await client.raw("GET", "/version")).body)["gitVersion"]
         uid = uid_of(await client.get(NAMESPACES.ref("kube-system")))
@@ -65,7 +65,7 @@ async def answering(
 
 @asynccontextmanager
 async def _connected(entry: Entry, file: Path, machine: Machine) -> AsyncIterator[tuple[Client, Resolved]]:
-    """A client of the cluster through that file alone, whatever the user's kubeconfig says."""
+    """A client of the cluster through that file alone, without the user's kubeconfig."""
     from kubectl_ctrl.client.connect import connect
 
     flags = ConfigFlags(kubeconfig=str(file), context=entry.context)
@@ -73,7 +73,7 @@ async def _connected(entry: Entry, file: Path, machine: Machine) -> AsyncIterato
     client = await connect(
         resolved,
         clock=machine.clock,
-        rng=Random(entry.name),  # noqa: S311  # for the spreading of retries
+        rng=Random(entry.name),  # noqa: S311  # for the jitter of retries
         environ=machine.environ,
         user_agent=f"kubectl-ctrl/{VERSION}",
     )
@@ -83,11 +83,11 @@ async def _connected(entry: Entry, file: Path, machine: Machine) -> AsyncIterato
         await client.close()
 
 
-async def _lacking(client: Client, nodes: int | None) -> str:
-    """What is still missing, as a clause; "" when nothing is."""
+async def _missing(client: Client, nodes: int | None) -> str:
+    """The first condition that is not met, as a clause, or ""."""
     try:
         await client.raw("GET", "/readyz")
-        return "" if nodes is None else await _not_there(client, nodes)
+        return "" if nodes is None else await _missing_nodes(client, nodes)
     except ServerError as error:
         failing = ", ".join(re.findall(r"\[-\](\S+)", error.message))
         return f"its API server has not passed {failing}" if failing else "its API server is not ready"
@@ -95,16 +95,16 @@ async def _lacking(client: Client, nodes: int | None) -> str:
         return error.message.splitlines()[0].rstrip(".")
 
 
-async def _not_there(client: Client, least: int) -> str:
-    """Without its account, which Kubernetes makes a moment after the namespace, no pod of `default` is taken."""
+async def _missing_nodes(client: Client, least: int) -> str:
+    # Kubernetes creates the service account a moment after the namespace, and rejects pods until it exists.
     try:
         await client.get(_ACCOUNTS.ref("default", "default"))
     except NotFound:
         return "namespace default has no service account yet"
-    there = (await client.list(_NODES)).items
-    if len(there) < least:
-        return f"{len(there)} of {least} nodes are there"
-    waiting = [f"node {name_of(node)} is not Ready ({_why(node)})" for node in there if not is_true(node, "Ready")]
+    found = (await client.list(_NODES)).items
+    if len(found) < least:
+        return f"{len(found)} of {least} nodes exist"
+    waiting = [f"node {name_of(node)} is not Ready ({_why(node)})" for node in found if not is_true(node, "Ready")]
     more = f" and {len(waiting) - _MOST_NODES} more" if len(waiting) > _MOST_NODES else ""
     return ", ".join(waiting[:_MOST_NODES]) + more
 

@@ -149,8 +149,8 @@ class Registry:
 
         Not reentrant: the lock cannot tell this process from another one.
         """
-        with locked_file(self.folder / f"{checked_name(name)}.lock") as ours:
-            yield ours
+        with locked_file(self.folder / f"{checked_name(name)}.lock") as locked:
+            yield locked
 
     def holder(self, name: str) -> int | None:
         """The process that holds the lock of that cluster, if it is known."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters import current_context, names
-from kubectl_ctrl.clusters.lifecycle import held, removed
+from kubectl_ctrl.clusters import current_context, lifecycle, names
 from kubectl_ctrl.clusters.providers import providers
 from kubectl_ctrl.clusters.registry import Registry
 from kubectl_ctrl.devcluster.steps import Steps, waiting
@@ -42,7 +41,7 @@ async def deleted(user: User, name: str, clock: Clock, steps: Steps) -> bool:
     registry = Registry.of(user)
     if not names.is_there(registry, name):
         return False
-    async with held(registry, name, clock, waiting(registry, name, steps)):
+    async with lifecycle.lock(registry, name, clock, waiting(registry, name, steps)):
         if not registry.place(name).is_dir():
             return False  # another process deleted it while we waited, or only a lock file was left
         entry = registry.find(name)
@@ -56,7 +55,7 @@ async def deleted(user: User, name: str, clock: Clock, steps: Steps) -> bool:
         else:
             steps.skip("use", "--use was not asked for")
         with steps.step("cluster", f"cluster {name}" + (f" ({entry.provider})" if entry else "")) as step:
-            await removed(registry, providers(names.machine(user, clock)), name, note=step.note)
+            await lifecycle.delete(registry, providers(names.machine(user, clock)), name, note=step.note)
             step.text += " deleted"
         if entry is not None:
             with steps.step("recording", "its end in the recording") as step:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubectl_ctrl.clock import Clock
-from kubectl_ctrl.clusters import current_context, names
-from kubectl_ctrl.clusters.lifecycle import held, raised
+from kubectl_ctrl.clusters import current_context, lifecycle, names
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, Provider
 from kubectl_ctrl.clusters.providers import chosen, providers
 from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
@@ -100,7 +99,7 @@ class Up:
         options, registry = self.options, self._registry
         if options.use:
             current_context.can_use(self._user)
-        async with held(registry, options.name, self._clock, waiting(registry, options.name, self._steps)):
+        async with lifecycle.lock(registry, options.name, self._clock, waiting(registry, options.name, self._steps)):
             registry.check(options.name)
             with self._steps.step("provider", "provider", error_tells=True) as step:
                 provider, step.text = await chosen(
@@ -131,7 +130,7 @@ class Up:
                 names.check_kubeconfig(self._user, before)
             self._changing = True
             machine = names.machine(self._user, self._clock)
-            entry = await raised(
+            entry = await lifecycle.ensure(
                 registry, self._providers, provider.name, options.name, options.spec, machine=machine, note=step.note
             )
             found = before is not None and before.began == entry.began

@@ -104,7 +104,7 @@ def test_its_page_is_on_the_disk_before_it_counts(there: Programs, monkeypatch: 
     file = entry.folder / "kind.json"
     draft = draft_of(file)
     monkeypatch.setattr(os, "fsync", lambda _: kept.append((draft.read_text(), file.exists())))
-    cluster_files.write(entry, cluster_files.Page(runtime="docker", mark="m"))
+    cluster_files.write(entry, cluster_files.Identity(runtime="docker", mark="m"))
     assert kept == [(file.read_text(), False)]
 
 
@@ -203,7 +203,7 @@ def test_the_mark_is_put_on_what_is_made_and_on_nothing_else(
     asked = there.home / "asked"
     there.install("docker", f'[ "$1" = info ] || printf "%s\\0" "$@" > {shlex.quote(str(asked))}; exit 7')
     runtime = container_runtimes.Runtime("docker", there.home / "bin" / "docker", there.environ)
-    path = cluster_files.marking(entry := there.entry(), "docker", runtime.marking("m"), runtime.path)
+    path = cluster_files.wrapped(entry := there.entry(), "docker", runtime.wrapper("m"), runtime.path)
     assert path == f"{entry.folder}/bin:{there.home}/bin"
     file = entry.folder / "bin" / "docker"
     assert stat.S_IMODE(file.stat().st_mode) == 0o700

@@ -136,7 +136,7 @@ def test_the_runtime_that_the_environment_names_is_the_one(tmp_path: Path) -> No
     there = programs(tmp_path / "machine", ["kind", "docker", "podman", "nerdctl"])
     assert fitness(there, choice="podman") == "kind v0.33.0 with podman 5.2.1"
     assert fitness(there, choice="nerdctl") == "kind v0.33.0 with nerdctl 2.0.3"
-    assert fitness(there, choice="finch") == "no: finch, which KIND_EXPERIMENTAL_PROVIDER asks for, is not installed"
+    assert fitness(there, choice="finch") == "no: finch, which KIND_EXPERIMENTAL_PROVIDER selects, is not installed"
     assert fitness(there, choice="unknown") == "kind v0.33.0 with docker 20.10.24+dfsg1"
 
 

@@ -72,7 +72,7 @@ def test_what_makes_something_is_in_a_session_of_its_own(there: Programs) -> Non
     """There, it is not killed with the kind that started it."""
     (there.home / "bin" / "setsid").symlink_to(shutil.which("setsid") or "")
     asked = podman(there, 'read -r _ _ _ _ _ session _ < /proc/$$/stat; echo "$$ $session"')
-    cluster_files.marking(entry := there.entry(), "podman", asked.marking("m"), asked.path)
+    cluster_files.wrapped(entry := there.entry(), "podman", asked.wrapper("m"), asked.path)
 
     def alone(*words: str) -> bool:
         argv = [str(entry.folder / "bin" / "podman"), *words]

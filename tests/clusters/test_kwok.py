@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_ctrl.clusters import programs
+from kubectl_ctrl.clusters import lifecycle, programs
 from kubectl_ctrl.clusters.kwok import config as kwokconfig
 from kubectl_ctrl.clusters.kwok import kwokctl, ports
 from kubectl_ctrl.clusters.kwok.provider import Kwok
-from kubectl_ctrl.clusters.lifecycle import removed
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, CreatedCluster
 from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.errors import ClusterError, PrerequisiteMissing, UsageError
@@ -422,7 +421,7 @@ def test_one_whose_page_cannot_be_read_ends_by_whichever_path_it_was_started(
     way.symlink_to(folder)
     monkeypatch.setattr(kwokctl.Kwokctl, "alias", property(lambda self: way))
     process = server(way / "kwok" / "clusters" / "one" / "bin")
-    assert asyncio.run(removed(house.registry, {"kwok": house.kwok}, "one", note=house.notes.append))
+    assert asyncio.run(lifecycle.delete(house.registry, {"kwok": house.kwok}, "one", note=house.notes.append))
     assert process.wait(timeout=10) == -9
     assert not way.is_symlink()
 

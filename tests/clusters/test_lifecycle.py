@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_ctrl.clusters.lifecycle import raised, removed
+from kubectl_ctrl.clusters import lifecycle
 from kubectl_ctrl.clusters.provider import ClusterSpec, ClusterState, Note
 from kubectl_ctrl.clusters.registry import Entry, Phase, Registry
 from kubectl_ctrl.errors import ClusterError, CtrlError, Refused, TimedOut
@@ -40,14 +40,15 @@ def up(
     notes: list[str] = []
     everything = {each.name: each for each in (provider, *others)}
     here = machine(registry.folder.parent)
-    making = raised(registry, everything, provider.name, "one", spec, machine=here, note=notes.append)
+    making = lifecycle.ensure(registry, everything, provider.name, "one", spec, machine=here, note=notes.append)
     with pytest.raises(CtrlError) as caught:
         asyncio.run(making)
     return caught.value, notes
 
 
 def down(registry: Registry, *providers: MadeUp) -> bool:
-    return asyncio.run(removed(registry, {each.name: each for each in providers}, "one", note=lambda line: None))
+    known = {each.name: each for each in providers}
+    return asyncio.run(lifecycle.delete(registry, known, "one", note=lambda line: None))
 
 
 def test_the_page_is_there_before_anything_is_made(registry: Registry) -> None:
@@ -102,7 +103,7 @@ async def test_one_that_is_cancelled_leaves_nothing(registry: Registry) -> None:
     provider = MadeUp(hangs={"create"})
     provider.reached = asyncio.Event()
     everything, here = {"made-up": provider}, machine(registry.folder.parent)
-    making = raised(registry, everything, "made-up", "one", HURRIED, machine=here, note=lambda line: None)
+    making = lifecycle.ensure(registry, everything, "made-up", "one", HURRIED, machine=here, note=lambda line: None)
     task = asyncio.create_task(making)
     await provider.reached.wait()
     task.cancel()

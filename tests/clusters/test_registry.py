@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_ctrl.clock import SystemClock
-from kubectl_ctrl.clusters.lifecycle import held
+from kubectl_ctrl.clusters import lifecycle
 from kubectl_ctrl.clusters.registry import Entry, Phase, Registry, locked_file
 from kubectl_ctrl.errors import ClusterError, CtrlError, UsageError
 from kubectl_ctrl.value import replace
@@ -201,7 +201,7 @@ def test_who_waits_for_a_cluster_says_for_whom_and_goes_on(registry: Registry) -
             notes.append(line)
             other.kill()
 
-        async with held(registry, "one", SystemClock(), note):
+        async with lifecycle.lock(registry, "one", SystemClock(), note):
             assert registry.holder("one") == os.getpid()
 
     with subprocess.Popen(python(HOLDER, registry.folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

@@ -1,6 +1,6 @@
-"""The files that kind's clusters have: the page with what tells a cluster from others, and what kind reads and writes.
+"""The files of kind clusters: the identity of a cluster, and the files that kind reads and writes.
 
-The page is written before kind begins, and is whole or absent. What lies in `tmp` nobody needs afterwards.
+The identity is written atomically before kind starts. Files in `tmp` are only needed while kind runs.
 """
 
 from __future__ import annotations
@@ -24,54 +24,54 @@ from kubectl_ctrl.model.suggestions import command
 from kubectl_ctrl.value import Value, asdict, field
 
 NAME = "kind.json"
-RUNTIME, MARK = "runtime", "mark"  # the notes of the registry that are also on the page
+RUNTIME, MARK = "runtime", "mark"  # fields of the identity that the registry's notes repeat, in case its file is lost
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*")
 
 
-class Page(Value, kw_only=True):
-    """What was so before kind began, and what tells a cluster of ours from others of its name."""
+class Identity(Value, kw_only=True):
+    """The container runtime of a cluster, and the mark that distinguishes it from others of its name."""
 
     runtime: str
-    mark: str  # that all carry that is made for it
-    daemon: str = ""  # its id, where it has one
-    volumes: tuple[str, ...] = ()  # of its nodes; they stay behind where somebody else removes a node
+    mark: str  # the label of its containers, volumes and network
+    daemon: str = ""  # its id, if it has one
+    volumes: tuple[str, ...] = ()  # of its nodes; they remain if another program removes a node
     network: str = "kind"  # the name of the nodes' network
-    environ: Mapping[str, str] = field(default_factory=dict)  # which daemon is asked
-    program: str = ""  # kind's file
+    environ: Mapping[str, str] = field(default_factory=dict)  # the variables that select the daemon
+    program: str = ""  # the path of kind
 
 
 def scratch(entry: Entry) -> Path:
-    """For files that nobody needs afterwards."""
+    """The folder for files that are only needed while kind runs."""
     folder = entry.folder / "tmp"
     with _kept(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 
 
-def emptied(entry: Entry) -> None:
-    """A kubeconfig of before, and a lock on it, would be in kind's way; an archive takes room."""
+def clear_scratch(entry: Entry) -> None:
+    """Delete archives, which are large, and an old kubeconfig and its lock, which would stop kind."""
     with _kept(folder := scratch(entry)):
         shutil.rmtree(folder)
 
 
 def own_kubeconfig(entry: Entry) -> Path:
-    """What kind writes, and locks by a file beside it: nobody else has an interest in that lock."""
+    """The kubeconfig for kind to write; no other program waits for kind's lock beside it."""
     return entry.folder / "tmp" / "kubeconfig"
 
 
 def taken_kubeconfig(entry: Entry) -> str:
-    """What kind wrote, which is then the registry's to keep."""
+    """The contents of kind's kubeconfig; its file is deleted, as the registry stores them."""
     with _kept(file := own_kubeconfig(entry)):
         content = file.read_text()
         file.unlink()
         return content
 
 
-def write(entry: Entry, page: Page) -> None:
+def write(entry: Entry, identity: Identity) -> None:
     with _kept(file := entry.folder / NAME):
         entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.replace(file, json.dumps(asdict(page), indent=2).encode())
+        files.replace(file, json.dumps(asdict(identity), indent=2).encode())
 
 
 @contextmanager
@@ -85,21 +85,21 @@ def _kept(path: Path) -> Iterator[None]:
         ) from error
 
 
-def page_of(entry: Entry) -> Page | None:
-    """None where kind was never begun. Of a page that was lost, the registry knows what is needed most.
+def identity_of(entry: Entry) -> Identity | None:
+    """None if kind was never started. If the file is lost, the registry's notes replace it.
 
-    ClusterError where neither can be read: nodes that are there would be taken for none.
+    ClusterError if neither can be read: the cluster may have nodes, so it must not count as absent.
     """
     file = entry.folder / NAME
     try:
-        content = files.known(Page, json.loads(file.read_bytes()))
-        return Page(**{**content, "volumes": tuple(content["volumes"])})
+        content = files.known(Identity, json.loads(file.read_bytes()))
+        return Identity(**{**content, "volumes": tuple(content["volumes"])})
     except FileNotFoundError:
         error = None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as unread:
         error = unread
     if entry.notes.get(MARK):
-        return Page(runtime=entry.notes[RUNTIME], mark=entry.notes[MARK])
+        return Identity(runtime=entry.notes[RUNTIME], mark=entry.notes[MARK])
     if error is None:
         return None
     removal = command("kind", "delete", "cluster", "--name", entry.name)
@@ -109,8 +109,8 @@ def page_of(entry: Entry) -> Page | None:
     ) from error
 
 
-def marking(entry: Entry, runtime: str, script: str, path: str) -> str:
-    """That PATH, but for the runtime's program, which is the script."""
+def wrapped(entry: Entry, runtime: str, script: str, path: str) -> str:
+    """PATH with a folder before it in which the script has the name of the runtime."""
     file = entry.folder.resolve() / "bin" / runtime
     with _kept(file):
         file.parent.mkdir(exist_ok=True, mode=0o700)
@@ -148,17 +148,16 @@ def is_archive(image: str) -> bool:
     return image.endswith(".tar") and Path(image).is_file()
 
 
-def filled(folder: Path) -> bool:
-    """Whether logs of a node are in it."""
+def has_logs(folder: Path) -> bool:
     return any(folder.glob("*/*"))
 
 
 def config_for(entry: Entry, spec: ClusterSpec) -> Path | None:
-    """The file that kind is given; of its own making for several nodes, the first of which is the control plane."""
+    """The user's file, or a generated one for several nodes, of which the first is the control plane."""
     if spec.config is not None or (spec.nodes or 1) == 1:
         return spec.config
     roles = ["control-plane", *["worker"] * ((spec.nodes or 1) - 1)]
-    file = scratch(entry) / "config.json"  # which is YAML too
+    file = scratch(entry) / "config.json"  # JSON is YAML
     head = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4"}
     with _kept(file):
         content = json.dumps({**head, "nodes": [{"role": role} for role in roles]})
@@ -167,10 +166,10 @@ def config_for(entry: Entry, spec: ClusterSpec) -> Path | None:
 
 
 def images_of(config: Path | None) -> list[str]:
-    """The node images of a configuration; none where a node has none of its own."""
+    """The node images in a configuration; none if a node does not specify one."""
     try:
-        told = yaml.safe_load(config.read_text()) if config else None
-        found = [str(node.get("image") or "") for node in told["nodes"]] if told else []
+        content = yaml.safe_load(config.read_text()) if config else None
+        found = [str(node.get("image") or "") for node in content["nodes"]] if content else []
     except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError):
         return []
     return found if all(found) else []

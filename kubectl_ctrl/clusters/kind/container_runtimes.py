@@ -1,11 +1,12 @@
-"""Container runtimes as kind finds them, and the few things that are asked of one: its nodes, images and networks.
+"""Container runtimes, found as kind finds them, and their nodes, images, volumes and networks.
 
-kind asks for docker, then nerdctl or finch, then podman, and takes the first that is installed, whether or not its
-daemon answers; `KIND_EXPERIMENTAL_PROVIDER` decides instead. So do we: a cluster made through another one would be
-one that kind cannot see.
+kind tries docker, then nerdctl or finch, then podman, and uses the first that is installed, even if its daemon does not
+answer; `KIND_EXPERIMENTAL_PROVIDER` selects another one. The order is the same here: kind could not see a cluster of
+another runtime.
 
-What is ours carries a mark, a label with a random value, and is known by that alone: a name can be somebody else's
-tomorrow. kind gives no labels, so it calls its runtime through a stand-in of that name, which adds this one.
+Everything that belongs to a cluster has a mark, a label with a random value, and is found by that alone: the name of a
+cluster can be used again by other programs. kind has no option for labels, so it calls its runtime through a wrapper
+script of the same name, which adds the label.
 """
 
 from __future__ import annotations
@@ -31,27 +32,27 @@ _ROLE = "io.x-k8s.kind.role"
 MARK = "kubectl-ctrl/mark"
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
 
-# What kind, the runtimes and their credential helpers need; the rest of the environment is none of their business.
+# The variables that kind, the runtimes and their credential helpers need. They get no others.
 _NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|TMPDIR|LANG|LC_.*|SSH_AUTH_SOCK|DBUS_SESSION_BUS_ADDRESS|XDG_(RUNTIME_DIR|CONFIG_HOME|DATA_HOME)"
     r"|DOCKER_.*|CONTAINERS?_.*|CONTAINERD_.*|NERDCTL_.*|REGISTRY_AUTH_FILE|BUILDAH_.*|PODMAN_.*"
     r"|KIND_EXPERIMENTAL_.*|(?i:(HTTP|HTTPS|ALL|NO)_PROXY)"
 )
-# What says which daemon is asked, and for which of its containers; or the file that says so.
+# The variables that select the daemon and the namespace of its containers, or a file that does.
 _POINTERS = (
     *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINERD_ADDRESS", "CONTAINERD_NAMESPACE", "NERDCTL_TOML"),
     *("CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", CHOICE),
 )
 
-# The first line of `-v`, and the oldest version that knows what kind and the mark ask of it.
-_SAYS = {
+# The first line of `-v`, and the oldest version that supports everything that kind and the mark need.
+_VERSIONS = {
     "docker": ("Docker version", (20, 10)),
     "nerdctl": ("nerdctl version", (1, 7)),
     "finch": ("finch version", (1, 0)),
     "podman": ("podman version", (3, 0)),
 }
-_CONTAINERD = (1, 7)  # knows the restart policy that kind gives to nodes
-_ORDER = tuple(_SAYS)
+_CONTAINERD = (1, 7)  # the first version with the restart policy of kind's nodes
+_ORDER = tuple(_VERSIONS)
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _NERDCTLS = ("nerdctl", "finch", "nerdctl.lima")
 _CHOICES = ("docker", "podman", *_NERDCTLS)
@@ -59,10 +60,10 @@ _CHOICES = ("docker", "podman", *_NERDCTLS)
 _GONE = re.compile(r"no such (?:container|object)", re.IGNORECASE)
 _GOING = re.compile(rf"{_GONE.pattern}|is already in progress", re.IGNORECASE)
 
-# Whatever its program starts finds what it would find without us. What makes something is in a session of its own,
-# where there is a program for that: kind is killed with all that it has started, and a podman that is killed in the
-# middle leaves interfaces, mounts and rules of the firewall that nobody takes away.
-_STAND_IN = """\
+# It restores the user's PATH for the runtime. Commands that create something run in a session of their own, where
+# `setsid` exists: kind is killed together with the processes that it started, and a podman that is killed in the middle
+# leaves network interfaces, mounts and firewall rules that nothing removes.
+_WRAPPER = """\
 #!/bin/sh
 PATH={path}
 case "$1 $2" in
@@ -80,14 +81,12 @@ esac
 exec {apart} {program} "$@"
 """
 
-_QUICK = 10.0  # seconds for a question that a daemon answers at once
+_QUICK = 10.0  # seconds for queries that a daemon answers immediately
 _LONG = 120.0
 _FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
 class Node(Value, kw_only=True):
-    """A container that is a node of a kind cluster."""
-
     id: str
     name: str
     role: str
@@ -96,31 +95,31 @@ class Node(Value, kw_only=True):
 
 
 class Daemon(Value, kw_only=True):
-    """What a runtime says of itself; what it does not tell is empty."""
+    """A runtime's daemon; fields that it does not report are empty."""
 
     version: str
     id: str = ""
     platform: str = ""
-    containerd: str = ""  # its version, where that is the daemon
+    containerd: str = ""  # its version, if that is the daemon
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What programs around kind are given of the user's environment: no kubeconfig, and no name of another cluster."""
+    """The environment of kind and the runtimes: without the user's kubeconfig and the name of another cluster."""
     return {name: value for name, value in environ.items() if _NEEDED.fullmatch(name)}
 
 
 def labelled(mark: str) -> str:
-    """The label, as it stands among the words of what makes something with it."""
+    """The label, as an argument."""
     return f"{MARK}={mark}"
 
 
 def pointers(environ: Mapping[str, str]) -> dict[str, str]:
-    """What of an environment decides which daemon is asked."""
+    """The variables of an environment that select the daemon."""
     return {name: environ[name] for name in _POINTERS if environ.get(name)}
 
 
 class Runtime:
-    """One container runtime; what it is asked and does not answer is a PrerequisiteMissing that says why."""
+    """One container runtime. If it does not answer, its methods raise PrerequisiteMissing with the reason."""
 
     def __init__(self, name: str, file: Path, env: Mapping[str, str]) -> None:
         self.name = name
@@ -134,26 +133,26 @@ class Runtime:
 
     async def daemon(self) -> Daemon:
         if self.name == "podman":
-            told = self._read(await self._ask("info", "--format", "json", timeout=_QUICK))
-            return Daemon(version=str((told.get("version") or {}).get("Version") or self.version))
-        told = self._read(await self._ask("info", "--format", "{{json .}}", timeout=_QUICK))
-        if told.get("ServerErrors") or not told.get("ServerVersion"):
-            # finch and old dockers say so with exit code 0.
-            raise self._no_answer("; ".join(told.get("ServerErrors") or ["it prints no version"]))
-        machine = str(told.get("Architecture") or "")
+            info = self._read(await self._ask("info", "--format", "json", timeout=_QUICK))
+            return Daemon(version=str((info.get("version") or {}).get("Version") or self.version))
+        info = self._read(await self._ask("info", "--format", "{{json .}}", timeout=_QUICK))
+        if info.get("ServerErrors") or not info.get("ServerVersion"):
+            # finch and old versions of docker exit with code 0 if the daemon does not answer.
+            raise self._no_answer("; ".join(info.get("ServerErrors") or ["it prints no version"]))
+        machine = str(info.get("Architecture") or "")
         return Daemon(
-            version=self.version if self.name in _NERDCTLS else told["ServerVersion"],
-            containerd=told["ServerVersion"] if self.name in _NERDCTLS else "",
-            id=told.get("ID") or "",
+            version=self.version if self.name in _NERDCTLS else info["ServerVersion"],
+            containerd=info["ServerVersion"] if self.name in _NERDCTLS else "",
+            id=info.get("ID") or "",
             platform=f"linux/{_MACHINES.get(machine, machine)}",
         )
 
     async def nodes(self, cluster: str) -> tuple[Node, ...]:
-        """The containers that are labelled as that cluster's, whoever made them, running or not."""
+        """The containers with kind's label of that cluster, also those of other tools and stopped ones."""
         return await self._listed(f"label={LABEL}={cluster}")
 
     async def marked(self, mark: str) -> tuple[Node, ...]:
-        """The containers that carry that mark, running or not."""
+        """The containers with that mark, also stopped ones."""
         return await self._listed(f"label={labelled(mark)}")
 
     async def named(self, name: str) -> tuple[Node, ...]:
@@ -169,36 +168,36 @@ class Runtime:
             await self._ask("start", *stopped)
 
     async def remove(self, nodes: Sequence[Node]) -> None:
-        """These containers with their volumes; those that are gone, or just going, are no error."""
+        """Remove these containers with their volumes; it is no error if they are gone or being removed."""
         ids = [node.id for node in nodes]
         if self.name in _NERDCTLS:
-            # It restarts what it kills, unless told not to.
+            # Otherwise its restart policy starts a killed container again.
             await self._run("update", "--restart=no", *ids)
             await self._run("stop", *ids)
         if self.name == "podman":
-            # Each would be asked to end, and waited for, for ten seconds.
+            # `rm -f` would wait ten seconds for each container to stop.
             await self._run("kill", *ids)
         output = await self._run("rm", "-f", "-v", *ids)
         if output.code != 0 and not _GOING.search(output.stderr) and await self._known(ids):
             raise self._failure(output.stderr, ("rm",))
 
     async def inside(self, node: Node, *argv: str) -> str:
-        """What a program in the node prints."""
+        """The output of a program in the node."""
         return await self._ask("exec", "--privileged", node.id, *argv, timeout=_QUICK)
 
     async def has_image(self, image: str) -> bool:
         return (await self._run("image", "inspect", "--format", "{{.Id}}", "--", image)).code == 0
 
     async def save(self, image: str, file: Path) -> None:
-        """The image, for the daemon's own platform, as an archive that a node takes."""
+        """Save the image, for the daemon's platform, as an archive that a node accepts."""
         form = ["--format", "docker-archive", "--multi-image-archive=false"] if self.name == "podman" else []
         form += [f"--platform={(await self.daemon()).platform}"] if self.name == "docker" else []
         more = [_full(image)] if self.name == "podman" and _full(image) != image else []
         await self._ask("save", *form, "-o", str(file), "--", image, *more, timeout=600)
 
     async def drop_network(self, name: str) -> bool:
-        """Remove the network of that name if one of ours made it, unless a container needs it, even a stopped one."""
-        # One by one: before v4, podman lists with two filters what passes either of them.
+        """Remove the network of that name if it has our label, unless a container, even a stopped one, uses it."""
+        # Two queries: before v4, podman combines two filters with "or".
         ours, named = [
             (await self._run("network", "ls", "-q", "--filter", choice)).stdout.split()
             for choice in (f"label={MARK}", f"name=^{re.escape(name)}$")
@@ -209,37 +208,37 @@ class Runtime:
         return (await self._run("network", "rm", "--", *found)).code == 0
 
     async def drop_volumes(self, mark: str, names: Sequence[str]) -> None:
-        """Remove those that carry the mark, as kind makes them for podman, and these; but none that a container needs.
+        """Remove the volumes with the mark, which kind creates for podman, and those of these names.
 
-        Those that are gone are no error.
+        The runtime keeps a volume that a container uses; it is no error if one is gone.
         """
         marked = (await self._run("volume", "ls", "-q", "--filter", f"label={labelled(mark)}")).stdout.split()
         for name in dict.fromkeys([*marked, *names]):
             await self._run("volume", "rm", "--", name)
 
-    def marking(self, mark: str) -> str:
-        """A script that is its program, but for the mark that it puts on what it makes."""
+    def wrapper(self, mark: str) -> str:
+        """A script that runs its program, and adds the mark to everything that it creates."""
         words = {"path": self.path, "label": labelled(mark), "program": str(self._file)}
         apart = programs.found("setsid", {"PATH": self.path})
         quoted = {name: shlex.quote(word) for name, word in words.items()}
-        return _STAND_IN.format_map({**quoted, "apart": shlex.quote(str(apart)) if apart else ""})
+        return _WRAPPER.format_map({**quoted, "apart": shlex.quote(str(apart)) if apart else ""})
 
     async def asked_version(self) -> bool:
-        """Whether the program is what its name says, as kind asks it; keeps its version."""
+        """Whether the program is the runtime of that name, by the test that kind uses; stores its version."""
         with suppress(CtrlError):
             lines = (await self._ask("-v", timeout=_QUICK)).strip().splitlines()
-            begin = _SAYS.get(self.name, _SAYS["nerdctl"])[0]
+            begin = _VERSIONS.get(self.name, _VERSIONS["nerdctl"])[0]
             if len(lines) == 1 and lines[0].startswith(begin):
                 self.version = lines[0].removeprefix(begin).strip().split(",")[0]
                 return True
         return False
 
     def too_old(self, daemon: Daemon) -> str:
-        """A clause when one of its versions does not know what kind asks of it."""
-        least = _SAYS.get(self.name, _SAYS["nerdctl"])[1]
-        asked = [(self.name, daemon.version, least)]
-        asked += [("containerd", daemon.containerd, _CONTAINERD)] if daemon.containerd else []
-        for name, version, needed in asked:
+        """A clause if the runtime or its containerd is too old for kind, otherwise ""."""
+        least = _VERSIONS.get(self.name, _VERSIONS["nerdctl"])[1]
+        versions = [(self.name, daemon.version, least)]
+        versions += [("containerd", daemon.containerd, _CONTAINERD)] if daemon.containerd else []
+        for name, version, needed in versions:
             if numbers(version) < needed:
                 return f"{name} {version} is too old: kind needs {'.'.join(map(str, needed))} or newer"
         return ""
@@ -249,15 +248,15 @@ class Runtime:
         if not ids:
             return ()
         argv = ("container", "inspect", *ids)
-        # One that went away meanwhile makes the code 1, and the others are told all the same.
+        # If a container was removed meanwhile, the exit code is 1, and the others are printed all the same.
         output = await self._run(*argv)
-        told = self._read(output.stdout or "[]")
-        if len(told) + len(_GONE.findall(output.stderr)) < len(ids):
+        found = self._read(output.stdout or "[]")
+        if len(found) + len(_GONE.findall(output.stderr)) < len(ids):
             raise self._failure(output.stderr, argv)
-        return tuple(map(_node, told))
+        return tuple(map(_node, found))
 
     async def _known(self, ids: Sequence[str]) -> bool:
-        """Whether one of them is still there; podman also fails where it has removed all but a mount of a node."""
+        """Whether one of them still exists; podman's `rm` also fails if only a mount of a node is left."""
         output = await self._run("container", "inspect", "--format", "{{.Id}}", *ids)
         return bool(output.stdout.split()) or not _GONE.search(output.stderr)
 
@@ -279,24 +278,21 @@ class Runtime:
         except ValueError as error:
             raise self._no_answer(f"its output is not JSON ({error})") from error
 
-    def _failure(self, said: str, argv: Sequence[str]) -> CtrlError:
-        known = unreachable(said, self.name)
-        if known is not None:
-            return known
-        return ClusterError(
-            f"{self.name} {argv[0]} failed: {last_line(said)}.".replace("..", "."),
+    def _failure(self, output: str, argv: Sequence[str]) -> CtrlError:
+        return unreachable(output, self.name) or ClusterError(
+            f"{self.name} {argv[0]} failed: {last_line(output)}.".replace("..", "."),
             tried=" ".join([self.name, *argv]),
-            output=said,
+            output=output,
         )
 
     def _no_answer(self, why: str) -> PrerequisiteMissing:
         return unreachable(why, self.name) or PrerequisiteMissing(
-            f"{self.name} does not answer: {plain(why)}.", next_step=f"see what `{self.name} info` says"
+            f"{self.name} does not answer: {plain(why)}.", next_step=f"check the output of `{self.name} info`"
         )
 
 
 async def detected(environ: Mapping[str, str]) -> Runtime | None:
-    """The runtime that kind would use; None where it would find none."""
+    """The runtime that kind would use, or None."""
     env = environment(environ)
     choice = environ.get(CHOICE, "")
     if choice in _CHOICES:
@@ -310,14 +306,14 @@ async def detected(environ: Mapping[str, str]) -> Runtime | None:
     return None
 
 
-async def lacks(environ: Mapping[str, str]) -> dict[str, str]:
-    """What is wrong with each runtime, by name; nothing for one that could be used."""
+async def problems(environ: Mapping[str, str]) -> dict[str, str]:
+    """The problem with each runtime that cannot be used, by its name."""
     names = ("docker", "podman", "nerdctl")
-    found = await asyncio.gather(*(_lack(name, environ) for name in names))
+    found = await asyncio.gather(*(_problem(name, environ) for name in names))
     return {name: why for name, why in zip(names, found, strict=True) if why}
 
 
-async def _lack(name: str, environ: Mapping[str, str]) -> str:
+async def _problem(name: str, environ: Mapping[str, str]) -> str:
     file = programs.found(name, environ)
     if file is None:
         return "not installed"
@@ -330,11 +326,11 @@ async def _lack(name: str, environ: Mapping[str, str]) -> str:
         return error.message.removeprefix(f"{name} ").rstrip(".")
 
 
-def unreachable(said: str, name: str) -> PrerequisiteMissing | None:
-    """The error that says why a daemon could not be asked, where that is what these words are about."""
+def unreachable(output: str, name: str) -> PrerequisiteMissing | None:
+    """The error for a daemon that cannot be reached, if this output reports that."""
     if match := re.search(
         r"Cannot connect to the (?:Docker|Podman) \w+ at (\S+?)\.? Is |cannot connect to Podman(?s:.*dial \w+ (\S+):)?",
-        said,
+        output,
         re.IGNORECASE,
     ):
         place = match[1] or match[2] or "its socket"
@@ -344,23 +340,21 @@ def unreachable(said: str, name: str) -> PrerequisiteMissing | None:
             tried=f"{name} info",
             next_step=f"start {name}, or set {variable} to its address, or use --provider kwok",
         )
-    if re.search(r"permission denied while trying to connect to the docker (daemon socket|API)", said, re.IGNORECASE):
+    if re.search(r"permission denied while trying to connect to the docker (daemon socket|API)", output, re.IGNORECASE):
         return PrerequisiteMissing(
             f"{name} does not answer: you have no permission to use its socket.",
             tried=f"{name} info",
-            next_step=(
-                "add yourself to the group docker (sudo usermod -aG docker $USER) and log in again, or use "
-                "--provider kwok"
-            ),
+            next_step="add yourself to the group docker (sudo usermod -aG docker $USER) and log in again, or use "
+            "--provider kwok",
         )
     return None
 
 
 def thaw(nodes: Sequence[Node]) -> int:
-    """Let frozen processes of these nodes go on; how many groups were frozen.
+    """Thaw the processes of these nodes; returns the number of cgroups that were frozen.
 
-    With cgroup v1, runc freezes a pod for a moment while it sets it up. A node that is killed in that moment has
-    processes which not even SIGKILL ends before they are thawed.
+    With cgroup v1, runc freezes a pod for a moment while it starts it. If the node is killed in that moment, even
+    SIGKILL does not stop these processes until they are thawed.
     """
     thawed = 0
     for file in _FREEZER.glob("**/freezer.state"):
@@ -373,39 +367,41 @@ def thaw(nodes: Sequence[Node]) -> int:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The first numbers of a version, to compare by."""
+    """The first numbers of a version, for comparisons."""
     found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
     return tuple(int(part) for part in found.groups() if part) if found else ()
 
 
 def _full(image: str) -> str:
-    """What a node takes a short name for; what podman has built is localhost/NAME to it, which no pod would find."""
+    """The full name of an image. podman saves a built image NAME as localhost/NAME, but a pod with the image NAME uses
+    docker.io/library/NAME.
+    """
     first, slash, _ = image.partition("/")
     if "@" in image or (slash and (first == "localhost" or re.search("[.:]", first))):
         return image
     return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
 
 
-def last_line(said: str) -> str:
-    """The line that says why a program of this family failed."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    told = [line for line in lines if "rror" in line and not line.startswith("Run '")]
-    if fatal := re.findall(r'level=fatal msg="((?:[^"\\]|\\.)*)"', said):  # nerdctl's
+def last_line(output: str) -> str:
+    """The line with the reason why a container runtime failed."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if "rror" in line and not line.startswith("Run '")]
+    if fatal := re.findall(r'level=fatal msg="((?:[^"\\]|\\.)*)"', output):  # nerdctl's
         return plain(fatal[-1].replace('\\"', '"'), 300).rstrip(".")
-    line = (told or lines or ["it printed nothing"])[-1]
+    line = (errors or lines or ["it printed nothing"])[-1]
     if line.endswith(":") and line != lines[-1]:
         line = f"{line} {lines[lines.index(line) + 1].removeprefix('* ')}"
     line = re.sub(r"^(Command Output: )?(docker: )?(Error( response from daemon)?: )?", "", line)
     return plain(line, 300).rstrip(".")
 
 
-def _node(told: Mapping[str, Any]) -> Node:
-    labels = (told.get("Config") or {}).get("Labels") or {}
-    volumes = [each.get("Name", "") for each in told.get("Mounts") or [] if each.get("Type") == "volume"]
+def _node(container: Mapping[str, Any]) -> Node:
+    labels = (container.get("Config") or {}).get("Labels") or {}
+    volumes = [each.get("Name", "") for each in container.get("Mounts") or [] if each.get("Type") == "volume"]
     return Node(
-        id=told["Id"],
-        name=str(told["Name"]).removeprefix("/"),
+        id=container["Id"],
+        name=str(container["Name"]).removeprefix("/"),
         role=labels.get(_ROLE, ""),
-        state=str((told.get("State") or {}).get("Status") or "").lower(),
+        state=str((container.get("State") or {}).get("Status") or "").lower(),
         volumes=tuple(filter(None, volumes)),
     )

@@ -1,7 +1,7 @@
-"""What kind says when something goes wrong, made into errors that say what to do.
+"""Errors with a next step, from the messages of kind.
 
-kind ends with 1 for everything, so its words decide. They are those of v0.33.0; what is not known is passed on with
-kind's own last sentence, so that new words lose an advice and nothing else.
+kind exits with code 1 for every failure, so its messages decide. They are those of v0.33.0. The error for an unknown
+message contains kind's last sentence, so a message that a later version rewords only loses its next step.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from kubectl_ctrl.exec import Output
 from kubectl_ctrl.model.suggestions import command, ctrl
 from kubectl_ctrl.value import Value
 
-# It says so and ends with 0.
+# The exit code is 0 with this message.
 WAITED_IN_VAIN = "WARNING: Timed out waiting for Ready"
 
-# It was there a moment ago: docker's words, podman's, nerdctl's.
+# The messages of docker, podman and nerdctl about a network that was deleted after it was found.
 NETWORK_GONE = re.compile(r"network \S+ not found|network not found|no such network", re.IGNORECASE)
 
-# A node did not get all that an image for several platforms consists of.
+# A node needs all platforms of an image for several platforms, and the archive has only one.
 PLATFORMS_MISSING = re.compile(r"content digest \S+ not found")
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# What is said of every create, and what stands before the words that matter.
+# Lines that every create prints, and prefixes of the message that matters.
 _USUAL = re.compile(
     r"^( [•✓✗] |Creating cluster |Deleted nodes: |cgroup v1 is deprecated |using \S+ due to ).*"
     r"|^ERROR: (failed to create cluster: )?|^Command Output: ",
     re.MULTILINE,
 )
-# Its steps, each by how its line begins; what is told of them, and whether its last words in parentheses are too.
+# kind's steps, by the first words of their lines, and the notes for them; {} is a name in parentheses.
 _STEPS = (
     ("Ensuring node image", "node image {}"),
     ("Preparing nodes", "creating the nodes"),
@@ -60,76 +60,74 @@ _KEEP = "; --keep-on-failure keeps the cluster for inspection"
 
 
 class _Case(Value, kw_only=True):
-    """What failed: kind's words, and ours for what it was to do."""
+    """A failure of kind."""
 
-    said: str
-    what: str  # "could not make cluster 'ctrl'"
+    output: str
+    what: str  # "could not create cluster 'ctrl'"
     cluster: str
     runtime: str
     config: str
-    making: bool
+    creating: bool
 
 
 def progress(line: str) -> str:
-    """What a line of kind tells of what it does now; "" for one that tells nothing new."""
+    """The note for a line of kind that begins a step; "" for other lines."""
     line = _COLOUR.sub("", line).strip()
     if not line.startswith("•"):
         return ""
     text = line.removeprefix("•").strip()
-    for begin, told in _STEPS:
+    for begin, note in _STEPS:
         if text.startswith(begin):
             inside = re.search(r"\((\S+)\)", text)
-            return told.format(plain(inside[1])) if inside else told.replace(" {}", "")
+            return note.format(plain(inside[1])) if inside else note.replace(" {}", "")
     return ""
 
 
 def failure(output: Output, what: str, cluster: str, runtime: str, config: Path | None = None) -> CtrlError:
-    """The error for what kind said before it ended with another code than 0; `what` is what it could not do."""
-    said = _COLOUR.sub("", output.stderr)
-    making = output.argv[1:2] == ("create",)
-    case = _Case(said=said, what=what, cluster=cluster, runtime=runtime, config=str(config or ""), making=making)
-    error = unreachable(said, runtime) or _explained(case) or _unexplained(case, output.code)
+    """The error for a kind that exited with another code than 0; `what` is the action, as in "could not ..."."""
+    text = _COLOUR.sub("", output.stderr)
+    creating = output.argv[1:2] == ("create",)
+    case = _Case(output=text, what=what, cluster=cluster, runtime=runtime, config=str(config or ""), creating=creating)
+    error = unreachable(text, runtime) or _explained(case)
+    if error is None:
+        why = f"it was terminated by signal {-output.code}" if output.code < 0 else _sentence(text)
+        error = _unexplained(case, f"kind {what}: {why}.")
     if not error.tried:
         error.tried = str(command("kind", *output.argv[1:]))
     return error
 
 
 def late(error: ProgramFailed) -> TimedOut:
-    """The error for a kind that did not end in time; its steps are all that tells where it stood."""
-    said = _COLOUR.sub("", error.stderr)
+    """The error for a kind that did not exit in time; its output contains the step that it was in."""
+    output = _COLOUR.sub("", error.stderr)
     found = TimedOut(
         f"kind {error.outcome}.",
         tried=str(command("kind", *error.argv[1:])),
         next_step="check the container runtime",
     )
-    found.output, found.last_words = said, last_words(said, found.message)
+    found.output, found.last_words = output, last_words(output, found.message)
     return found
 
 
 def _explained(case: _Case) -> CtrlError | None:
-    for words, explain in _KNOWN:
-        if match := re.search(words, case.said):
+    for pattern, explain in _KNOWN:
+        if match := re.search(pattern, case.output):
             return explain(match, case)
     return None
 
 
-def _unexplained(case: _Case, code: int) -> CtrlError:
-    why = f"it was terminated by signal {-code}" if code < 0 else _sentence(case.said)
-    return _untold(case, f"kind {case.what}: {why}.")
-
-
-def _untold(case: _Case, message: str) -> ClusterError:
-    """The error for a failure whose cause is not in the message, but perhaps in what was said."""
+def _unexplained(case: _Case, message: str) -> ClusterError:
+    """The error for a failure whose cause is not in the message, but may be in the output."""
     return ClusterError(
         message,
-        next_step="-v 1 shows its full output" + _KEEP * case.making,
-        output=case.said,
-        last_words=last_words(_USUAL.sub("", case.said), message),
+        next_step="-v 1 shows its full output" + _KEEP * case.creating,
+        output=case.output,
+        last_words=last_words(_USUAL.sub("", case.output), message),
     )
 
 
 def no_image(image: str, runtime: str) -> CtrlError:
-    """kind says the same where the runtime does not answer, so it is not asked."""
+    """Checked before kind runs: kind prints the same message if the runtime does not answer."""
     return PrerequisiteMissing(
         f"{runtime} has no image {plain(image)!r}.",
         tried=f"{runtime} image inspect {plain(image)}",
@@ -137,18 +135,18 @@ def no_image(image: str, runtime: str) -> CtrlError:
     )
 
 
-def _sentence(said: str) -> str:
-    """Its own last sentence, without the command that it quotes."""
-    match = re.search(r"^ERROR: (?:failed to (?:create|delete) cluster[^:]*: )?(.*)$", said, re.MULTILINE)
+def _sentence(output: str) -> str:
+    """kind's last sentence, without the command that it quotes."""
+    match = re.search(r"^ERROR: (?:failed to (?:create|delete) cluster[^:]*: )?(.*)$", output, re.MULTILINE)
     if match is None:
-        return last_line(said)
-    told = re.sub(r': command ".*" failed with error: .*$', "", match[1])
-    if told.startswith("[command "):
+        return last_line(output)
+    text = re.sub(r': command ".*" failed with error: .*$', "", match[1])
+    if text.startswith("[command "):
         return "commands in its nodes failed"
-    if told.startswith("command "):
-        return last_line(said)
-    detail = re.search(r"^Command Output: (.*)", said, re.MULTILINE | re.DOTALL)
-    return f"{plain(told, 300)} ({last_line(detail[1])})" if detail and detail[1].strip() else plain(told, 300)
+    if text.startswith("command "):
+        return last_line(output)
+    detail = re.search(r"^Command Output: (.*)", output, re.MULTILINE | re.DOTALL)
+    return f"{plain(text, 300)} ({last_line(detail[1])})" if detail and detail[1].strip() else plain(text, 300)
 
 
 _Explain = Callable[[re.Match[str], _Case], CtrlError]
@@ -184,7 +182,7 @@ def _no_runtime(match: re.Match[str], case: _Case) -> CtrlError:
 
 def _not_pulled(match: re.Match[str], case: _Case) -> CtrlError:
     return PrerequisiteMissing(
-        f"The node image {plain(match[1])!r} is not on this machine and could not be pulled: {last_line(case.said)}.",
+        f"The node image {plain(match[1])!r} is not on this machine and could not be pulled: {last_line(case.output)}.",
         tried=f"{case.runtime} pull {match[1]}",
         next_step=f"choose an existing image with --image (see `{case.runtime} images`), or use --provider kwok",
     )
@@ -194,7 +192,7 @@ def _port(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
         f"kind {case.what}: port {match[1] or match[2]} of this machine is in use.",
         next_step="stop the program that listens there, or choose another hostPort in the --config file",
-        output=case.said,
+        output=case.output,
     )
 
 
@@ -202,20 +200,20 @@ def _no_node_image(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
         f"kind {case.what}: the container does not start as a node, so its image is not a node image.",
         next_step="use an image built by `kind build node-image`, or omit --image",
-        output=case.said,
+        output=case.output,
     )
 
 
 def _kubeadm(match: re.Match[str], case: _Case) -> CtrlError:
     role = "control plane did not start" if match[1] == "init" else "node did not join"
-    return _untold(case, f"kind {case.what}: its {role} (kubeadm {match[1]} failed).")
+    return _unexplained(case, f"kind {case.what}: its {role} (kubeadm {match[1]} failed).")
 
 
 def _disk(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
         f"kind {case.what}: a disk is full.",
         next_step=f"free disk space, for example with `{case.runtime} system prune`",
-        output=case.said,
+        output=case.output,
     )
 
 
@@ -223,7 +221,7 @@ def _pools(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
         f"kind {case.what}: {case.runtime} has no free addresses for another network.",
         next_step=f"remove unused networks: {case.runtime} network prune",
-        output=case.said,
+        output=case.output,
     )
 
 
@@ -239,7 +237,7 @@ def _image_missing(match: re.Match[str], case: _Case) -> CtrlError:
 
 
 def no_nodes(cluster: str) -> CtrlError:
-    """kind goes by name, and would take one that somebody made since: without nodes of ours it is not asked."""
+    """Checked before kind runs: kind goes by the name, and another program may have created that cluster again."""
     return ClusterError(
         f"Cluster {cluster!r} no longer has any nodes.",
         next_step=f"recreate it: {ctrl('up', '--name', cluster)}",
@@ -254,7 +252,7 @@ def _stopped(match: re.Match[str], case: _Case) -> CtrlError:
     return ClusterError(
         f"Cluster {case.cluster!r} is stopped.",
         next_step=f"start it: {ctrl('up', '--name', case.cluster)}",
-        output=case.said,
+        output=case.output,
     )
 
 

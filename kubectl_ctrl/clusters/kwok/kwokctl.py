@@ -79,7 +79,7 @@ class Kwokctl:
 
     @property
     def work(self) -> Path:
-        """kwokctl's folder of this cluster, by the path that lasts: the alias is deleted by a restart of the machine."""
+        """kwokctl's folder of this cluster, by the path that lasts: a restart of the machine deletes the alias."""
         return self.folder / "kwok" / "clusters" / self.name
 
     @property

@@ -53,11 +53,8 @@ class Kwok:
 
     async def foreign(self, name: str) -> str:
         """The folders of both would be separate, but they would share the name of the context."""
-        environ = self._machine.environ
-        home = environ.get("HOME")
-        root = environ.get("KWOK_WORKDIR") or (f"{home}/.kwok" if home else "")
-        place = Path(root, "clusters", name)
-        return f"kwokctl has a cluster of that name in {str(place)!r}" if root and place.is_dir() else ""
+        place = _users_folder(self._machine.environ, name)
+        return f"kwokctl has a cluster of that name in {str(place)!r}" if place and place.is_dir() else ""
 
     async def state(self, entry: Entry) -> ClusterState:
         kwokctl = Kwokctl(entry, self._machine)
@@ -192,6 +189,13 @@ class Kwok:
                 f"{str(error.filename)!r} of cluster {entry.name!r} cannot be removed: {error.strerror}.",
                 next_step=f"make it writable, then repeat: {ctrl('down', entry.name)}",
             ) from error
+
+
+def _users_folder(environ: Mapping[str, str], name: str) -> Path | None:
+    """The folder of a cluster of that name that the user creates with kwokctl."""
+    home = environ.get("HOME")
+    root = environ.get("KWOK_WORKDIR") or (f"{home}/.kwok" if home else "")
+    return Path(root, "clusters", name) if root else None
 
 
 def _unsupported(text: str, next_step: str) -> Fitness:

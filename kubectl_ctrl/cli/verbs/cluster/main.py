@@ -143,7 +143,7 @@ def _load(asked: _Asked) -> int:
     import asyncio
 
     from kubectl_ctrl.cli.interrupts import cancellable
-    from kubectl_ctrl.clusters.lifecycle import held
+    from kubectl_ctrl.clusters import lifecycle
     from kubectl_ctrl.devcluster.steps import waiting
 
     app, images = asked.app, asked.words
@@ -153,7 +153,7 @@ def _load(asked: _Asked) -> int:
     progress = Progress.of(app, asked.given, ("load",), clock)
 
     async def load() -> None:
-        async with held(app.registry, name, clock, waiting(app.registry, name, progress)):
+        async with lifecycle.lock(app.registry, name, clock, waiting(app.registry, name, progress)):
             entry, provider = _provided(app, name, clock)
             with progress.step("load", f"load {', '.join(images)}") as step:
                 await provider.load(entry, images)
