@@ -1,6 +1,6 @@
-"""One attempt for machines: `kubectl-ctrl.attempt/v1`, as `run --log json` and `trace -o jsonl` print it.
+"""One attempt as JSON: `kubectl-ctrl.attempt/v1`, as `run --log json` and `trace -o jsonl` print it.
 
-docs/schemas/attempt.v1.json describes every field. Fields are added to a version, and never change or go.
+docs/schemas/attempt.v1.json describes every field. A version may get new fields; none changes or is removed.
 """
 
 from __future__ import annotations
@@ -9,20 +9,41 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Intent, Raised, Read, Wish
+from kubectl_ctrl.model.attempt import Raised, Read, Wish
 from kubectl_ctrl.model.cause import CauseKind
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.model.record import Changes, Made, Recorded, Source, Why
+from kubectl_ctrl.model.record import Changes, Cluster, Made, Recorded, Source, Why
 
 SCHEMA = "kubectl-ctrl.attempt/v1"
 
-# A read may have found thousands; so many are named.
+# A read may find thousands of objects; so many are named.
 _MOST_FOUND = 100
 
 
 def attempt_json(attempt: Recorded, zone: tzinfo = UTC, source: Source = Source.RECORDED) -> dict[str, Any]:
-    """The schema's name says which version of it this is."""
+    verdict: dict[str, Any] = {"outcome": attempt.outcome}
+    if attempt.verdict is not None:
+        verdict |= {
+            "delaySeconds": attempt.verdict.delay,
+            "message": attempt.verdict.message,
+            "errorId": attempt.verdict.error_id,
+            "where": attempt.verdict.where,
+        }
+    # Most attempts have none of these.
+    details = {
+        "reads": [_read_json(read) for read in attempt.reads],
+        "wishes": [_wish_json(wish) for wish in attempt.wishes],
+        "events": [
+            {"type": one.type, "reason": one.reason, "message": one.message, "object": str(one.about)}
+            for one in attempt.intents
+        ],
+        "background": [call_json(made, zone) for made in attempt.background],
+        "heard": [
+            {"uid": echo.uid, "version": echo.version, "afterSeconds": seconds(echo.after)} for echo in attempt.heard
+        ],
+        "traceback": attempt.traceback,
+    }
     return {
         "schema": SCHEMA,
         "time": stamp(attempt.started, zone),
@@ -41,18 +62,28 @@ def attempt_json(attempt: Recorded, zone: tzinfo = UTC, source: Source = Source.
         "calls": [call_json(made, zone) for made in attempt.calls],
         "skipped": list(attempt.skipped),
         "echoes": attempt.echoes,
-        **_verdict_json(attempt),
-        **_details(attempt, zone),
+        **verdict,
+        **said(details),
+    }
+
+
+def cluster_fields(cluster: Cluster) -> dict[str, Any]:
+    return {
+        "contexts": list(cluster.contexts),
+        "servers": [server for server, _ in cluster.servers],
+        "lastSeen": stamp(cluster.seen),
+        "name": cluster.name or None,
+        "provider": cluster.provider or None,
+        "deleted": time_json(cluster.ended),
     }
 
 
 def stamp(at: float, zone: tzinfo = UTC) -> str:
-    """RFC 3339, to the microsecond: what a call did within a millisecond keeps its order."""
+    """RFC 3339 with microseconds: calls within a millisecond keep their order."""
     return datetime.fromtimestamp(at, zone).isoformat(timespec="microseconds")
 
 
 def time_json(at: float | None) -> str | None:
-    """A time that may not be known."""
     return None if at is None else stamp(at)
 
 
@@ -69,43 +100,13 @@ def difference_json(difference: Difference) -> dict[str, Any]:
 
 
 def sides_json(**sides: Any) -> dict[str, Any]:
-    """What stands on each side; one that has nothing there has no value (null is one), a hidden one says so."""
+    """The value of each side: left out if absent (null is a value), masked if hidden."""
     return {name: MASK if value is HIDDEN else value for name, value in sides.items() if value is not ABSENT}
 
 
 def said(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Only the facts that say something."""
+    """The facts without empty ones."""
     return {name: value for name, value in facts.items() if value}
-
-
-def _verdict_json(attempt: Recorded) -> dict[str, Any]:
-    verdict = attempt.verdict
-    if verdict is None:
-        return {"outcome": attempt.outcome}
-    return {
-        "outcome": verdict.outcome.value,
-        "delaySeconds": verdict.delay,
-        "message": verdict.message,
-        "errorId": verdict.error_id,
-        "where": verdict.where,
-    }
-
-
-def _details(attempt: Recorded, zone: tzinfo) -> dict[str, Any]:
-    """What most attempts have nothing of."""
-    return said(
-        {
-            "reads": [_read_json(read) for read in attempt.reads],
-            "wishes": [_wish_json(wish) for wish in attempt.wishes],
-            "events": [_event_json(intent) for intent in attempt.intents],
-            "background": [call_json(made, zone) for made in attempt.background],
-            "heard": [
-                {"uid": echo.uid, "version": echo.version, "afterSeconds": seconds(echo.after)}
-                for echo in attempt.heard
-            ],
-            "traceback": attempt.traceback,
-        }
-    )
 
 
 def cause_json(cause: Why, zone: tzinfo) -> dict[str, Any]:
@@ -172,14 +173,14 @@ def _read_json(read: Read) -> dict[str, Any]:
 
 
 def _wish_json(wish: Wish) -> dict[str, Any]:
-    """What was asked of the writing door, without what was given: of a Secret that is nobody's business."""
-    asked = {
+    """A requested change, without its object, which may be a Secret."""
+    shown = {
         "verb": wish.verb,
         "resource": wish.resource.full_name,
         "kind": wish.resource.kind,
         "object": str(wish.key),
     }
-    return asked | said(
+    return shown | said(
         {
             "options": dict(wish.options),
             "how": wish.how,
@@ -193,12 +194,3 @@ def _wish_json(wish: Wish) -> dict[str, Any]:
 
 def _raised_json(raised: Raised | None) -> dict[str, Any]:
     return {} if raised is None else said({"error": raised.error, "message": raised.message, "code": raised.code})
-
-
-def _event_json(intent: Intent) -> dict[str, Any]:
-    return {
-        "type": intent.type,
-        "reason": intent.reason,
-        "message": intent.message,
-        "object": str(intent.about),
-    }

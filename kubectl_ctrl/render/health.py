@@ -1,11 +1,11 @@
-"""How a controller does over all of its objects: numbers in labelled lines, and for machines."""
+"""The health of a controller over all of its objects, as labelled lines and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kubectl_ctrl.findings.account import Failing, Health, Hot, Unready
+from kubectl_ctrl.findings.account import Failing, Health, Unready
 from kubectl_ctrl.model.attempt import Outcome
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.render.account import commands, labelled
@@ -18,25 +18,28 @@ _OBJECTS = 4
 
 
 def health_lines(health: Health, style: Style) -> list[str]:
-    """A headline with a verdict in words, then the numbers, worst things first."""
+    minutes = max(health.until - health.began, 1.0) / 60
+    failed = f"{health.failures} failed{_share(health.failures, health.attempts)}, {health.retries} retries"
+    noops = f"{health.noops} of {health.attempts} reconciles wrote nothing{_share(health.noops, health.attempts)}"
+    filtered = (f"{counted(count, 'change')} filtered out by {escaped(repr(name))}" for name, count in health.filtered)
     parts: list[tuple[str, Iterable[str]]] = [
         ("AS OF", _as_of(health, style)),
-        ("PACE", (_pace(health),)),
+        ("PACE", (f"{health.attempts} reconciles, {health.attempts / minutes:.1f} per minute; {failed}",)),
         ("TOOK", _took(health)),
         ("WAITED", (_spread(health.waited),) if health.attempts else ()),
         ("FAILING", (line for one in health.failing for line in _failing(one, health.now))),
         ("NOT READY", _unready(health.unready)),
         ("HOT", _hot(health)),
-        ("NO-OPS", (_noops(health),)),
+        ("NO-OPS", (noops,)),
         ("SAVE", _savings(health)),
-        (
-            "FILTERED",
-            (f"{counted(count, 'change')} filtered out by {escaped(repr(name))}" for name, count in health.filtered),
-        ),
+        ("FILTERED", filtered),
         ("QUEUE", (", ".join(f"{count} {name}" for name, count in health.queue) or "empty",)),
         ("GAPS", (f"{health.gaps} rows could not be recorded",) if health.gaps else ()),
     ]
-    lines = [_headline(health, style), painted(_by(health, style), "2", style), ""]
+    context = f", context {health.context}" if health.context else ""
+    by = f"run {health.run}{context}, since {timestamp(health.began, style)}; {counted(health.objects, 'object')}"
+    by = cut(escaped(by), style.width, mark=style.mark)
+    lines = [_headline(health, style), painted(by, "2", style), ""]
     for label, texts in parts:
         lines += labelled(label, texts, style)
     return lines + commands(health.tries, style)
@@ -58,24 +61,10 @@ def _headline(health: Health, style: Style) -> str:
     return painted(text[: len(verdict)], color, style) + text[len(verdict) :]
 
 
-def _by(health: Health, style: Style) -> str:
-    context = f", context {health.context}" if health.context else ""
-    text = f"run {health.run}{context}, since {timestamp(health.began, style)}; {counted(health.objects, 'object')}"
-    return cut(escaped(text), style.width, mark=style.mark)
-
-
 def _as_of(health: Health, style: Style) -> Iterator[str]:
     if health.qualifier is not None:
         one = health.qualifier
         yield f"{timestamp(one.since, style)}: {one.state}: {one.text}"
-
-
-def _pace(health: Health) -> str:
-    minutes = max(health.until - health.began, 1.0) / 60
-    rate = health.attempts / minutes
-    failures = _share(health.failures, health.attempts)
-    failed = f"{health.failures} failed{failures}, {health.retries} retries"
-    return f"{health.attempts} reconciles, {rate:.1f} per minute; {failed}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -102,7 +91,7 @@ def _failing(one: Failing, now: float) -> Iterator[str]:
 
 
 def _unready(objects: Sequence[Unready]) -> Iterator[str]:
-    """What ended well and waits for nothing, and is not as it should be."""
+    """Objects with a condition that is not True, although nothing failed or waits."""
     for one in objects[:_OBJECTS]:
         yield escaped(f"{one.key}: {one.condition}")
     if (more := len(objects) - _OBJECTS) > 0:
@@ -116,11 +105,6 @@ def _hot(health: Health) -> Iterator[str]:
         yield escaped(f"{one.key}: {one.attempts} reconciles{share}, {noops}; {one.because} triggered by {one.cause}")
 
 
-def _noops(health: Health) -> str:
-    share = _share(health.noops, health.attempts)
-    return f"{health.noops} of {health.attempts} reconciles wrote nothing{share}"
-
-
 def _savings(health: Health) -> Iterator[str]:
     for one in health.savings:
         changed = f" (changes of {', '.join(map(escaped, one.paths))})" if one.paths else ""
@@ -129,27 +113,6 @@ def _savings(health: Health) -> Iterator[str]:
         if one.useful:
             text += f", but would also skip {one.useful} that wrote: not recommended"
         yield text
-
-
-def _failing_json(one: Failing) -> dict[str, Any]:
-    return {
-        "outcome": one.outcome.value,
-        "error": one.error,
-        "where": one.where,
-        "objects": [str(key) for key in one.objects],
-        "count": one.count,
-        "since": stamp(one.since),
-    }
-
-
-def _hot_json(one: Hot) -> dict[str, Any]:
-    return {
-        "object": str(one.key),
-        "attempts": one.attempts,
-        "noops": one.noops,
-        "cause": one.cause,
-        "because": one.because,
-    }
 
 
 def health_json(health: Health) -> dict[str, Any]:
@@ -173,9 +136,28 @@ def health_json(health: Health) -> dict[str, Any]:
         "tookSeconds": dict(zip(names, health.took, strict=True)),
         "slowest": health.slowest.id if health.slowest else None,
         "waitedSeconds": dict(zip(names, health.waited, strict=True)),
-        "failing": list(map(_failing_json, health.failing)),
+        "failing": [
+            {
+                "outcome": one.outcome.value,
+                "error": one.error,
+                "where": one.where,
+                "objects": [str(key) for key in one.objects],
+                "count": one.count,
+                "since": stamp(one.since),
+            }
+            for one in health.failing
+        ],
         "notReady": [{"object": str(one.key), "said": one.condition} for one in health.unready],
-        "hot": list(map(_hot_json, health.hot)),
+        "hot": [
+            {
+                "object": str(one.key),
+                "attempts": one.attempts,
+                "noops": one.noops,
+                "cause": one.cause,
+                "because": one.because,
+            }
+            for one in health.hot
+        ],
         "savings": [
             {
                 "resource": one.resource.full_name,

@@ -1,4 +1,4 @@
-"""What a recording holds, as text and for machines."""
+"""The runs in a recording, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from kubectl_ctrl.history.inventory import Amount, Filled, Inventory
 from kubectl_ctrl.model.record import Cluster, Played
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempt_json import stamp, time_json
-from kubectl_ctrl.render.style import Style, moment_text
+from kubectl_ctrl.render.attempt_json import cluster_fields, stamp, time_json
+from kubectl_ctrl.render.style import Style, moment_text, painted
 from kubectl_ctrl.text import Text, counted, cut, escaped, table
 from kubectl_ctrl.value import replace
 
@@ -20,27 +20,27 @@ _HEADER = ("RUN", "CLUSTER", "CONTROLLERS", "BEGAN", "STATE", "ATTEMPTS", "ERROR
 _WIDE = ("WRITES", "NAMESPACE", "PROCESS", "VERSION", "CLUSTER-UID")
 _CLUSTER, _CONTROLLERS = 1, 2
 _KEY_CUT = 8
-# So wide a terminal has room for when a run ended, too.
+# From this width on, STATE has the time at which a run ended.
 _ROOMY = 110
 
 
 def runs_table(found: Inventory, style: Style, *, wide: bool = False) -> Text:
-    """One line for each run, the newest first."""
+    """A row for each run, the newest first."""
     names = {cluster.key: _cluster_name(cluster, found.clusters) for cluster in found.clusters}
     rows = [_cells(one, names[one.run.cluster], found.now, style, wide) for one in found.runs]
     header = [*_HEADER, *_WIDE] if wide else _HEADER
     if style.width is not None and not wide:
         rows = _narrowed(rows, style.width, style.mark)
     head, *lines = table(rows, header=header).split("\n")
-    painted = [
-        _painted(cut(line, style.width, mark=style.mark), one, style)
-        for line, one in zip(lines, found.runs, strict=True)
-    ]
-    return Text("\n".join([cut(head, style.width, mark=style.mark), *painted]))
+    shown = []
+    for line, one in zip(lines, found.runs, strict=True):
+        color = "" if one.run.ended is not None else "31" if one.over else "32"
+        shown.append(painted(cut(line, style.width, mark=style.mark), color, style))
+    return Text("\n".join([cut(head, style.width, mark=style.mark), *shown]))
 
 
 def _narrowed(rows: list[list[str]], width: int, mark: str) -> list[list[str]]:
-    """The names cut, so that the numbers behind them stay in view."""
+    """Controllers and clusters are cut, so that the numbers behind them fit."""
     for column in (_CONTROLLERS, _CLUSTER):
         over = max(map(len, table(rows, header=_HEADER).split("\n"))) - width
         room = max((len(row[column]) for row in rows), default=0) - over
@@ -50,13 +50,8 @@ def _narrowed(rows: list[list[str]], width: int, mark: str) -> list[list[str]]:
     return rows
 
 
-def _painted(line: str, one: Filled, style: Style) -> str:
-    code = "" if one.run.ended is not None else "31" if one.over else "32"
-    return f"\x1b[{code}m{line}\x1b[0m" if style.color and code else line
-
-
 def _cluster_name(cluster: Cluster, clusters: Sequence[Cluster]) -> str:
-    """As a context names it; with the beginning of its UID where another goes by the same name."""
+    """The name of its context, with the beginning of its UID if another cluster has the same name."""
     name = cluster.contexts[0] if cluster.contexts else cluster.servers[0][0]
     same = [one for one in clusters if name in (*one.contexts, *(server for server, _ in one.servers))]
     name = f"{name} ({cluster.key[:_KEY_CUT]})" if len(same) > 1 else name
@@ -66,13 +61,16 @@ def _cluster_name(cluster: Cluster, clusters: Sequence[Cluster]) -> str:
 def _cells(one: Filled, cluster: str, now: float, style: Style, wide: bool) -> list[str]:
     run = one.run
     narrow = style.width is not None and style.width < _ROOMY
-    began = moment_text(run.began, now, style)
+    began, state = moment_text(run.began, now, style), _state(one, now, style)
+    if narrow:
+        # The date of another day, and the first word of the state.
+        began, state = began.partition(" ")[0], state.partition(" ")[0].rstrip(",")
     cells = [
         run.id,
         cluster,
         ",".join(played.name for played in run.controllers),
-        began.partition(" ")[0] if narrow else began,  # of another day the date
-        _state(one, now, style).partition(" ")[0].rstrip(",") if narrow else _state(one, now, style),
+        began,
+        state,
         str(one.attempts),
         str(one.failures),
         str(run.gaps),
@@ -91,7 +89,6 @@ def _state(one: Filled, now: float, style: Style) -> str:
 
 
 def run_lines(one: Filled, found: Inventory, style: Style) -> list[str]:
-    """One run in detail."""
     facts = list(_facts(one, found, style))
     width = max(len(name) for name, _ in facts) + 3
     lines = [escaped(f"{name:<{width}}{text}") for name, text in facts]
@@ -152,15 +149,7 @@ def run_json(one: Filled, found: Inventory) -> dict[str, Any]:
 
 
 def _cluster_json(cluster: Cluster) -> dict[str, Any]:
-    return {
-        "uid": cluster.key,
-        "contexts": list(cluster.contexts),
-        "servers": [server for server, _ in cluster.servers],
-        "lastSeen": stamp(cluster.seen),
-        "name": cluster.name or None,
-        "provider": cluster.provider or None,
-        "deleted": time_json(cluster.ended),
-    }
+    return {"uid": cluster.key, **cluster_fields(cluster)}
 
 
 def _run_json(one: Filled) -> dict[str, Any]:
@@ -177,18 +166,12 @@ def _run_json(one: Filled) -> dict[str, Any]:
         "began": stamp(run.began),
         "lastSeen": stamp(run.seen),
         "ended": time_json(run.ended),
-        "state": _word(one),
+        "state": "ended" if run.ended is not None else "died" if one.over else "runs",
         "attempts": one.attempts,
         "errors": one.failures,
         "lostRows": run.gaps,
         "controllers": [_played_json(played, amounts.get(played.name)) for played in run.controllers],
     }
-
-
-def _word(one: Filled) -> str:
-    if one.run.ended is not None:
-        return "ended"
-    return "died" if one.over else "runs"
 
 
 def _played_json(played: Played, amount: Amount | None) -> dict[str, Any]:

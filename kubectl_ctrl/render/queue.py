@@ -1,12 +1,12 @@
-"""What waits, runs and backs off in the queues of controllers, as text and for machines."""
+"""The queues of controllers: ready, running and delayed objects, as text and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
-from kubectl_ctrl.model.attempt import Depth, State, Waiting
+from kubectl_ctrl.model.attempt import State, Waiting
 from kubectl_ctrl.model.durations import format_duration
 from kubectl_ctrl.model.life import Life, Sighting
 from kubectl_ctrl.render.attempt_json import stamp, time_json
@@ -24,51 +24,51 @@ _COLORS = {
     Life.STOPPED: "33",
     Life.GONE: "31",
 }
-# So wide a terminal has room for a time and how far it is away.
+# From this width on, NEXT has both the time and the delay.
 _ROOMY = 100
 _ENDLESS = 1_000_000
-# A name keeps so much even on the narrowest terminal.
+# A name has at least so many columns.
 _LEAST = 16
 
 
-class Look(Value, kw_only=True):
-    """What is looked at, when, and how much of it is to be shown."""
+class Snapshot(Value, kw_only=True):
+    """The queues of all controllers at one time."""
 
     sightings: Sequence[Sighting]
     now: float
     wide: bool = False
 
 
-def queue_lines(look: Look, style: Style) -> list[str]:
-    """A block for each controller: how it stands, what its queue holds, and where most of it waits."""
+def queue_lines(snapshot: Snapshot, style: Style) -> list[str]:
+    """A block for each controller: its state, its queue, and its fullest namespaces."""
     lines: list[str] = []
-    for sighting in look.sightings:
-        lines += ["", *_block(sighting, look, style)] if lines else _block(sighting, look, style)
+    for sighting in snapshot.sightings:
+        lines += ["", *_block(sighting, snapshot, style)] if lines else _block(sighting, snapshot, style)
     return lines
 
 
-def _block(sighting: Sighting, look: Look, style: Style) -> list[str]:
-    lines = [painted(line, _COLORS.get(sighting.life, ""), style) for line in _head(sighting, look.now, style)]
+def _block(sighting: Sighting, snapshot: Snapshot, style: Style) -> list[str]:
+    lines = [painted(line, _COLORS.get(sighting.life, ""), style) for line in _head(sighting, snapshot.now, style)]
     state = sighting.state
     if sighting.gaps:
         lines.append(f"  {counted(sighting.gaps, 'row')} of its recording were lost, so this may be out of date")
     if state is None or sighting.life is Life.ENDED:
         return lines
-    # Of one that is gone its last word is told: what was so then, and for how long it had been so.
+    # Of a run that is gone, ages are as of its last report.
     gone = sighting.life is Life.GONE
-    now = state.at if gone else look.now
-    lines += _standing(state, now, style)
-    shared = None if style.full_times else sighting.namespace or None  # what the first line says already
-    lines += _rows([_cells(entry, shared, now, gone, style) for entry in state.entries], look.wide, style)
-    lines += _untold(state)
-    return lines + _crowds(state, now, look.wide, style)
+    now = state.at if gone else snapshot.now
+    lines += _state(state, now, style)
+    shared = None if style.full_times else sighting.namespace or None  # the first line has it
+    lines += _rows([_cells(entry, shared, now, gone, style) for entry in state.entries], snapshot.wide, style)
+    lines += _beyond(state)
+    return lines + _crowds(state, now, snapshot.wide, style)
 
 
-# How it stands.
+# The state of a run.
 
 
 def _head(sighting: Sighting, now: float, style: Style) -> list[str]:
-    """Who it is and whether it lives; on two lines where one is too short."""
+    """The run and its liveness, on two lines if one is too short."""
     place = f"namespace {sighting.namespace}" if sighting.namespace else "all namespaces"
     who = escaped(f"{sighting.controller}: run {sighting.run}, process {sighting.pid}, {place}")
     life = _life(sighting, now, style)
@@ -96,12 +96,10 @@ def _life(sighting: Sighting, now: float, style: Style) -> str:
     return f"last seen {at} on {escaped(sighting.host)}, whose processes are not visible from here"
 
 
-def _standing(state: State, now: float, style: Style) -> list[str]:
-    depth, facts = state.depth, []
-    facts.append("leading" if state.leading else "not leading")
-    facts.append("synced" if state.synced else "not synced")
-    if state.workers:
-        facts.append(f"{depth.running} of {state.workers} workers busy")
+def _state(state: State, now: float, style: Style) -> list[str]:
+    depth = state.depth
+    facts = ["leading" if state.leading else "not leading", "synced" if state.synced else "not synced"]
+    facts += [f"{depth.running} of {state.workers} workers busy"] if state.workers else []
     waits = ", ".join(
         f"{count} {what}"
         for count, what in ((depth.ready, "ready"), (depth.backoff, "backing off"), (depth.timers, "on a timer"))
@@ -110,17 +108,18 @@ def _standing(state: State, now: float, style: Style) -> list[str]:
     oldest = min((crowd.since for crowd in state.crowds), default=None)
     if oldest is not None:
         waits += f", the oldest for {format_duration(max(now - oldest, 0.0))}"
-    lines = [f"  {', '.join(facts)}; {waits or 'the queue is empty'}"]
+    waits = waits or "the queue is empty"
+    lines = [f"  {', '.join(facts)}; {waits}"]
     if style.width is not None and len(lines[0]) > style.width:
-        lines = [f"  {', '.join(facts)};", f"  {waits or 'the queue is empty'}"]
+        lines = [f"  {', '.join(facts)};", f"  {waits}"]
     return lines + wrap(escaped(state.message), style.width or _ENDLESS, initial_indent="  ", subsequent_indent="  ")
 
 
-# What the queue holds.
+# The objects in the queue.
 
 
 def _rows(rows: list[list[str]], wide: bool, style: Style) -> list[str]:
-    """The table; names give way where the terminal is too narrow for the rest."""
+    """The table; names are cut if the terminal is too narrow."""
     if not rows:
         return []
     header = ["OBJECT", "STATE", "SINCE", "NEXT", "STEP", "ATTEMPT", "CAUSES"]
@@ -157,19 +156,18 @@ def _next(due: float, now: float, gone: bool, style: Style) -> str:
     return left if style.width is not None and style.width < _ROOMY else f"{moment_text(due, now, style)}, {left}"
 
 
-def _untold(state: State) -> list[str]:
-    """How many there are beyond those that were told."""
-    told = [entry.state for entry in state.entries]
-    ready = state.depth.ready - told.count("ready")
-    # Any of those that are ready or run may have a timer beside it, which is counted too.
-    later = state.depth.backoff + state.depth.timers - len(told)
+def _beyond(state: State) -> list[str]:
+    """The number of objects without a row."""
+    ready = state.depth.ready - sum(entry.state == "ready" for entry in state.entries)
+    # At least: a ready or running object may also have a timer, which the depth counts.
+    later = state.depth.backoff + state.depth.timers - len(state.entries)
     beyond = [f"{ready} more ready"] if ready > 0 else []
     beyond += [f"at least {later} more delayed"] if later > 0 else []
     return [f"and {' and '.join(beyond)}"] if beyond else []
 
 
 def _crowds(state: State, now: float, wide: bool, style: Style) -> list[str]:
-    """Where it waits; nothing where all of it waits in one namespace, which the rows show."""
+    """The fullest namespaces, if there are several."""
     if state.namespaces < 2:
         return []
     rows = [
@@ -188,9 +186,8 @@ def _for(since: float, now: float, style: Style) -> str:
 # For machines.
 
 
-def queue_json(look: Look) -> dict[str, Any]:
-    """The schema's name says which version of it this is."""
-    return {"schema": SCHEMA, "time": stamp(look.now), "controllers": [_fields(one) for one in look.sightings]}
+def queue_json(snapshot: Snapshot) -> dict[str, Any]:
+    return {"schema": SCHEMA, "time": stamp(snapshot.now), "controllers": list(map(_fields, snapshot.sightings))}
 
 
 def _fields(sighting: Sighting) -> dict[str, Any]:
@@ -210,34 +207,34 @@ def _fields(sighting: Sighting) -> dict[str, Any]:
     state = sighting.state
     if state is None:
         return fields
+    depth = state.depth
     return fields | {
         "asOf": stamp(state.at),
         "leading": state.leading,
         "synced": state.synced,
         "message": state.message,
-        "workers": {"total": state.workers, "busy": state.depth.running},
-        "depth": _depth(state.depth),
+        "workers": {"total": state.workers, "busy": depth.running},
+        "depth": {
+            "ready": depth.ready,
+            "running": depth.running,
+            "backoff": depth.backoff,
+            "timers": depth.timers,
+        },
         "namespaces": state.namespaces,
         "fullest": [
             {"namespace": one.namespace, "ready": one.ready, "since": stamp(one.since)} for one in state.crowds
         ],
-        "entries": list(_entries(state.entries)),
+        "entries": [
+            {
+                "namespace": entry.request.namespace,
+                "name": entry.request.name,
+                "state": str(entry.state),
+                "since": stamp(entry.since),
+                "due": time_json(entry.due),
+                "failures": entry.failures,
+                "causes": entry.causes,
+                "attempt": entry.attempt,
+            }
+            for entry in state.entries
+        ],
     }
-
-
-def _depth(depth: Depth) -> dict[str, int]:
-    return {"ready": depth.ready, "running": depth.running, "backoff": depth.backoff, "timers": depth.timers}
-
-
-def _entries(entries: Iterable[Waiting]) -> Iterator[dict[str, Any]]:
-    for entry in entries:
-        yield {
-            "namespace": entry.request.namespace,
-            "name": entry.request.name,
-            "state": str(entry.state),
-            "since": stamp(entry.since),
-            "due": time_json(entry.due),
-            "failures": entry.failures,
-            "causes": entry.causes,
-            "attempt": entry.attempt,
-        }

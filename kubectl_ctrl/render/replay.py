@@ -1,4 +1,4 @@
-"""A replay as text: each write beside what was recorded, and where it differs, how; and the same as JSON."""
+"""A replay as text and as JSON: each write beside the recorded one, with the differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.masking import MASK
-from kubectl_ctrl.render.attempt_json import sides_json
+from kubectl_ctrl.render.attempt_json import said, sides_json
 from kubectl_ctrl.render.attempts import verdict_text, why
 from kubectl_ctrl.render.style import Style, painted, timestamp
 from kubectl_ctrl.replay.deviations import Fate, Finding, Replayed
@@ -17,7 +17,7 @@ from kubectl_ctrl.text import counted, cut, escaped
 
 SCHEMA = "kubectl-ctrl.replay/v1"
 
-_WORDS = {Fate.SAME: "same", Fate.UNREACHED: "not reached", Fate.UNKNOWN: "NOT RECORDED"}
+_NAMES = {Fate.SAME: "same", Fate.UNREACHED: "not reached", Fate.UNKNOWN: "NOT RECORDED"}
 _EXPLAINED = {
     Fate.MISSING: "not requested today",
     Fate.EXTRA: "not recorded",
@@ -33,14 +33,14 @@ _FIELDS = " " * 8
 
 
 def replay_lines(replayed: Replayed, style: Style, *, code: str) -> list[str]:
-    """All of it; `code` says what was executed."""
+    """`code` names the code that was executed."""
     blank = _Line("")
     lines = (*_head(replayed, style, code), blank, *_body(replayed, style), blank, _verdict(replayed, style))
     return [_fitted(line, style) for line in lines]
 
 
 class _Line(NamedTuple):
-    """One line, and what of it is painted: a word, or the whole line by its sign."""
+    """One line; `loud` is the word to paint in it, a `sign` paints the whole line."""
 
     text: str
     loud: str = ""
@@ -76,25 +76,21 @@ def _body(replayed: Replayed, style: Style) -> Iterator[_Line]:
     names = [cut(_name(one), _WIDEST_NAME, mark=style.mark) for one in found]
     widest = max(map(len, (*names, "outcome")))
     for one, name in zip(found, names, strict=True):
-        yield _row(_number(one), f"{name:<{widest}}", _fate(one))
+        unnumbered = one.verb == "event" or one.fate is Fate.UNKNOWN
+        number = "" if unnumbered else str(one.number or "+")
+        yield _row(number, f"{name:<{widest}}", _fate(one))
         for change in one.changes:
             yield from _change(change, style)
     if replayed.unknown is None and not replayed.cut:
-        said = "DIFFERS" if replayed.outcome else f"same: {verdict_text(replayed.recorded)}"
-        yield _row("", f"{'outcome':<{widest}}", said)
+        result = "DIFFERS" if replayed.outcome else f"same: {verdict_text(replayed.recorded)}"
+        yield _row("", f"{'outcome':<{widest}}", result)
         for change in replayed.outcome:
             yield from _change(change, style)
 
 
-def _row(number: str, name: str, said: str) -> _Line:
-    loud = next((word for word in _LOUD if said.startswith(word)), "")
-    return _Line(f"{number:>4}  {name}  {said}", loud=loud)
-
-
-def _number(one: Finding) -> str:
-    if one.verb == "event" or one.fate is Fate.UNKNOWN:
-        return ""
-    return str(one.number) if one.number else "+"
+def _row(number: str, name: str, result: str) -> _Line:
+    loud = next((word for word in _LOUD if result.startswith(word)), "")
+    return _Line(f"{number:>4}  {name}  {result}", loud=loud)
 
 
 def _name(one: Finding) -> str:
@@ -108,22 +104,22 @@ def _name(one: Finding) -> str:
 
 
 def _fate(one: Finding) -> str:
-    """The word, where in today's code, and what the word means."""
-    word = _WORDS.get(one.fate, one.fate.name)
+    """The fate, its line in today's code, and an explanation."""
+    name = _NAMES.get(one.fate, one.fate.name)
     if one.fate in (Fate.SAME, Fate.UNREACHED):
-        return word
-    return "  ".join(filter(None, (word, escaped(one.where), _EXPLAINED.get(one.fate, ""))))
+        return name
+    return "  ".join(filter(None, (name, escaped(one.where), _EXPLAINED.get(one.fate, ""))))
 
 
 def _change(one: Difference, style: Style) -> Iterator[_Line]:
-    """`spec.replicas   3 → 4`, recorded and today; what is not short as lines that go and lines that come."""
+    """`spec.replicas   3 → 4`, recorded and today; long values as a unified diff."""
     old, new = _value(one.old), _value(one.new)
     path = escaped(one.path)
     if max(map(len, (*old, *new))) <= _SHORT and len(old) == len(new) == 1:
         yield _Line(f"{_FIELDS}{path}   {escaped(old[0])} {style.arrow} {escaped(new[0])}")
         return
     yield _Line(f"{_FIELDS}{path}")
-    lines = list(unified_diff(old, new, lineterm="", n=2))[3:]
+    lines = list(unified_diff(old, new, lineterm="", n=2))[3:]  # without the headers and the first @@
     for line in lines[:_MOST_LINES]:
         sign, text = line[0], line[1:]
         yield _Line(f"{_FIELDS}  {style.mark}" if sign == "@" else f"{_FIELDS}  {sign} {escaped(text)}", sign=sign)
@@ -144,7 +140,7 @@ def _value(value: Any) -> list[str]:
 
 
 def _verdict(replayed: Replayed, style: Style) -> _Line:
-    """The last line: same or not, and how much of it."""
+    """The last line: SAME or DIFFERS, with counts."""
     writes = [one for one in replayed.writes if one.fate is not Fate.UNREACHED]
     if replayed.same:
         reads = counted(len(replayed.case.attempt.reads), "recorded read")
@@ -159,11 +155,10 @@ def _verdict(replayed: Replayed, style: Style) -> _Line:
     return _Line(f"DIFFERS: {', '.join(parts)} (recorded {style.arrow} today)", loud="DIFFERS")
 
 
-# --- for machines
+# For machines.
 
 
 def replay_json(replayed: Replayed, *, code: str) -> dict[str, Any]:
-    """Everything that was found."""
     attempt = replayed.case.attempt
     return {
         "schema": SCHEMA,
@@ -182,16 +177,15 @@ def replay_json(replayed: Replayed, *, code: str) -> dict[str, Any]:
 
 
 def _finding(one: Finding) -> dict[str, Any]:
-    told: dict[str, Any] = {"fate": one.fate.value, "verb": one.verb}
+    fields: dict[str, Any] = {"fate": one.fate.value, "verb": one.verb}
     if one.resource is not None:
-        told["resource"] = str(one.resource)
-        told["kind"] = one.resource.kind
+        fields |= {"resource": str(one.resource), "kind": one.resource.kind}
     if one.key is not None:
-        told |= {"namespace": one.key.namespace, "name": one.key.name}
+        fields |= {"namespace": one.key.namespace, "name": one.key.name}
     more = {"recorded": one.number, "today": one.today, "text": one.text, "where": one.where}
     return {
-        **told,
-        **{name: value for name, value in more.items() if value},
+        **fields,
+        **said(more),
         "changes": [_compared(change) for change in one.changes],
     }
 

@@ -12,7 +12,7 @@ from kubectl_ctrl.findings.inference import Evidence
 from kubectl_ctrl.model.life import Life
 from kubectl_ctrl.render.diagnosis import diagnosis_json
 from kubectl_ctrl.render.inference import inferred_json
-from kubectl_ctrl.render.queue import Look, queue_json
+from kubectl_ctrl.render.queue import Snapshot, queue_json
 from kubectl_ctrl.render.rights import unused_json
 from kubectl_ctrl.value import replace
 from kubectl_ctrl.workqueue.values import Stage
@@ -25,7 +25,7 @@ from tests.render.test_rights import ACCOUNT, LIST
 from tests.render.test_schemas import FORMATS, parts, schema
 
 DOCUMENTS = {
-    "queue.v1": queue_json(Look(sightings=ALL, now=NOON)),
+    "queue.v1": queue_json(Snapshot(sightings=ALL, now=NOON)),
     "inferred.v1": inferred_json(FOUND),
     "doctor.v1": diagnosis_json(replace(FOUND_WRONG, repairs=MENDED.repairs)),
     "rights.v1": unused_json(replace(ACCOUNT, unused=frozenset({LIST}), since=NOON)),

@@ -9,7 +9,7 @@ import pytest
 from kubectl_ctrl.model.attempt import Crowd, Depth, State, Waiting
 from kubectl_ctrl.model.cause import Request
 from kubectl_ctrl.model.life import Life, Sighting
-from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
+from kubectl_ctrl.render.queue import Snapshot, queue_json, queue_lines
 from kubectl_ctrl.value import replace
 from tests.golden import Golden
 from tests.render.layouts import STYLES, in_every_style
@@ -88,7 +88,7 @@ ALL = (
 
 @pytest.mark.parametrize(("name", "wide"), [("queue", False), ("queue-wide", True)])
 def test_the_layout(name: str, wide: bool, golden: Golden) -> None:
-    golden(name, in_every_style(partial(queue_lines, Look(sightings=ALL, now=NOON, wide=wide))))
+    golden(name, in_every_style(partial(queue_lines, Snapshot(sightings=ALL, now=NOON, wide=wide))))
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -96,7 +96,7 @@ def test_the_layout(name: str, wide: bool, golden: Golden) -> None:
 def test_nothing_is_wider_than_the_terminal(name: str, wide: bool) -> None:
     style = STYLES[name]
     assert style.width is not None
-    lines = queue_lines(Look(sightings=ALL, now=NOON, wide=wide), style)
+    lines = queue_lines(Snapshot(sightings=ALL, now=NOON, wide=wide), style)
     assert [line for line in lines if len(line) > style.width] == []
     if name == "ascii":
         assert "\n".join(lines).isascii()
@@ -105,13 +105,13 @@ def test_nothing_is_wider_than_the_terminal(name: str, wide: bool) -> None:
 def test_nothing_that_a_cluster_says_drives_the_terminal() -> None:
     evil = waiting("\x1b[2Jx", "ready", 1.0)
     state = replace(STATE, entries=(evil,), message="\x1b]0;x\x07")
-    text = "\n".join(queue_lines(Look(sightings=[replace(FOO, state=state)], now=NOON), STYLES["120"]))
+    text = "\n".join(queue_lines(Snapshot(sightings=[replace(FOO, state=state)], now=NOON), STYLES["120"]))
     assert "\x1b" not in text
     assert "\\x1b[2Jx" in text
 
 
 def test_machines_get_all_of_it() -> None:
-    document = queue_json(Look(sightings=ALL, now=NOON))
+    document = queue_json(Snapshot(sightings=ALL, now=NOON))
     assert document["schema"] == "kubectl-ctrl.queue/v1"
     foo, *_, over = document["controllers"]
     assert foo["depth"] == {"ready": 9792, "running": 1, "backoff": 1, "timers": 1}

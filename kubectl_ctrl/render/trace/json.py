@@ -1,7 +1,7 @@
-"""A story for machines: one document (`kubectl-ctrl.trace/v1`), or one attempt on each line.
+"""A trace as JSON: one document (`kubectl-ctrl.trace/v1`), or one attempt on each line.
 
-docs/schemas/trace.v1.json describes every field. The document has one attempt to a line too, so that a long one is made
-piece by piece and can be looked through with grep.
+docs/schemas/trace.v1.json describes every field. The document too has one attempt on each line, so that a long one is
+written piece by piece and can be searched with grep.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl_ctrl.model.attempt import Waiting
-from kubectl_ctrl.model.record import Branch, Cluster, Lived, Moment, Played, Run, Story, Subject
+from kubectl_ctrl.model.record import Branch, Lived, Moment, Run, Story, Subject
 from kubectl_ctrl.model.resources import Resource
-from kubectl_ctrl.render.attempt_json import attempt_json, said, stamp, time_json
+from kubectl_ctrl.render.attempt_json import attempt_json, cluster_fields, said, stamp, time_json
 from kubectl_ctrl.render.trace.links import Link, links
 
 SCHEMA = "kubectl-ctrl.trace/v1"
@@ -27,7 +27,7 @@ def lines(story: Story) -> Iterator[str]:
 
 
 def document(story: Story) -> Iterator[str]:
-    """Fields in order; lists one item to a line."""
+    """One field on each line, and one item of a list."""
     lead = "{"
     for name, value in fields(story):
         yield f"{lead}\n  {json.dumps(name)}: "
@@ -44,37 +44,26 @@ def document(story: Story) -> Iterator[str]:
 
 
 def fields(story: Story) -> Iterator[tuple[str, Any]]:
-    """The document's fields; a list is an iterator, whose items are made when they are taken."""
+    """The fields of the document; a list is an iterator, to be written piece by piece."""
+    queue = ((moment, entry) for moment in story.moments for entry in moment.state.entries)
     yield "schema", SCHEMA
     yield "time", stamp(story.at)
     yield "source", story.source.value
-    yield "cluster", None if story.cluster is None else cluster_json(story.cluster)
-    yield "resource", None if story.resource is None else resource_json(story.resource)
+    yield "cluster", None if story.cluster is None else {"key": story.cluster.key, **cluster_fields(story.cluster)}
+    yield "resource", None if story.resource is None else _resource_json(story.resource)
     yield "namespace", story.key.namespace if story.key else None
     yield "name", story.key.name if story.key else None
     yield "uid", story.uid
     yield "older", map(_lived_json, story.older)
-    yield "runs", map(run_json, story.runs)
+    yield "runs", map(_run_json, story.runs)
     yield "attempts", (attempt_json(attempt, source=story.source) for attempt in story.attempts)
-    yield "links", map(link_json, links(story.attempts))
+    yield "links", map(_link_json, links(story.attempts))
     yield "objects", map(_subject_json, story.subjects)
-    yield "queue", (one for moment in story.moments for one in _queue_json(moment, story))
+    yield "queue", (_entry_json(*each) for each in queue if story.key in (None, each[1].request))
     yield "tree", None if story.tree is None else _branch_json(story.tree)
 
 
-def cluster_json(cluster: Cluster) -> Fields:
-    return {
-        "key": cluster.key,
-        "contexts": list(cluster.contexts),
-        "servers": [server for server, _ in cluster.servers],
-        "lastSeen": stamp(cluster.seen),
-        "name": cluster.name or None,
-        "provider": cluster.provider or None,
-        "deleted": time_json(cluster.ended),
-    }
-
-
-def resource_json(resource: Resource) -> Fields:
+def _resource_json(resource: Resource) -> Fields:
     return {
         "name": resource.full_name,
         "kind": resource.kind,
@@ -84,14 +73,24 @@ def resource_json(resource: Resource) -> Fields:
     }
 
 
-def run_json(run: Run) -> Fields:
+def _run_json(run: Run) -> Fields:
     return {
         "id": run.id,
         "context": run.context,
         "server": run.server,
         "namespace": run.namespace,
         "selector": run.labels,
-        "controllers": [_played_json(played) for played in run.controllers],
+        "controllers": [
+            {
+                "name": played.name,
+                "code": played.code,
+                "primaries": [resource.full_name for resource in played.primaries],
+                "owns": [resource.full_name for resource in played.owns],
+                "watches": [resource.full_name for resource in played.watches],
+                "manager": played.manager,
+            }
+            for played in run.controllers
+        ],
         "pid": run.pid,
         "host": run.host,
         "program": run.program,
@@ -102,28 +101,11 @@ def run_json(run: Run) -> Fields:
     }
 
 
-def _played_json(played: Played) -> Fields:
-    return {
-        "name": played.name,
-        "code": played.code,
-        "primaries": [resource.full_name for resource in played.primaries],
-        "owns": [resource.full_name for resource in played.owns],
-        "watches": [resource.full_name for resource in played.watches],
-        "manager": played.manager,
-    }
-
-
 def _lived_json(lived: Lived) -> Fields:
-    return {
-        "uid": lived.uid,
-        "first": stamp(lived.first),
-        "last": stamp(lived.last),
-        "attempts": lived.attempts,
-    }
+    return {"uid": lived.uid, "first": stamp(lived.first), "last": stamp(lived.last), "attempts": lived.attempts}
 
 
-def link_json(link: Link) -> Fields:
-    """From cause to effect."""
+def _link_json(link: Link) -> Fields:
     shown = {"kind": link.kind, "from": link.source, "to": link.target, "cause": link.cause}
     return shown | said({"call": link.call})
 
@@ -141,13 +123,6 @@ def _subject_json(subject: Subject) -> Fields:
         "first": stamp(subject.first),
         "last": attempt_json(subject.last),
     }
-
-
-def _queue_json(moment: Moment, story: Story) -> Iterator[Fields]:
-    """What the queue held of the object, or of every object, when it was last heard of."""
-    for entry in moment.state.entries:
-        if story.key in (None, entry.request):
-            yield _entry_json(moment, entry)
 
 
 def _entry_json(moment: Moment, entry: Waiting) -> Fields:

@@ -15,7 +15,7 @@ from kubectl_ctrl.clock import SystemClock, pause
 from kubectl_ctrl.errors import ConfigError, NotRecorded, UsageError
 from kubectl_ctrl.model.attempt import State
 from kubectl_ctrl.model.life import Sighting
-from kubectl_ctrl.render.queue import Look, queue_json, queue_lines
+from kubectl_ctrl.render.queue import Snapshot, queue_json, queue_lines
 from kubectl_ctrl.render.style import Style, timestamp
 from kubectl_ctrl.runs import runners
 from kubectl_ctrl.runs.liveness import Traces, sightings
@@ -59,13 +59,13 @@ class _Source:
         self._controller = given.arguments[0] if given.arguments else ""
         self._context = _context_name(app, given)
 
-    def look(self, *, wide: bool = False) -> Look:
+    def look(self, *, wide: bool = False) -> Snapshot:
         if self._meant is None:
             self._meant = self._opened()
         found = sightings(self._traces(), self._clock.now(), controller=self._controller)
         namespace = self._given["namespace"]
         shown = [one for one in found if not namespace or one.namespace in ("", namespace)]
-        return Look(sightings=shown, now=self._clock.now(), wide=wide)
+        return Snapshot(sightings=shown, now=self._clock.now(), wide=wide)
 
     @property
     def changed(self) -> int:
@@ -126,7 +126,7 @@ def _context_name(app: App, given: Given) -> str:
         return ""
 
 
-def _answer(app: App, look: Look, form: str, style: Style) -> None:
+def _answer(app: App, look: Snapshot, form: str, style: Style) -> None:
     match form:
         case "json" | "yaml":
             app.answer(document(queue_json(look), form))
@@ -148,7 +148,7 @@ def _watch(app: App, source: _Source, form: str, style: Style) -> int:
     return 0
 
 
-def _follow(source: _Source, form: str, show: Callable[[Look], None], *, drawing: bool) -> None:
+def _follow(source: _Source, form: str, show: Callable[[Snapshot], None], *, drawing: bool) -> None:
     """Show each change; where it is drawn in place also how time passes. Ends with Ctrl-C."""
     shown: object = None
     while True:
@@ -172,11 +172,11 @@ def _at_rest(state: State) -> State:
     return replace(state, at=0.0, entries=tuple(replace(entry, due=None) for entry in state.entries))
 
 
-def _frame(app: App, source: _Source, look: Look, style: Style) -> list[str]:
+def _frame(app: App, source: _Source, look: Snapshot, style: Style) -> list[str]:
     return list(map(Text, queue_lines(look, replace(style, width=app.width)))) if look.sightings else [source.nothing]
 
 
-def _append(app: App, source: _Source, look: Look, form: str, style: Style) -> None:
+def _append(app: App, source: _Source, look: Snapshot, form: str, style: Style) -> None:
     match form:
         case "json":
             app.answer(json.dumps(queue_json(look)))
