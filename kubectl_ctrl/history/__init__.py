@@ -1,11 +1,10 @@
-"""Recordings: what runs did, kept in one SQLite database, and read back by whoever asks later.
+"""Recordings: one SQLite database of runs, their attempts, calls and objects, written by runs and read by other verbs.
 
 Belongs here: the only SQLite. The schema and its migrations, every query (queries.sql), the writer with its one thread,
 the reader, caps and pruning.
-Does not belong here: knowing what a controller is, what a recording means (`findings`), how anything is shown, and
-which cluster a command line means.
+Does not belong here: the meaning of a recording (`findings`), its layout (`render`), and the choice of a cluster
+(`story`).
 
-What is promised: a run is never harmed by its recording, whatever happens to the file; an attempt is in it whole, or as
-interrupted; a process that dies takes at most the last 100 ms with it; what was dropped is counted; and nothing of a
-Secret but names and versions ever reaches the file.
+Promises: no error of the file affects a run; an attempt is recorded completely, or as interrupted; kill -9 loses at
+most the last 100 ms; dropped values are counted; and of Secrets only names and versions reach the file.
 """

@@ -1,8 +1,8 @@
-"""The objects that attempts were given, kept once for each form in which they were seen.
+"""The objects that attempts read or that writes returned, stored once for each form.
 
-One version of an object has several forms: as a cache keeps it, its metadata alone, as the server answered a write. A
-replay needs the very one, managedFields included, so a form is told by its content. What a subresource answered, such
-as a Scale, is kept for replays alone. Of Secrets nothing is kept.
+One version of an object has several forms: as stored in a cache, its metadata alone, as returned by a write. A replay
+needs the exact one, including managedFields, so a form is identified by its content. The response of a subresource,
+such as a Scale, is stored for replays alone. Secrets are not stored.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from kubectl_ctrl.model.resources import Resource
 from kubectl_ctrl.model.secrecy import Secrecy
 from kubectl_ctrl.value import Struct
 
-# A body counts as used for so long without being touched again, and is kept that much longer.
+# A body is touched at most this often while attempts read it, so pruning keeps it this much longer.
 USED_FOR = 600.0
-# A bigger one is not kept; nothing refers to row 0.
+# A bigger body is not stored; no body has row 0.
 _BIGGEST = 1_000_000
 _NOT_KEPT = 0
 
-# Of the compression, in bits and in zlib's levels of memory: to set up more takes longer than to compress most objects.
+# Bits of the compression window, and zlib's memory level: more takes longer to set up than most objects to compress.
 _WINDOW = 13
 _MEMORY = 5
 
-# Objects are looked at once while they stay in a cache: so many are known by their identity.
+# Objects that stay in a cache are encoded once: this many are recognized by their identity.
 _MOST_KNOWN = 5_000
 
 
 class _Form(Struct):
-    """One object in memory, held so that its identity stays its own, and the row that has it."""
+    """An object in memory and its row. The reference keeps the id() of the object from being reused."""
 
     obj: Obj
     row: int
@@ -48,7 +48,7 @@ class _Form(Struct):
 
 
 class Bodies:
-    """What one run has stored; `object_row` gives the row of an object by resource, key and UID."""
+    """The bodies of one run; `object_row` returns the row of an object by resource, key and UID."""
 
     def __init__(self, connection: sqlite3.Connection, object_row: Callable[[Resource, Key, str], int]) -> None:
         self._connection = connection
@@ -59,7 +59,7 @@ class Bodies:
         self._known.clear()
 
     def of(self, attempt: Attempt, secrecy: Secrecy) -> bytes:
-        """Store what the attempt was given; rows of its reads' objects and of its wishes' answers, as JSON."""
+        """Store the objects of the attempt; the rows of those it read and of those its writes returned, as JSON."""
         at = attempt.start.started
         reads = [[self._row(read.resource, obj, at, secrecy) for obj in read.objects] for read in attempt.reads]
         answers = [
@@ -100,7 +100,7 @@ class Bodies:
 
 
 def _is_whole(obj: Obj, resource: Resource) -> bool:
-    """Whether it tells how the object itself looks: its Scale has the same UID and version."""
+    """It is the object itself, not its Scale, which has the same UID and version."""
     return obj.get("kind", resource.kind) in (resource.kind, PARTIAL_KIND)
 
 
@@ -117,5 +117,5 @@ def _compressed(text: bytes) -> bytes:
 def _dumped(obj: Obj) -> bytes:
     try:
         return orjson.dumps(obj)
-    except TypeError:  # text that is no Unicode, or a number beyond 64 bits
+    except TypeError:  # invalid Unicode, or a number beyond 64 bits
         return json.dumps(obj, separators=(",", ":")).encode()

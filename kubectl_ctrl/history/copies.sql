@@ -1,4 +1,4 @@
--- What a copy of some runs or attempts takes along. `chosen` and `chosen_run` are tables of the reading connection.
+-- The rows of a copy of runs or attempts. `chosen` and `chosen_run` are tables of the reading connection.
 
 -- name: make_chosen
 CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY);
@@ -43,7 +43,7 @@ SELECT * FROM link WHERE attempt IN (SELECT id FROM chosen);
 SELECT * FROM sent WHERE attempt IN (SELECT id FROM chosen);
 
 -- name: copy_later
--- What belongs to no attempt, leases, belongs to its run.
+-- Calls without an attempt, such as those for leases, are copied with the run.
 SELECT l.* FROM later l JOIN chosen_run r ON r.id = l.run
 WHERE l.number = 0 OR EXISTS (
     SELECT 1 FROM attempt a WHERE a.run = l.run AND a.number = l.number AND a.id IN (SELECT id FROM chosen)
@@ -53,7 +53,7 @@ WHERE l.number = 0 OR EXISTS (
 SELECT * FROM moment WHERE run IN (SELECT id FROM chosen_run);
 
 -- name: copy_body
--- Those that the attempts were given; older SQLite takes a blob for no JSON, newer for its own form of it.
+-- The bodies of the copied attempts. A blob is no JSON for older versions of SQLite, and binary JSON for newer ones.
 SELECT * FROM body WHERE id IN (
     SELECT row.atom FROM attempt a, json_tree(CAST(a.bodies AS TEXT)) row
     WHERE a.id IN (SELECT id FROM chosen) AND length(a.bodies) > 0 AND row.type = 'integer'

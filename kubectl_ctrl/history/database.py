@@ -1,33 +1,48 @@
-"""The file of a recording: made with the right modes, opened for writing or for reading, and judged before it is used.
+"""The file of a recording: created with private modes, opened for writing or reading, and checked before it is used.
 
-Every way in which a file cannot be used ends as RecordingError here: with the path, the reason, and what to do.
+Every error of the file becomes a RecordingError here: with the path, the reason, and the next step.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+
+import orjson
 
 from kubectl_ctrl import files
 from kubectl_ctrl.errors import NotRecorded, RecordingError
 from kubectl_ctrl.history import sql
 from kubectl_ctrl.history.disk import on_network
-from kubectl_ctrl.history.raw_json import Damaged
 from kubectl_ctrl.model.suggestions import command, ctrl
 
 VERSION = 2
 APPLICATION = 1801680498  # "kctr"
 
-# Waited for inside SQLite; writers wait for each other at our own lock, so that this is for readers' checkpoints only.
+# Writers wait for each other at the lock file, so inside SQLite they wait only for the checkpoint of a reader.
 _BUSY_MS = 1000
 
 
+class Damaged(Exception):
+    """The document read is not the document written: the disk or another program changed it."""
+
+
+def loaded(document: bytes | str) -> Any:
+    """The JSON of a document, without values of the model: completion has no time to load those."""
+    try:
+        return orjson.loads(document)
+    except orjson.JSONDecodeError:
+        return json.loads(document)  # it accepts what orjson could not write: invalid Unicode and large numbers
+
+
 def create(path: Path) -> None:
-    """Make the file and its folder, if they are not there, readable by their owner alone."""
+    """Create the file and its folder if they are missing, readable by their owner alone."""
     try:
         _make_folder(path.parent)
         files.create(path)
@@ -44,7 +59,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def check(path: Path) -> None:
-    """Raise for what is not to be opened at all: somebody else's file behind a link, a folder, a device."""
+    """Raise for a symbolic link, which may point to another user's file, a folder or a device."""
     try:
         mode = path.lstat().st_mode
     except OSError as error:
@@ -60,47 +75,44 @@ def check(path: Path) -> None:
 
 
 def too_open(path: Path) -> str:
-    """What others may do with the file or its folder, as a sentence; "" when nothing."""
+    """A warning if other users can read or change the file or its folder, else ""."""
     for one, most in ((path, 0o600), (path.parent, 0o755)):
         mode = stat.S_IMODE(one.stat().st_mode)
         if mode & ~most & 0o7777 & ~stat.S_ISVTX:
-            told = f"{str(one)!r} has mode {mode:04o}, so other users can read or change the recording"
-            return f"{told}: {command('chmod', 'go=', one)}"
+            warning = f"{str(one)!r} has mode {mode:04o}, so other users can read or change the recording"
+            return f"{warning}: {command('chmod', 'go=', one)}"
     return ""
 
 
 def writable(path: Path) -> sqlite3.Connection:
-    """A connection that writes, to a file of this version's schema; an empty or older file becomes one."""
+    """A connection for writing; an empty or older file is migrated to the schema of this version."""
     create(path)
     check(path)
     with mapped(path):
         connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_MS / 1000, check_same_thread=False)
     try:
         with mapped(path):
-            _prepare(connection, path)
+            if _version(connection, path) == 0:
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # SQLite ignores it once there is a table
+            # Readers and the writer share the index of a WAL in memory, which no network file system can do.
+            if on_network(path):
+                connection.execute("PRAGMA journal_mode = TRUNCATE")
+            else:
+                # With NORMAL a commit survives kill -9, as the page cache has it; a power failure may undo the last
+                # commits, and never corrupts the file.
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            _migrate(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    version = _judged(connection, path)
-    if version == 0:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    # A WAL needs memory that all its users share, which a network file system does not have.
-    if on_network(path):
-        connection.execute("PRAGMA journal_mode = TRUNCATE")
-    else:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA temp_store = MEMORY")
-    _migrate(connection, path)
-
-
-def _judged(connection: sqlite3.Connection, path: Path) -> int:
+def _version(connection: sqlite3.Connection, path: Path) -> int:
     """The version of the schema in the file, 0 for an empty one."""
-    with _one_moment(connection):
+    with _snapshot(connection):
         application: int = connection.execute("PRAGMA application_id").fetchone()[0]
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -108,7 +120,7 @@ def _judged(connection: sqlite3.Connection, path: Path) -> int:
         return 0
     if application != APPLICATION:
         raise RecordingError(
-            f"The file {str(path)!r} is a database, but not a recording.", next_step=("choose another file")
+            f"The file {str(path)!r} is a database, but not a recording.", next_step="choose another file"
         )
     if version > VERSION:
         raise RecordingError(
@@ -120,8 +132,8 @@ def _judged(connection: sqlite3.Connection, path: Path) -> int:
 
 
 @contextmanager
-def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
-    """What the block reads was all there at once, though another process makes the schema meanwhile."""
+def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """The statements of the block see one state of the file, also while another process creates the schema."""
     within = connection.in_transaction
     if not within:
         connection.execute("BEGIN")
@@ -133,9 +145,9 @@ def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """To the schema of this version, in one transaction; whoever comes second finds it done."""
+    """Migrate to the schema of this version, in one transaction."""
     with transaction(connection):
-        version = _judged(connection, path)
+        version = _version(connection, path)  # again: another process may have migrated before the transaction
         if version == 0:
             _run(connection, sql.schema())
             return
@@ -145,7 +157,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:
-    """Statement by statement: `executescript` would commit the transaction first."""
+    """Run it statement by statement: `executescript` would commit the transaction first."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -155,35 +167,35 @@ def _run(connection: sqlite3.Connection, script: str) -> None:
 
 
 def readable(path: Path) -> sqlite3.Connection:
-    """A connection that only reads, also from an older version; NotRecorded when there is no file."""
-    with mapped(path):  # a folder that may not be looked into does not say whether there is a file
+    """A connection for reading, also of an older version; NotRecorded if there is no file."""
+    with mapped(path):  # an unreadable folder is an error, not a missing file
         there = path.is_symlink() or path.exists()
     if not there:
         raise NotRecorded(
             f"There is no recording yet: {str(path)!r} does not exist.",
-            next_step=("create one with kubectl ctrl run CONTROLLER"),
+            next_step="create one with kubectl ctrl run CONTROLLER",
         )
     check(path)
     connection = _opened(path)
     try:
         with mapped(path):
-            version = _judged(connection, path)
+            version = _version(connection, path)
     except BaseException:
         connection.close()
         raise
     if not version:
         connection.close()
         raise NotRecorded(
-            f"The recording {str(path)!r} is empty.", next_step=("create one with kubectl ctrl run CONTROLLER")
+            f"The recording {str(path)!r} is empty.", next_step="create one with kubectl ctrl run CONTROLLER"
         )
-    with mapped(path):
+    with mapped(path):  # temporary tables in place of those that an older version does not have
         for missing in range(version + 1, VERSION + 1):
             connection.execute(sql.query(f"stand_in_{missing}"))
     return connection
 
 
 def _uri(path: Path) -> str:
-    # Path.as_uri loads urllib.request, and ssl with it, since Python 3.14: too slow while a shell waits for candidates.
+    # Since Python 3.14, Path.as_uri loads urllib.request and with it ssl: too slow for shell completion.
     return f"file://{quote(bytes(path.absolute()))}"
 
 
@@ -192,8 +204,9 @@ def _opened(path: Path) -> sqlite3.Connection:
         try:
             return _tried(f"{_uri(path)}?mode=ro")
         except sqlite3.OperationalError as error:
-            # Without the right to write beside the file its WAL cannot be used. Every other error stays one: to an
-            # immutable file nothing is ever added, so the reader of a busy one would see none of what comes.
+            # Even a reader writes the -shm file beside a WAL. In a folder without that right SQLite reads the file only
+            # as immutable, without its WAL: right if the WAL is empty, otherwise a copy of both is read. All other
+            # errors are raised: a reader of an immutable file would never see the commits of a running writer.
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
             log = path.with_name(path.name + "-wal")
@@ -203,8 +216,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _copied(*files: Path) -> sqlite3.Connection:
-    """A connection to a copy, which is gone from its folder at once and from the disk with the connection."""
-    # Seldom needed, and what answers at once cannot wait for it.
+    """A connection to a copy that is deleted at once; its disk space is freed when the connection is closed."""
+    # Rarely needed, and slow to load.
     import shutil  # noqa: PLC0415
     from tempfile import TemporaryDirectory  # noqa: PLC0415
 
@@ -223,13 +236,13 @@ def _tried(uri: str) -> sqlite3.Connection:
     return connection
 
 
-# SQLite quotes a damaged schema in its message, and Python then fails to read the message.
+# SQLite quotes a corrupt schema in its message, and Python then fails to decode the message.
 _DAMAGED = (Damaged, UnicodeDecodeError)
 
 
 @contextmanager
 def mapped(path: Path) -> Iterator[None]:
-    """Errors of SQLite and of the system, as ours."""
+    """Errors of SQLite and of the system as RecordingError."""
     try:
         yield
     except (sqlite3.Error, OSError, *_DAMAGED) as error:
@@ -238,13 +251,14 @@ def mapped(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """The block's changes, all or none."""
+    """Commit the changes of the block, or none of them if it raises."""
+    # IMMEDIATE takes the write lock now: a transaction that reads first and then writes may find its snapshot outdated.
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # A full disk has ended it already.
+        # SQLite rolls back by itself when the disk is full.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
@@ -264,30 +278,24 @@ _ADVICE = {
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether the file is not as it was left there."""
+    """The error shows that the content of the file is corrupt."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if isinstance(error, sqlite3.OperationalError) and code in (0, sqlite3.SQLITE_ERROR):
-        return True  # text that is no UTF-8, which has no code, and a schema that our statements do not fit
+        return True  # invalid UTF-8, which has no code, or a changed schema
     return isinstance(error, _DAMAGED) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def unusable(path: Path, error: Exception) -> RecordingError:
-    """Why a recording cannot be used, and what to do about it."""
     if isinstance(error, OSError):
         return RecordingError(
             f"The recording {str(path)!r} cannot be used: {error.strerror or error}.",
             next_step=files.remedy(error) or "make the file and its folder readable and writable",
         )
-    told = "it is corrupt" if is_damage(error) else str(error)
-    reason, advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (told, ""))
+    text = "it is corrupt" if is_damage(error) else str(error)
+    reason, advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (text, ""))
     if is_damage(error):
-        advice = _rescue(path)
+        folder = path.parent / "damaged"
+        move = f"{command('mkdir', folder)}; mv {command(path)}* {command(folder)}"
+        export = ctrl("record", "export", "--all", f"--from={folder / path.name}", "--to=saved.db")
+        advice = f"{move}   (the next run creates a new one); to save its readable part: {export}"
     return RecordingError(f"The recording {str(path)!r} cannot be used: {reason}.", next_step=advice)
-
-
-def _rescue(path: Path) -> str:
-    """How to move a damaged recording away, with what lies beside it, and save what can be read."""
-    folder = path.parent / "damaged"
-    away = f"{command('mkdir', folder)}; mv {command(path)}* {command(folder)}"
-    saved = ctrl("record", "export", "--all", f"--from={folder / path.name}", "--to=saved.db")
-    return f"{away}   (the next run creates a new one); to save its readable part: {saved}"

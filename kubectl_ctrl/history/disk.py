@@ -1,4 +1,4 @@
-"""What kind of disk a file is on, and the lock that lies beside a recording."""
+"""The kind of file system of a recording, and the lock file beside it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _NETWORK = (
     "smb",
     "9p",
     "afs",
-    "fuse.sshfs",
-    "fuse.gvfs",
-    "glusterfs",
-    "fuse.glusterfs",
     "ceph",
     "lustre",
+    "glusterfs",
+    "fuse.sshfs",
+    "fuse.gvfs",
+    "fuse.glusterfs",
 )
 _MOUNTS = Path("/proc/self/mounts")
 
-# How often whoever waits for the lock looks again, and for how long.
-_LOOK_EVERY = 0.005
+# Interval and limit of attempts to take the lock.
+_RETRY_EVERY = 0.005
 _PATIENCE = 2.0
 
 
 def on_network(path: Path, mounts: Path = _MOUNTS) -> bool:
-    """Whether the file is on a network file system, as far as this machine tells."""
+    """The file is on a network file system, according to /proc/self/mounts."""
     try:
         lines = mounts.read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -48,23 +48,25 @@ def on_network(path: Path, mounts: Path = _MOUNTS) -> bool:
 
 
 class WriteLock:
-    """Held for every write transaction and checkpoint: SQLite before 3.51.3 can damage a WAL with several writers.
+    """Held for every write transaction and checkpoint: SQLite before 3.51.3 can corrupt a WAL with several writers.
 
-    It is the kernel's lock, so it goes with the process however that dies.
+    Readers take no lock: with a WAL they continue to read the last commit before their statement. The kernel releases
+    the lock with the process, also after kill -9. The lock file is never deleted: otherwise one process could lock the
+    deleted file while another locks a new one.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + ".lock")
         self._handle = -1
-        self._pause = threading.Event()  # never set: what it gives is the waiting
+        self._pause = threading.Event()  # never set: `wait` is a sleep
 
     def __enter__(self) -> WriteLock:
         if self._handle < 0:
             self._handle = locks.opened(self._path)
-        for _ in range(round(_PATIENCE / _LOOK_EVERY)):
+        for _ in range(round(_PATIENCE / _RETRY_EVERY)):
             if locks.lock(self._handle):
                 return self
-            self._pause.wait(_LOOK_EVERY)
+            self._pause.wait(_RETRY_EVERY)
         raise RecordingError(
             f"The recording {str(self._path.with_suffix(''))!r} cannot be written: another process has locked it.",
             next_step=f"stop the process that holds {self._path}",

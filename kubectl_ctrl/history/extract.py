@@ -1,7 +1,6 @@
-"""Copies runs or attempts, with all that belongs to them, into a recording of their own.
+"""Copies runs or attempts, with their objects, into a recording of their own.
 
-The copy is one file without anything beside it, to be sent to somebody. From a damaged recording it takes what can
-still be read, so it is the way to rescue one too.
+The copy is one file without a WAL, to be sent to somebody. The readable part of a corrupt recording is copied too.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from kubectl_ctrl.history import database
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.value import Value
 
-# In this order: the objects are those of links and of bodies.
+# Objects come last: those of the copied links and bodies.
 _TABLES = ("run", "deleted", "type", "attempt", "about", "subject", "link", "sent", "later", "moment", "body", "object")
 
 
 class Chosen(Value, kw_only=True):
-    """What is copied: everything, runs by name, attempts by RUN-N; of one cluster, or of any."""
+    """The rows to copy: all, runs by name, or attempts by RUN-N; of one cluster or of all."""
 
     every: bool = False
     runs: tuple[str, ...] = ()
@@ -33,23 +32,23 @@ class Chosen(Value, kw_only=True):
 
 
 class Copied(Value, kw_only=True):
-    """What went into the copy."""
-
     runs: int
     attempts: int
     size: int
-    damaged: tuple[str, ...] = ()  # tables of which not everything could be read
+    damaged: tuple[str, ...] = ()  # tables with unreadable rows
 
 
 def copy(source: Path, target: Path, chosen: Chosen) -> Copied:
-    """Make the file `target`, which must not be there, readable by its owner alone."""
-    with closing(_opened(source)) as reading:
-        made_anew(target)
+    """Create the file `target`, which must not exist, readable by its owner alone."""
+    with _unreadable(source):
+        connection = database.readable(source)
+    with closing(connection) as reading:
+        create(target)
         try:
             with database.mapped(target), closing(database.writable(target)) as writing:
                 found = _Copy(source, reading, writing)
                 found.run(chosen)
-                # Without a log beside it, so that the file is all there is to send.
+                # A checkpoint, and no WAL beside the file.
                 writing.execute("PRAGMA journal_mode = DELETE")
         except BaseException:
             target.unlink(missing_ok=True)
@@ -62,14 +61,9 @@ def copy(source: Path, target: Path, chosen: Chosen) -> Copied:
     )
 
 
-def _opened(source: Path) -> sqlite3.Connection:
-    with _hopeless(source):
-        return database.readable(source)
-
-
 @contextmanager
-def _hopeless(source: Path) -> Iterator[None]:
-    """Where not even the runs can be read there is nothing to save: do not advise to try it this way."""
+def _unreadable(source: Path) -> Iterator[None]:
+    """If not even the runs are readable, the usual advice, to copy the readable part, would lead here again."""
     try:
         yield
     except RecordingError as error:
@@ -81,8 +75,8 @@ def _hopeless(source: Path) -> Iterator[None]:
         ) from cause
 
 
-def made_anew(path: Path, content: bytes = b"") -> None:
-    """A file of the owner's alone, where none was."""
+def create(path: Path, content: bytes = b"") -> None:
+    """Create a new file, readable by its owner alone."""
     try:
         files.create(path, content)
     except FileExistsError:
@@ -95,7 +89,7 @@ def made_anew(path: Path, content: bytes = b"") -> None:
 
 
 class _Copy:
-    """One copy: rows keep their ids."""
+    """One copy; rows keep their ids."""
 
     def __init__(self, source: Path, reading: sqlite3.Connection, writing: sqlite3.Connection) -> None:
         self._source = source
@@ -105,27 +99,24 @@ class _Copy:
         self.damaged: list[str] = []
 
     def run(self, chosen: Chosen) -> None:
-        # One look at all tables, while others write on.
+        # One snapshot of all tables, while runs continue to write.
         self._reading.execute("BEGIN")
         try:
-            with _hopeless(self._source), database.mapped(self._source):
-                self._choose(chosen)
+            with _unreadable(self._source), database.mapped(self._source):
+                values = {
+                    "cluster": chosen.cluster,
+                    "every": chosen.every,
+                    "runs": json.dumps(chosen.runs),
+                    "attempts": json.dumps(chosen.attempts),
+                }
+                for name in ("make_chosen", "make_chosen_run", "choose_runs", "choose_attempts", "choose_runs_of"):
+                    self._reading.execute(query(name), values)
             with database.transaction(self._writing):
                 objects: set[int] = set()
                 for table in _TABLES:
                     self.rows[table] = self._table(table, objects)
         finally:
             self._reading.execute("ROLLBACK")
-
-    def _choose(self, chosen: Chosen) -> None:
-        values = {
-            "cluster": chosen.cluster,
-            "every": chosen.every,
-            "runs": json.dumps(chosen.runs),
-            "attempts": json.dumps(chosen.attempts),
-        }
-        for name in ("make_chosen", "make_chosen_run", "choose_runs", "choose_attempts", "choose_runs_of"):
-            self._reading.execute(query(name), values)
 
     def _table(self, table: str, objects: set[int]) -> int:
         count = 0
@@ -138,7 +129,7 @@ class _Copy:
         return count
 
     def _read(self, table: str, objects: set[int]) -> Iterator[tuple[Any, ...]]:
-        """The rows, up to where the file is damaged."""
+        """The rows before the first unreadable page."""
         try:
             yield from self._reading.execute(query(f"copy_{table}"), {"objects": json.dumps(sorted(objects))})
         except sqlite3.DatabaseError as error:

@@ -1,6 +1,6 @@
-"""Names out of a recording for whoever completes a command line: rows alone, and none of the documents of attempts.
+"""Names in a recording for shell completion: rows without the documents of attempts.
 
-It has to answer within the blink of a key, so it makes no values of the model and asks for no more than can be shown.
+Completion has a tenth of a second, so this loads no values of the model and reads no more rows than a shell can list.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from kubectl_ctrl.history import database
-from kubectl_ctrl.history.raw_json import loaded
 from kubectl_ctrl.history.sql import query
 
-# More than anybody reads, and little enough for a shell.
 _MOST = 500
 
 
 class Place(NamedTuple):
-    """A type, and where its objects are looked for."""
+    """A type and a namespace."""
 
     group: str
     plural: str
@@ -37,7 +35,7 @@ class RunHint(NamedTuple):
 
 
 class TypeHint(NamedTuple):
-    """A type of which an object is recorded; those that controllers are for come first."""
+    """A type of recorded objects; the primary types of controllers come first."""
 
     group: str
     plural: str
@@ -58,11 +56,11 @@ class AttemptHint(NamedTuple):
 
 
 class Hints:
-    """A recording, asked for names; `prefix` is how they begin."""
+    """The names in a recording; without a path there are none."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._connection = database.readable(path)
+        self._connection = database.readable(path) if path is not None else None
 
     def __repr__(self) -> str:
         return f"Hints({str(self._path)!r})"
@@ -71,15 +69,18 @@ class Hints:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
-    def _rows(self, question: str, /, **values: Any) -> list[Any]:
-        return self._connection.execute(query(question), {"most": _MOST, **values}).fetchall()
+    def _rows(self, name: str, /, **values: Any) -> list[Any]:
+        if self._connection is None:
+            return []
+        return self._connection.execute(query(name), {"most": _MOST, **values}).fetchall()
 
     def runs(self) -> list[RunHint]:
         found = []
         for name, cluster, document in self._rows("hint_runs"):
-            run = loaded(document)
+            run = database.loaded(document)
             controllers = tuple(played["name"] for played in run.get("controllers", ()))
             place = (run.get("server", ""), run.get("ca", ""), run.get("context", ""))
             found.append(RunHint(name, cluster, *place, controllers))
@@ -92,42 +93,17 @@ class Hints:
         ]
 
     def names(self, cluster: str, place: Place, prefix: str) -> list[str]:
-        """The newest subjects first, then what else was met."""
+        """The newest primary objects first, then other recorded objects."""
         return [name for name, _ in self._rows("hint_names", cluster=cluster, prefix=prefix, **_bound(place))]
 
     def attempts(self, cluster: str, prefix: str = "") -> list[AttemptHint]:
-        """Of all objects: those that have ended."""
+        """The ended attempts of all objects."""
         return [AttemptHint(*row) for row in self._rows("hint_attempts", cluster=cluster, prefix=prefix)]
 
     def attempts_of(self, cluster: str, place: Place, name: str) -> list[AttemptHint]:
-        """Of one object, and of the newest run that has it."""
+        """The attempts of one object in its newest run."""
         found = [AttemptHint(*row) for row in self._rows("hint_numbers", cluster=cluster, name=name, **_bound(place))]
         return [one for one in found if one.run == found[0].run]
-
-
-class Nothing:
-    """Stands for a recording that is not there, or that cannot be read."""
-
-    def __enter__(self) -> Nothing:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        pass
-
-    def runs(self) -> list[RunHint]:
-        return []
-
-    def types(self, cluster: str) -> list[TypeHint]:
-        return []
-
-    def names(self, cluster: str, place: Place, prefix: str) -> list[str]:
-        return []
-
-    def attempts(self, cluster: str, prefix: str = "") -> list[AttemptHint]:
-        return []
-
-    def attempts_of(self, cluster: str, place: Place, name: str) -> list[AttemptHint]:
-        return []
 
 
 def _bound(place: Place) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How a recording is: whether it can be read to its last page, how big it is, and who else may look into it."""
+"""The health of a recording: readable to the last page, its size, and the access of other users."""
 
 from __future__ import annotations
 
@@ -10,37 +10,34 @@ from pathlib import Path
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.disk import on_network
 from kubectl_ctrl.history.pruning import file_size
-from kubectl_ctrl.history.raw_json import Damaged
 from kubectl_ctrl.value import Value
 
-# Steps of SQLite's machine after which it looks at the time.
-_LOOK_AFTER = 10_000
+# Steps of SQLite's virtual machine between two checks of the time.
+_CHECK_AFTER = 10_000
 
 
 class Health(Value, kw_only=True):
-    """What was found; an error is for what keeps it from being read at all."""
-
-    size: int  # bytes, with what lies beside it
+    size: int  # bytes, with the WAL
     version: int  # of its schema
-    whole: bool  # it was looked through to the end; else there was no time for that
+    whole: bool  # False: the time was too short to read it to the end
     network: bool  # on a network file system
-    open_to: str  # what others may do with it, as a sentence; "" for nothing
+    open_to: str  # a warning if other users can read or change it
 
 
 def health(path: Path, in_time: Callable[[], bool]) -> Health:
-    """Look through a recording for as long as `in_time` says so; raises as reading does, also for what is damaged."""
+    """Read the whole recording as long as `in_time` is true; raises RecordingError, also for a corrupt one."""
     with closing(database.readable(path)) as connection, database.mapped(path):
         return Health(
             size=file_size(path),
             version=connection.execute("PRAGMA user_version").fetchone()[0],
-            whole=_looked_through(connection, in_time),
+            whole=_check(connection, in_time),
             network=on_network(path),
             open_to=database.too_open(path),
         )
 
 
-def _looked_through(connection: sqlite3.Connection, in_time: Callable[[], bool]) -> bool:
-    connection.set_progress_handler(lambda: not in_time(), _LOOK_AFTER)
+def _check(connection: sqlite3.Connection, in_time: Callable[[], bool]) -> bool:
+    connection.set_progress_handler(lambda: not in_time(), _CHECK_AFTER)
     try:
         (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:
@@ -48,5 +45,5 @@ def _looked_through(connection: sqlite3.Connection, in_time: Callable[[], bool])
             return False
         raise
     if answer != "ok":
-        raise Damaged(str(answer))
+        raise database.Damaged(str(answer))
     return True

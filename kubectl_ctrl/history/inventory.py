@@ -1,4 +1,4 @@
-"""What a recording holds: its runs, and how much each of them did."""
+"""The runs in a recording, with the numbers of their attempts and writes."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from kubectl_ctrl.value import Value
 
 
 class Amount(Value, kw_only=True):
-    """What one controller did in one run."""
+    """The numbers of one controller in one run."""
 
     controller: str
     attempts: int
     failures: int  # ended RETRY or TERMINAL
-    unfinished: int  # they still run, or their process died
+    unfinished: int  # running, or interrupted
     writes: int
-    first: float  # wall time at which the first attempt began, and the last
+    first: float  # wall time of the start of the first attempt, and of the last
     last: float
 
 
 class Filled(Value, kw_only=True):
-    """One run, and what is recorded of it."""
+    """A run and its numbers."""
 
     run: Run
     amounts: tuple[Amount, ...] = ()
-    over: bool  # it ended, or its process died
+    over: bool  # it ended, or its process exited
 
     @property
     def attempts(self) -> int:
@@ -35,10 +35,8 @@ class Filled(Value, kw_only=True):
 
 
 class Inventory(Value, kw_only=True):
-    """One file."""
-
     path: str
     size: int  # bytes
     clusters: tuple[Cluster, ...] = ()
     runs: tuple[Filled, ...] = ()  # newest first
-    now: float  # when it was looked at
+    now: float  # the time of the read

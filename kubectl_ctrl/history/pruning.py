@@ -1,6 +1,6 @@
-"""Keeps a recording within its caps: the oldest attempts go first, and with them whatever nobody refers to any more.
+"""Keeps a recording within its caps: deletes the oldest attempts, and all rows that no attempt refers to any more.
 
-Done in short transactions, so that others who write come in between. The newest run is never taken away, though it may
+Transactions are short, so that running controllers can write between them. The newest run is never deleted, but may
 lose its oldest attempts to the cap on size.
 """
 
@@ -22,28 +22,26 @@ DAY = 86_400.0
 EVERYTHING = float("inf")
 
 _AT_ONCE = 500
-# A cap on size is undercut by so much, or there would be something to prune with every commit.
+# Pruning stops at this share of the cap, or the next commit would exceed it again.
 _DOWN_TO = 0.9
-# An attempt without an end that is older than this will never have one.
+# An attempt without an end that is older than this was interrupted.
 _LOST_AFTER = 7 * DAY
-# A run that was heard of so lately may go on, also when it has no attempts; a run says every few seconds that it lives.
+# A run with a sign of life since then may continue, also one without attempts. A run records one every few seconds.
 _LATELY = DAY
 _JUST_NOW = 60.0
-# Calls that belong to no attempt are kept for each run, so many of them.
+# The number of calls without an attempt that are kept for each run.
 _MOST_APART = 1_000
 
 
 class Caps(Value, kw_only=True):
-    """How much is kept."""
-
     size: int = 200_000_000  # bytes
     age: float = 7 * DAY
 
 
 class Doomed(Value, kw_only=True):
-    """Which attempts go: those that began before a time, of one cluster or of all; `newest` spares the newest run.
+    """The attempts to delete: those started before a time, of one cluster or of all; `newest` spares the newest run.
 
-    With `runs`, names of runs that are over, theirs alone; and the runs themselves when nothing of them is left.
+    With `runs`, names of runs that are over, their attempts alone, and then the runs themselves.
     """
 
     before: float
@@ -53,8 +51,6 @@ class Doomed(Value, kw_only=True):
 
 
 class Pruned(Value, kw_only=True):
-    """What went, and how big the file was and is."""
-
     attempts: int = 0
     runs: int = 0
     size_before: int = 0
@@ -62,10 +58,10 @@ class Pruned(Value, kw_only=True):
 
 
 def prune(path: Path, doomed: Doomed, now: float) -> Pruned:
-    """Take these attempts out of a recording that others may be writing to, and give the room back."""
+    """Delete these attempts of a recording, which runs may be writing to, and shrink the file."""
     lock = WriteLock(path)
     try:
-        with database.mapped(path), closing(_connected(path, lock)) as connection:
+        with database.mapped(path), closing(_opened(path, lock)) as connection:
             runs, size_before = _runs(connection), file_size(path)
             pruner = Pruner(connection)
             attempts, removed = 0, _AT_ONCE
@@ -82,12 +78,12 @@ def prune(path: Path, doomed: Doomed, now: float) -> Pruned:
 
 
 def file_size(path: Path) -> int:
-    """Bytes of the file and of what SQLite keeps beside it."""
+    """Bytes of the file and its WAL."""
     beside = (path, path.with_name(path.name + "-wal"))
     return sum(one.stat().st_size for one in beside if one.exists())
 
 
-def _connected(path: Path, lock: WriteLock) -> sqlite3.Connection:
+def _opened(path: Path, lock: WriteLock) -> sqlite3.Connection:
     with lock:
         return database.writable(path)
 
@@ -98,19 +94,19 @@ def _runs(connection: sqlite3.Connection) -> int:
 
 
 class Pruner:
-    """Takes rows away, a step at a time; each is to be called while the lock beside the file is held."""
+    """Deletes rows step by step. The caller holds the write lock."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def step(self, doomed: Doomed, now: float, *, sweep: bool, most: int = _AT_ONCE) -> int:
-        """One transaction; how many attempts it removed. `sweep`: also what nobody refers to any more."""
+        """One transaction; returns the number of deleted attempts. `sweep`: also delete rows without references."""
         with database.transaction(self._connection):
             values = {
                 "before": doomed.before,
                 "cluster": doomed.cluster,
                 "newest": doomed.newest,
-                # What a run that is over has not ended will not end any more.
+                # An attempt without an end in a run that is over was interrupted.
                 "lost": EVERYTHING if doomed.runs else now - _LOST_AFTER,
                 "lately": now - _LATELY,
                 "most": most,
@@ -140,7 +136,7 @@ class Pruner:
         self._connection.execute(query("count_pruned"))
 
     def used(self) -> int:
-        """Bytes in use, without the pages that are free."""
+        """Bytes in use, without free pages."""
         pages, free, size = (
             self._connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
@@ -148,14 +144,9 @@ class Pruner:
         count: int = (pages - free) * size
         return count
 
-    def count(self) -> int:
-        """Attempts that are there."""
-        count: int = self._connection.execute(query("count_attempts")).fetchone()[0]
-        return count
-
     def shrink(self) -> None:
         """Give free pages back to the file system."""
-        # A page with each step of the statement, and `execute` takes only one.
+        # Each step of the statement frees one page, and `execute` takes only one step.
         self._connection.executescript("PRAGMA incremental_vacuum")
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -164,15 +155,16 @@ class Pruner:
 
 
 class Keeper:
-    """Looks whether a recording is within its caps, and takes one step when it is not."""
+    """Prunes a recording that exceeds its caps, step by step."""
 
     def __init__(self, connection: sqlite3.Connection, caps: Caps) -> None:
+        self._connection = connection
         self._pruner = Pruner(connection)
         self._caps = caps
         self._pruning = False
 
     def step(self, now: float) -> bool:
-        """At most one short transaction, while the lock is held; whether there is more to do."""
+        """At most one short transaction; True if there is more to do. The caller holds the write lock."""
         removed = self._pruner.step(Doomed(before=now - self._caps.age), now, sweep=False)
         if not removed and self._pruner.used() > self._caps.size * (_DOWN_TO if self._pruning else 1):
             removed = self._shortened(now)
@@ -182,9 +174,10 @@ class Keeper:
         return self._pruning
 
     def _shortened(self, now: float) -> int:
-        """Take as many of the oldest attempts as are too much; of the newest run only when there are no others."""
+        """Delete the oldest attempts in proportion to the excess; those of the newest run only if no others exist."""
         share = 1 - self._caps.size * _DOWN_TO / self._pruner.used()
-        most = min(_AT_ONCE, 1 + int(self._pruner.count() * share))
+        (attempts,) = self._connection.execute(query("count_attempts")).fetchone()
+        most = min(_AT_ONCE, 1 + int(attempts * share))
         for newest in (True, False):
             if removed := self._pruner.step(Doomed(before=now, newest=newest), now, sweep=True, most=most):
                 return removed

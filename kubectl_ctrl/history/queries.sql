@@ -1,4 +1,4 @@
--- Every query of this room, by name. Parameters are bound; a resource is told by group and plural, in any version.
+-- Every query of this room, by name. Parameters are bound; a type is selected by group and plural, in any version.
 
 -- name: add_run
 INSERT INTO run (name, cluster, began, seen, document) VALUES (:name, :cluster, :began, :began, :document);
@@ -13,7 +13,7 @@ SELECT DISTINCT name FROM run;
 SELECT cluster, document FROM run ORDER BY began DESC, id DESC;
 
 -- name: touch_run
--- A sign of life, how much was dropped so far, and the end when it has come.
+-- A sign of life, the number of dropped values, and the end of the run.
 UPDATE run SET seen = max(seen, :seen), gaps = :gaps, ended = :ended WHERE id = :run;
 
 -- name: add_type
@@ -33,7 +33,7 @@ INSERT INTO object (uid, type, namespace, name) VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET name = name RETURNING id;
 
 -- name: add_attempt
--- Once when it begins and once when it has ended; the row stays the same.
+-- Once when it begins and once when it ends; the row keeps its id.
 INSERT INTO attempt (run, number, controller, started, took, outcome, calls, writes, document, bodies)
 VALUES (:run, :number, :controller, :started, :took, :outcome, :calls, :writes, :document, :bodies)
 ON CONFLICT DO UPDATE SET took = excluded.took, outcome = excluded.outcome, calls = excluded.calls,
@@ -45,7 +45,7 @@ RETURNING id;
 SELECT id FROM attempt WHERE run = ? AND number = ?;
 
 -- name: add_about
--- The UID may be known only when the attempt has ended; once known it stays.
+-- The UID may become known only at the end of the attempt; a known one stays.
 INSERT INTO about (subject, attempt, uid) VALUES (?, ?, ?)
 ON CONFLICT DO UPDATE SET uid = iif(excluded.uid = '', uid, excluded.uid);
 
@@ -62,7 +62,7 @@ DELETE FROM sent WHERE attempt = ?;
 INSERT INTO later (run, number, kind, document) VALUES (?, ?, ?, ?);
 
 -- name: add_body
--- Kept once: a later reader of the same makes it stay longer.
+-- Stored once; a later read of the same object extends its life.
 INSERT INTO body (object, version, digest, seen, data) VALUES (:object, :version, :digest, :seen, :data)
 ON CONFLICT DO UPDATE SET seen = max(seen, excluded.seen)
 RETURNING id;
@@ -79,14 +79,14 @@ WHERE :cluster IN ('', cluster)
 ORDER BY began DESC, id DESC;
 
 -- name: add_deleted
--- A second deletion of the same is the end of the first, which was cut off.
+-- A second deletion completes the first, which was interrupted.
 INSERT INTO deleted (cluster, name, provider, at) VALUES (:cluster, :name, :provider, :at) ON CONFLICT DO NOTHING;
 
 -- name: list_deleted
 SELECT cluster, name, provider, at FROM deleted;
 
 -- name: stand_in_2
--- For a reader of version 1, where no deletion was noted.
+-- For reading version 1, which has no deletions.
 CREATE TEMP TABLE deleted (cluster, name, provider, at);
 
 -- name: list_types
@@ -95,7 +95,7 @@ WHERE :cluster IN ('', cluster)
 ORDER BY id;
 
 -- name: list_subjects
--- What each controller was asked about, with the newest attempt of each.
+-- The requested objects of each controller, with the newest attempt of each.
 SELECT s.controller, t.grp, t.version, t.plural, t.kind, t.namespaced, s.namespace, s.name,
     count(*) AS attempts, sum(a.outcome IN ('retry', 'terminal')) AS failures, min(a.started) AS first,
     max(a.id) AS last
@@ -106,7 +106,7 @@ GROUP BY s.id
 ORDER BY t.grp, t.plural, s.namespace, s.name, s.controller;
 
 -- name: find_clusters
--- Where something is known of an object: it was asked about, or it was seen otherwise.
+-- The clusters with an object: as a request of a controller, or met by an attempt.
 SELECT DISTINCT t.cluster FROM type t
 WHERE t.grp = :grp AND t.plural = :plural AND (
     EXISTS (SELECT 1 FROM subject s JOIN about b ON b.subject = s.id
@@ -116,7 +116,7 @@ WHERE t.grp = :grp AND t.plural = :plural AND (
 ORDER BY t.cluster;
 
 -- name: list_uids
--- The objects that had one name: those that attempts were about, and those that only met attempts.
+-- The objects of one name: those that attempts were for, and those that attempts only met.
 SELECT DISTINCT b.uid FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
 WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
     AND s.namespace = :namespace AND s.name = :name AND b.uid <> ''
@@ -126,7 +126,7 @@ WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
     AND o.namespace = :namespace AND o.name = :name AND EXISTS (SELECT 1 FROM link l WHERE l.object = o.id);
 
 -- name: list_lived
--- The same, one after the other, with their attempts: it reads the whole history of all of them.
+-- The same, the newest first, with their attempts: this reads the attempts of all of them.
 WITH met (uid, attempt) AS (
     SELECT b.uid, b.attempt FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
     WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural
@@ -141,7 +141,7 @@ GROUP BY met.uid
 ORDER BY max(a.started) DESC, max(a.id) DESC;
 
 -- name: list_attempts
--- The newest first, because the last N are asked for; -1 is all. They are chosen by their ids, without reading the rest.
+-- The newest first, for the last N; -1 is all. They are selected by id, without reading the documents of the others.
 SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document, chosen.uid
 FROM (
     SELECT b.attempt, b.uid FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
@@ -157,7 +157,7 @@ FROM (
 ORDER BY a.id DESC;
 
 -- name: count_about
--- Of each run; an attempt that did not learn which object it was about counts for every object of its name.
+-- By run. An attempt with an unknown UID counts for every object of its name.
 SELECT r.id, count(*), coalesce(sum(a.writes), 0), coalesce(sum(a.outcome IN ('retry', 'terminal')), 0),
     sum(a.outcome IS NULL), min(a.started)
 FROM type t JOIN subject s ON s.type = t.id JOIN about b ON b.subject = s.id
@@ -167,7 +167,7 @@ WHERE t.cluster = :cluster AND t.grp = :grp AND t.plural = :plural AND s.namespa
 GROUP BY r.id;
 
 -- name: list_controllers
--- All that one controller ever did.
+-- All attempts of a controller.
 SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document,
     (SELECT max(b.uid) FROM about b WHERE b.attempt = a.id)
 FROM attempt a JOIN run r ON r.id = a.run
@@ -183,7 +183,7 @@ WHERE r.cluster = :cluster
 ORDER BY a.id;
 
 -- name: get_attempt
--- Of several runs of one name the newest.
+-- Of the newest run of that name.
 SELECT a.id, r.id, r.name, a.number, a.outcome, a.took, a.document,
     (SELECT max(b.uid) FROM about b WHERE b.attempt = a.id)
 FROM attempt a JOIN run r ON r.id = a.run
@@ -223,7 +223,7 @@ ORDER BY a.id;
 -- name: get_body
 SELECT b.data FROM object o JOIN type t ON t.id = o.type JOIN body b ON b.object = o.id
 WHERE o.uid = :uid AND b.version = :version AND t.cluster = :cluster
--- A cache may have kept the metadata alone.
+-- A shorter form has the metadata alone.
 ORDER BY length(b.data) DESC
 LIMIT 1;
 
@@ -239,14 +239,13 @@ LIMIT 1;
 -- name: pruned
 SELECT pruned FROM upkeep;
 
-
 -- name: list_moments
 SELECT r.name, m.state, m.tally FROM moment m JOIN run r ON r.id = m.run
 WHERE :cluster IN ('', r.cluster) AND :run IN ('', r.name) AND m.state IS NOT NULL
 ORDER BY r.began DESC, r.id DESC, m.controller;
 
 -- name: count_done
--- What each controller of each run did.
+-- By run and controller.
 SELECT run, controller, count(*), sum(outcome IN ('retry', 'terminal')), sum(outcome IS NULL), sum(writes), min(started),
     max(started)
 FROM attempt
@@ -261,7 +260,7 @@ SELECT count(*) FROM run;
 SELECT count(*) FROM attempt;
 
 -- name: doomed_attempts
--- The oldest first, run by run. What still runs stays, and so does the newest run unless that is at work now.
+-- The oldest first, run by run. Running attempts stay, and so do those of the newest run unless it is active now.
 SELECT a.id FROM run r JOIN attempt a ON a.run = r.id
 WHERE a.started < :before AND :cluster IN ('', r.cluster) AND (a.outcome IS NOT NULL OR a.started < :lost)
     AND (:runs = '[]' OR r.name IN (SELECT value FROM json_each(:runs)))
@@ -286,7 +285,7 @@ DELETE FROM attempt WHERE id = ?;
 UPDATE upkeep SET pruned = pruned + 1;
 
 -- name: drop_bodies
--- No attempt that is left in their cluster began so early that it may refer to them.
+-- All remaining attempts of their cluster began too late to refer to them.
 WITH oldest (cluster, at) AS (
     SELECT r.cluster, min((SELECT min(a.started) FROM attempt a WHERE a.run = r.id)) FROM run r GROUP BY r.cluster
 )
@@ -312,7 +311,7 @@ DELETE FROM deleted WHERE cluster NOT IN (SELECT cluster FROM run);
 DELETE FROM moment WHERE run NOT IN (SELECT id FROM run);
 
 -- name: drop_later
--- Of runs that are gone; and of those that are not, what belongs to no attempt and is not among the last.
+-- Rows of deleted runs; and of the other runs, the rows without an attempt except for the last ones.
 DELETE FROM later WHERE run NOT IN (SELECT id FROM run) OR (number = 0 AND id <= (
     SELECT other.id FROM later other WHERE other.run = later.run AND other.number = 0
     ORDER BY other.id DESC LIMIT 1 OFFSET :most

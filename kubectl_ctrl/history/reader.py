@@ -1,6 +1,7 @@
-"""Recordings read back: every question that the verbs ask, answered with values of the model.
+"""Reads recordings: every query of the verbs, with values of the model as results.
 
-A connection that only reads and keeps no transaction open, so that it can be held for hours while a run writes on.
+The connection only reads and keeps no transaction open between two queries. An open one would keep the writer's
+checkpoints from truncating the WAL for as long as it lasts, which for `trace -w` can be hours.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -28,19 +29,18 @@ from kubectl_ctrl.value import Value, replace
 
 EVER = float("inf")
 
-
 T = TypeVar("T", bound=Value)
 
 
 class Narrow(TypedDict, total=False):
-    """Which of an object's attempts are meant; without any of it, all."""
+    """A selection of the attempts of an object; all of them by default."""
 
     uid: str
     controller: str
     run: str
     last: int | None
     since: float | None
-    after: str  # an attempt: only what began after it
+    after: str  # an attempt: only later ones
 
 
 def has_ended(run: Run) -> bool:
@@ -48,7 +48,7 @@ def has_ended(run: Run) -> bool:
 
 
 class Recording:
-    """See the module. `dead` tells whether the process of a run is gone: what it did not finish was interrupted."""
+    """A recording open for reading. `dead`: the process of the run exited; its running attempts are interrupted."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, dead: Callable[[Run], bool]) -> None:
         self.path = path
@@ -69,9 +69,9 @@ class Recording:
     def __repr__(self) -> str:
         return f"Recording({str(self.path)!r})"
 
-    def _rows(self, question: str, /, **values: Any) -> list[Any]:
+    def _rows(self, name: str, /, **values: Any) -> list[Any]:
         with database.mapped(self.path):
-            return self._connection.execute(query(question), values).fetchall()
+            return self._connection.execute(query(name), values).fetchall()
 
     def _value(self, kind: type[T], document: bytes) -> T:
         with database.mapped(self.path):
@@ -82,7 +82,7 @@ class Recording:
             return unpacked(data)
 
     def changed(self) -> int:
-        """A number that grows with every commit of others."""
+        """A number that changes with every commit of another process."""
         with database.mapped(self.path):
             version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         return version
@@ -104,8 +104,11 @@ class Recording:
             for key, runs in found.items()
         ]
         ends = {key: (name, provider, at) for key, name, provider, at in self._rows("list_deleted")}
-        told = (_ended(one, *ends[one.key]) if one.key in ends else one for one in clusters)
-        return tuple(sorted(told, key=lambda cluster: -cluster.seen))
+        for place, one in enumerate(clusters):
+            if one.key in ends:
+                name, provider, at = ends[one.key]
+                clusters[place] = replace(one, name=name, provider=provider, ended=at)
+        return tuple(sorted(clusters, key=lambda cluster: -cluster.seen))
 
     def runs(self, *, cluster: str = "", controller: str = "") -> tuple[Run, ...]:
         """Newest first."""
@@ -118,11 +121,11 @@ class Recording:
         return tuple(found)
 
     def run(self, id: str) -> Run | None:  # noqa: A002
-        """Of several of that name the newest."""
+        """The newest run of that name."""
         return next((run for run in self.runs() if run.id == id), None)
 
     def filled(self, *, cluster: str = "", before: float = EVER) -> tuple[Filled, ...]:
-        """The runs, newest first, each with how much it did before that time."""
+        """The runs, newest first, each with its numbers before that time."""
         runs = self.runs(cluster=cluster)
         amounts: dict[int, list[Amount]] = defaultdict(list)
         for id_, controller, attempts, failures, unfinished, writes, first, last in self._rows(
@@ -143,11 +146,10 @@ class Recording:
         return tuple(Filled(run=run, amounts=tuple(amounts[rows[id(run)]]), over=self._dead(run)) for run in runs)
 
     def known(self, cluster: str = "") -> tuple[Known, ...]:
-        found = []
-        for *resource, singular, short_names in self._rows("list_types", cluster=cluster):
-            found.append(
-                Known(resource=_resource(*resource), singular=singular, short_names=tuple(short_names.split()))
-            )
+        found = (
+            Known(resource=_resource(*resource), singular=singular, short_names=tuple(short_names.split()))
+            for *resource, singular, short_names in self._rows("list_types", cluster=cluster)
+        )
         return tuple(dict.fromkeys(found))
 
     # Objects.
@@ -163,7 +165,8 @@ class Recording:
             grp=resource.group if resource else "",
             plural=resource.plural if resource else "",
         )
-        last = self._by_row([row[-1] for row in rows])
+        newest_rows = self._rows("get_attempts", ids=json.dumps([row[-1] for row in rows]))
+        last = dict(zip([row[0] for row in newest_rows], self._attempts_of(newest_rows), strict=True))
         return tuple(
             Subject(
                 controller=name,
@@ -179,16 +182,17 @@ class Recording:
         )
 
     def find(self, *, resource: Resource, key: Key) -> tuple[str, ...]:
-        """The clusters in which something is known of the object."""
+        """The keys of the clusters with records of the object."""
         return tuple(cluster for (cluster,) in self._rows("find_clusters", **_place(resource, key)))
 
     def uids(self, cluster: str, resource: Resource, key: Key) -> tuple[str, ...]:
-        """The objects that had this name, newest first. Where it is one, its attempts are not looked at."""
+        """The UIDs of all objects of this name, newest first."""
+        # `lived` reads the attempts of all of them, so it is used only to sort several.
         found = tuple(uid for (uid,) in self._rows("list_uids", cluster=cluster, **_place(resource, key)))
         return found if len(found) < 2 else tuple(one.uid for one in self.lived(cluster, resource, key))
 
     def lived(self, cluster: str, resource: Resource, key: Key) -> tuple[Lived, ...]:
-        """The same, with the attempts that had to do with them."""
+        """The same, with the times and number of their attempts."""
         return tuple(
             Lived(uid=uid, first=first, last=last, attempts=count)
             for uid, first, last, count in self._rows("list_lived", cluster=cluster, **_place(resource, key))
@@ -197,7 +201,7 @@ class Recording:
     # Attempts.
 
     def attempts(self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[Narrow]) -> list[Recorded]:
-        """The attempts about an object, oldest first; of all UIDs that its name had, where none is said."""
+        """The attempts for an object, oldest first; without a UID, for all objects of its name."""
         last, since, after = narrow.get("last"), narrow.get("since"), narrow.get("after", "")
         rows = self._rows(
             "list_attempts",
@@ -210,10 +214,10 @@ class Recording:
             since=since or 0.0,
             after=self._row_of(after) if after else 0,
         )
-        return self._told(rows[::-1])
+        return self._attempts_of(rows[::-1])
 
     def counts(self, *, cluster: str, resource: Resource, key: Key, **narrow: Unpack[Narrow]) -> Counts:
-        """Of all attempts about an object; `last`, `run` and `after` narrow nothing here."""
+        """The numbers of all attempts for an object; `last`, `run` and `after` are ignored."""
         rows = self._rows(
             "count_about",
             cluster=cluster,
@@ -230,33 +234,33 @@ class Recording:
             first=min((row[5] for row in rows), default=0.0),
         )
 
-    def whole(self, *, cluster: str, controller: str) -> list[Recorded]:
-        """Every attempt of a controller, about whatever object, oldest first."""
-        return self._told(self._rows("list_controllers", cluster=cluster, controller=controller))
+    def of_controller(self, *, cluster: str, controller: str) -> list[Recorded]:
+        """The attempts of a controller for all objects, oldest first."""
+        return self._attempts_of(self._rows("list_controllers", cluster=cluster, controller=controller))
 
     def related(self, *, cluster: str, uid: str) -> list[Recorded]:
-        """The attempts that an object caused, and those that wrote it, oldest first."""
-        return self._told(self._rows("list_related", cluster=cluster, uid=uid))
+        """The attempts triggered by an object and those that wrote it, oldest first."""
+        return self._attempts_of(self._rows("list_related", cluster=cluster, uid=uid))
 
     def attempt(self, id: str, *, cluster: str = "") -> Recorded:  # noqa: A002
         run, number = _parts(id)
         rows = self._rows("get_attempt", run=run, number=number, cluster=cluster)
         if not rows:
             raise NotRecorded(f"The recording {str(self.path)!r} contains no attempt {id!r}.")
-        return self._told(rows)[0]
+        return self._attempts_of(rows)[0]
 
     def writer_of(self, cluster: str, uid: str, version: str) -> tuple[str, str] | None:
-        """The attempt and the call that were answered with this version of an object."""
+        """The attempt and the call that wrote this version of an object."""
         rows = self._rows("find_writer", cluster=cluster, uid=uid, version=version)
         return (f"{rows[0][0]}-{rows[0][1]}", rows[0][2]) if rows else None
 
-    def woken_by(self, cluster: str, uid: str, version: str) -> tuple[str, ...]:
-        """The attempts that this version of an object caused."""
+    def triggered_by(self, cluster: str, uid: str, version: str) -> tuple[str, ...]:
+        """The attempts triggered by this version of an object."""
         rows = self._rows("list_woken", cluster=cluster, uid=uid, version=version)
         return tuple(f"{run}-{number}" for run, number in rows)
 
     def body(self, cluster: str, uid: str, version: str) -> Obj | None:
-        """The object in that version, as far as it was kept: without managedFields, and never a Secret's data."""
+        """The object in that version, if stored: without managedFields; Secrets are never stored."""
         rows = self._rows("get_body", cluster=cluster, uid=uid, version=version)
         if not rows:
             return None
@@ -264,77 +268,71 @@ class Recording:
         return {**obj, "metadata": {name: part for name, part in obj["metadata"].items() if name != "managedFields"}}
 
     def replayable(self, id: str, *, cluster: str = "") -> Recorded:  # noqa: A002
-        """An attempt with the objects that it was given, as they were; one that is not kept any more is left out."""
+        """An attempt with the exact objects that it read and was answered with; deleted bodies are omitted."""
         run, number = _parts(id)
-        told = self.attempt(id, cluster=cluster)
+        attempt = self.attempt(id, cluster=cluster)
         rows = self._rows("bodies_of", run=run, number=number, cluster=cluster)
         if not rows[0][0]:
-            return told
+            return attempt
         reads, answers = orjson.loads(rows[0][0])
         wanted = {row for read in (*reads, answers) for row in read if row}
         found = {row: self._object(data) for row, data in self._rows("get_bodies", ids=json.dumps(sorted(wanted)))}
         return replace(
-            told,
+            attempt,
             reads=tuple(
                 replace(read, objects=tuple(found[row] for row in kept if row in found))
-                for read, kept in zip(told.reads, reads, strict=True)
+                for read, kept in zip(attempt.reads, reads, strict=True)
             ),
-            wishes=tuple(replace(wish, answer=found.get(row)) for wish, row in zip(told.wishes, answers, strict=True)),
+            wishes=tuple(
+                replace(wish, answer=found.get(row)) for wish, row in zip(attempt.wishes, answers, strict=True)
+            ),
         )
 
     def moments(self, *, cluster: str = "", run: str = "") -> tuple[Moment, ...]:
-        """The last that was heard of each controller of each run, the newest run first."""
+        """The last recorded state of each controller of each run, the newest run first."""
         return tuple(
             Moment(run=name, state=self._value(State, state), tally=self._value(Tally, tally) if tally else None)
             for name, state, tally in self._rows("list_moments", cluster=cluster, run=run)
         )
 
     def background(self, *, run: str) -> list[Made]:
-        """Calls that belong to no attempt: leases."""
+        """The calls without an attempt, such as those for leases."""
         self.runs()
         rows = [row for row, known in self._runs.items() if known.id == run]
-        later = self._later(rows[0], 0, 0) if rows else []
+        later = self._rows("list_later", run=rows[0], first=0, last=0) if rows else []
         return [self._value(Made, document) for _, kind, document in later if kind == BACKGROUND]
 
     # From rows to values.
 
-    def _told(self, rows: Sequence[Any]) -> list[Recorded]:
-        """The attempts of rows, with what is kept beside them: calls of what has not ended, and what came later."""
-        sent = self._sent([row[0] for row in rows if row[4] is None])
+    def _attempts_of(self, rows: Sequence[Any]) -> list[Recorded]:
+        """The attempts of rows, with the rows beside them: calls of running attempts, later echoes and calls."""
+        sent: dict[int, list[Made]] = defaultdict(list)
+        if running := [row[0] for row in rows if row[4] is None]:
+            for attempt, document in self._rows("list_sent", ids=json.dumps(running)):
+                sent[attempt].append(self._value(Made, document))
         background: dict[tuple[int, int], list[Made]] = defaultdict(list)
         heard: dict[tuple[int, int], list[Echoed]] = defaultdict(list)
-        for run, numbers in _spans(rows):
-            for number, kind, document in self._later(run, numbers[0], numbers[-1]):
+        numbers: dict[int, list[int]] = defaultdict(list)
+        for row in rows:
+            numbers[row[1]].append(row[3])
+        for run, own in numbers.items():
+            for number, kind, document in self._rows("list_later", run=run, first=min(own), last=max(own)):
                 if kind == BACKGROUND:
                     background[run, number].append(self._value(Made, document))
                 else:
                     heard[run, number].append(self._value(Echoed, document))
         attempts = []
         for id_, run, _, number, outcome, _, document, uid in rows:
-            told = self._value(Recorded, document)
-            extra: dict[str, Any] = {"uid": uid or told.uid}
+            recorded = self._value(Recorded, document)
+            extra: dict[str, Any] = {"uid": uid or recorded.uid}
             if (run, number) in background:
                 extra["background"] = tuple(background[run, number])
             if (run, number) in heard:
                 extra["heard"] = tuple(heard[run, number])
             if outcome is None:
                 extra |= {"calls": tuple(sent[id_]), "interrupted": self._dead(self._run(run))}
-            attempts.append(replace(told, **extra) if extra != {"uid": told.uid} else told)
+            attempts.append(replace(recorded, **extra) if extra != {"uid": recorded.uid} else recorded)
         return attempts
-
-    def _sent(self, ids: list[int]) -> dict[int, list[Made]]:
-        found: dict[int, list[Made]] = defaultdict(list)
-        if ids:
-            for attempt, document in self._rows("list_sent", ids=json.dumps(ids)):
-                found[attempt].append(self._value(Made, document))
-        return found
-
-    def _later(self, run: int, first: int, last: int) -> list[Any]:
-        return self._rows("list_later", run=run, first=first, last=last)
-
-    def _by_row(self, ids: Iterable[int]) -> dict[int, Recorded]:
-        rows = self._rows("get_attempts", ids=json.dumps(list(ids)))
-        return dict(zip([row[0] for row in rows], self._told(rows), strict=True))
 
     def _row_of(self, attempt: str) -> int:
         run, number = _parts(attempt)
@@ -346,13 +344,9 @@ class Recording:
         return self._runs[id_]
 
 
-def _ended(cluster: Cluster, name: str, provider: str, at: float) -> Cluster:
-    return replace(cluster, name=name, provider=provider, ended=at)
-
-
 def _parts(attempt: str) -> tuple[str, int]:
     run, _, number = attempt.rpartition("-")
-    # A number that SQLite cannot hold is one that no attempt has.
+    # SQLite has no larger integers; -1 is no attempt.
     return run, int(number) if number.isascii() and number.isdigit() and len(number) < 18 else -1
 
 
@@ -362,11 +356,3 @@ def _resource(group: str, version: str, plural: str, kind: str, namespaced: int)
 
 def _place(resource: Resource, key: Key) -> dict[str, str]:
     return {"grp": resource.group, "plural": resource.plural, "namespace": key.namespace, "name": key.name}
-
-
-def _spans(rows: Iterable[Any]) -> list[tuple[int, list[int]]]:
-    """The numbers of each run's attempts, in order."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for row in rows:
-        found[row[1]].append(row[3])
-    return [(run, sorted(numbers)) for run, numbers in found.items()]

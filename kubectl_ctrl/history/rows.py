@@ -1,11 +1,10 @@
-"""What was observed, as rows: called inside a transaction of the writer's thread, a batch at a time."""
+"""Turns observed values into rows, one batch in one transaction of the writer's thread."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 from kubectl_ctrl.history.bodies import Bodies
 from kubectl_ctrl.history.documents import encoded
@@ -18,35 +17,27 @@ from kubectl_ctrl.model.secrecy import Secrecy, secrets_in
 from kubectl_ctrl.value import Struct, field, replace
 
 K = TypeVar("K")
+V = TypeVar("V")
 
 # Roles of links.
-WOKE, WROTE = 0, 1
+TRIGGERED, WROTE = 0, 1
 
 _MOST_REMEMBERED = 20_000
-# Of the renewals of a lease, which go on for as long as a run, one is kept in so long.
+# A leader renews its lease every few seconds; one renewal in this time is recorded.
 _RENEWALS_EVERY = 60.0
 
 
-class _Memory(Generic[K]):
-    """Row ids found before, the most recent ones."""
+class _Memory(dict[K, V]):
+    """The last values that were looked up or added, of a limited number."""
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[K, Any] = OrderedDict()
-
-    def get(self, key: K) -> Any:
-        return self._known.get(key)
-
-    def put(self, key: K, value: Any) -> None:
-        self._known[key] = value
-        if len(self._known) > _MOST_REMEMBERED:
-            self._known.popitem(last=False)
-
-    def clear(self) -> None:
-        self._known.clear()
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        if len(self) > _MOST_REMEMBERED:
+            del self[next(iter(self))]
 
 
 class _Batch(Struct):
-    """What a batch comes to: of each attempt the last that is known, of each controller the last state."""
+    """One batch: the last value of each attempt, and the last state and tally of each controller."""
 
     attempts: dict[str, Started | Attempt] = field(default_factory=dict)
     calls: list[Called] = field(default_factory=list)
@@ -73,7 +64,7 @@ class _Batch(Struct):
 
 
 class Store:
-    """The rows of one run. What it remembers holds as long as nobody deletes rows: then `forget` is called."""
+    """The rows of one run. Remembered row ids are valid until rows are deleted, by this process or another one."""
 
     def __init__(self, connection: sqlite3.Connection, run: Run) -> None:
         self._connection = connection
@@ -81,34 +72,24 @@ class Store:
         self._row = 0
         self._controllers: dict[str, Played] = {played.name: played for played in run.controllers}
         self._types: dict[Resource, int] = {}
-        self._subjects: _Memory[tuple[int, str, Key]] = _Memory()
-        self._objects: _Memory[tuple[str, int]] = _Memory()
-        self._uids: _Memory[tuple[Resource, Key]] = _Memory()
+        self._subjects: _Memory[tuple[int, str, Key], int] = _Memory()
+        self._objects: _Memory[tuple[str, int], int] = _Memory()
+        self._uids: _Memory[tuple[Resource, Key], str] = _Memory()
         self._bodies = Bodies(connection, self._object)
         self._secrecy = Secrecy()
         self._renewed: dict[tuple[str, str], float] = {}
         self._pruned = -1
 
     def forget(self) -> None:
-        """Nothing that was remembered holds any more."""
         self._row = 0
         self._types.clear()
         self._subjects.clear()
         self._objects.clear()
         self._bodies.forget()
 
-    def _check(self) -> None:
-        """Forget, when rows have been taken away since."""
-        pruned: int = self._connection.execute(query("pruned")).fetchone()[0]
-        if pruned != self._pruned:
-            self.forget()
-        self._pruned = pruned
-
-    # The run itself.
-
     @property
     def row(self) -> int:
-        """Of the run, which is made when it is first needed."""
+        """The row of the run, added when it is first needed."""
         if not self._row:
             found = self._connection.execute(query("find_run"), (self._run.id, self._run.began)).fetchone()
             values = {"name": self._run.id, "cluster": self._run.cluster, "began": self._run.began}
@@ -126,14 +107,17 @@ class Store:
         for one in known:
             self._types[one.resource] = self._add_type(one)
 
-    # What was observed.
-
     def put(self, values: Sequence[Observed]) -> None:
-        self._check()
+        pruned: int = self._connection.execute(query("pruned")).fetchone()[0]
+        if pruned != self._pruned:  # another process may have deleted remembered rows
+            self.forget()
+        self._pruned = pruned
         batch = _Batch.of(values)
-        for what in batch.attempts.values():
-            self._attempt(what)
-        self._sent(call for call in batch.calls if not isinstance(batch.attempts.get(call.attempt), Attempt))
+        for attempt in batch.attempts.values():
+            self._attempt(attempt)
+        for call in batch.calls:
+            if not isinstance(batch.attempts.get(call.attempt), Attempt):  # whose document contains its calls
+                self._sent(call)
         for later in batch.later:
             self._later(later)
         for state in batch.states.values():
@@ -142,16 +126,20 @@ class Store:
         for tally in batch.tallies.values():
             self._connection.execute(query("put_tally"), (self.row, tally.controller, encoded(tally)))
 
-    def _attempt(self, what: Started | Attempt) -> None:
-        start = what.start if isinstance(what, Attempt) else what
-        if isinstance(what, Attempt):
-            self._secrecy.learn(secrets_in(what))
-        primaries = self._primaries(start.controller)
-        uids = {resource: found for resource in primaries if (found := _uid(what, resource)) is not None}
+    def _attempt(self, value: Started | Attempt) -> None:
+        start = value.start if isinstance(value, Attempt) else value
+        if isinstance(value, Attempt):
+            self._secrecy.learn(secrets_in(value))
+        played = self._controllers.get(start.controller)
+        primaries = played.primaries if played else ()
+        uids = {resource: found for resource in primaries if (found := _uid(value, resource)) is not None}
         for resource in uids or primaries:
-            uids[resource] = self._named(resource, start, uids.get(resource, ""))
+            place = (resource, start.request)
+            if uid := uids.get(resource, ""):
+                self._uids[place] = uid
+            uids[resource] = uid or self._uids.get(place, "")  # of a deleted or unread object, the last known UID
         uid = next((uid for uid in uids.values() if uid), "")
-        recorded = self._secrecy.told(told(what, uid=uid))
+        recorded = self._secrecy.told(told(value, uid=uid))
         row: int = self._connection.execute(
             query("add_attempt"),
             {
@@ -164,48 +152,37 @@ class Store:
                 "calls": len(recorded.calls),
                 "writes": len(recorded.writes),
                 "document": encoded(recorded),
-                "bodies": self._bodies.of(what, self._secrecy) if isinstance(what, Attempt) else None,
+                "bodies": self._bodies.of(value, self._secrecy) if isinstance(value, Attempt) else None,
             },
         ).fetchone()[0]
         for resource, uid in uids.items():
             subject = self._subject(resource, start.controller, start.request)
             self._connection.execute(query("add_about"), (subject, row, uid))
-        self._links(row, recorded)
-        if isinstance(what, Attempt):
-            self._connection.execute(query("drop_sent"), (row,))
-
-    def _named(self, resource: Resource, start: Started, uid: str) -> str:
-        """The UID; of an object that this attempt did not come to see, or that is gone, the last that was known."""
-        place = (resource, start.request)
-        if uid:
-            self._uids.put(place, uid)
-        return uid or self._uids.get(place) or ""
-
-    def _links(self, row: int, recorded: Recorded) -> None:
         links = [(self._object(*of), version, role, row, call) for of, version, role, call in _versions(recorded)]
         if links:
             self._connection.executemany(query("add_link"), links)
+        if isinstance(value, Attempt):
+            self._connection.execute(query("drop_sent"), (row,))
 
-    def _sent(self, calls: Iterable[Called]) -> None:
-        for one in calls:
-            number = int(one.attempt.rpartition("-")[2])
-            found = self._connection.execute(query("find_attempt"), (self.row, number)).fetchone()
-            if found:
-                document = encoded(self._secrecy.early(call_told(one.call)))
-                self._connection.execute(query("add_sent"), (found[0], one.call.id, document))
+    def _sent(self, value: Called) -> None:
+        number = int(value.attempt.rpartition("-")[2])
+        found = self._connection.execute(query("find_attempt"), (self.row, number)).fetchone()
+        if found:
+            document = encoded(self._secrecy.early(call_told(value.call)))
+            self._connection.execute(query("add_sent"), (found[0], value.call.id, document))
 
-    def _later(self, what: Background | Echoed) -> None:
-        if isinstance(what, Background) and self._is_renewal(what.call):
+    def _later(self, value: Background | Echoed) -> None:
+        if isinstance(value, Background) and self._is_renewal(value.call):
             return
-        number = int(what.attempt.rpartition("-")[2]) if what.attempt else 0
-        kind, document = (ECHO, encoded(what)) if isinstance(what, Echoed) else (BACKGROUND, self._made(what.call))
+        number = int(value.attempt.rpartition("-")[2]) if value.attempt else 0
+        if isinstance(value, Echoed):
+            kind, document = ECHO, encoded(value)
+        else:
+            kind, document = BACKGROUND, encoded(self._secrecy.made(call_told(value.call)))
         self._connection.execute(query("add_later"), (self.row, number, kind, document))
 
-    def _made(self, call: Call) -> bytes:
-        return encoded(self._secrecy.made(call_told(call)))
-
     def _is_renewal(self, call: Call) -> bool:
-        """One more of the same lease, as uneventful as the one before."""
+        """One more successful renewal of a lease, shortly after a recorded one."""
         if call.resource != LEASES or call.error:
             return False
         last = self._renewed.get((call.namespace, call.name))
@@ -214,11 +191,7 @@ class Store:
         self._renewed[call.namespace, call.name] = call.started
         return False
 
-    # Rows that others refer to.
-
-    def _primaries(self, controller: str) -> tuple[Resource, ...]:
-        played = self._controllers.get(controller)
-        return played.primaries if played else ()
+    # Rows with references to them.
 
     def _type(self, resource: Resource) -> int:
         row = self._types.get(resource)
@@ -245,33 +218,33 @@ class Store:
 
     def _subject(self, resource: Resource, controller: str, key: Key) -> int:
         type_ = self._type(resource)
-        row: int | None = self._subjects.get((type_, controller, key))
+        row = self._subjects.get((type_, controller, key))
         if row is None:
             values = (type_, controller, key.namespace, key.name)
-            row = self._connection.execute(query("add_subject"), values).fetchone()[0]
-            self._subjects.put((type_, controller, key), row)
-        assert row is not None
+            row = self._subjects[type_, controller, key] = self._id("add_subject", values)
         return row
 
     def _object(self, resource: Resource, key: Key, uid: str) -> int:
         type_ = self._type(resource)
-        row: int | None = self._objects.get((uid, type_))
+        row = self._objects.get((uid, type_))
         if row is None:
-            row = self._connection.execute(query("add_object"), (uid, type_, key.namespace, key.name)).fetchone()[0]
-            self._objects.put((uid, type_), row)
-        assert row is not None
+            row = self._objects[uid, type_] = self._id("add_object", (uid, type_, key.namespace, key.name))
+        return row
+
+    def _id(self, name: str, values: tuple[object, ...]) -> int:
+        row: int = self._connection.execute(query(name), values).fetchone()[0]
         return row
 
     def __repr__(self) -> str:
         return f"Store({self._run.id}, row={self._row})"
 
 
-def _uid(what: Started | Attempt, resource: Resource) -> str | None:
-    """UID of the object that a request named; "" when only its place was seen, None when nothing of that type."""
-    start = what.start if isinstance(what, Attempt) else what
-    calls: tuple[Call, ...] = what.calls if isinstance(what, Attempt) else ()
+def _uid(value: Started | Attempt, resource: Resource) -> str | None:
+    """The UID of the requested object; "" if only its name was seen, None if the attempt met nothing of that type."""
+    start = value.start if isinstance(value, Attempt) else value
+    calls: tuple[Call, ...] = value.calls if isinstance(value, Attempt) else ()
     found = None
-    for reads in reversed(what.reads if isinstance(what, Attempt) else ()):
+    for reads in reversed(value.reads if isinstance(value, Attempt) else ()):
         if reads.resource == resource and reads.verb in ("get", "live") and reads.query == str(start.request):
             if reads.found:
                 return reads.found[0][0]
@@ -291,12 +264,12 @@ _Versions = Iterator[tuple[tuple[Resource, Key, str], str, int, str]]
 
 
 def _versions(recorded: Recorded) -> _Versions:
-    """((resource, key, UID), version, role, call) of what woke the attempt and of what it wrote."""
+    """((resource, key, UID), version, role, call) of the versions that triggered the attempt or that it wrote."""
     for why in recorded.causes:
         if why.resource and why.key and why.uid and why.new_version:
-            yield (why.resource, why.key, why.uid), why.new_version, WOKE, ""
+            yield (why.resource, why.key, why.uid), why.new_version, TRIGGERED, ""
     for made in recorded.writes:
         call = made.call
-        # A write that changed nothing was answered with the version that somebody else made.
+        # A write without effect returns a version that another client wrote.
         if call.resource and call.uid and call.new_version and not call.error and call.new_version != call.old_version:
             yield (call.resource, Key(call.namespace, call.name), call.uid), call.new_version, WROTE, call.id

@@ -1,5 +1,5 @@
--- One recording. Times are wall time in seconds; numbers inside are row ids, the names that people know stand once.
--- Whoever changes this adds a migration of the next number, and raises user_version with it.
+-- One recording. Times are wall time in seconds. Tables refer to each other by row id; each name is stored once.
+-- A change needs a migration with the next number, and a higher user_version here.
 
 PRAGMA application_id = 1801680498;
 PRAGMA user_version = 2;
@@ -32,7 +32,7 @@ CREATE TABLE type (
     UNIQUE (cluster, grp, plural, version)
 );
 
--- What a controller was asked about, by place.
+-- An object that a controller was requested to reconcile, by name.
 CREATE TABLE subject (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     type INTEGER NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE subject (
     UNIQUE (type, namespace, name, controller)
 );
 
--- An object that woke somebody, was read or was written, by UID.
+-- An object that triggered an attempt, was read or was written, by UID.
 CREATE TABLE object (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid TEXT NOT NULL,
@@ -53,8 +53,8 @@ CREATE TABLE object (
 );
 CREATE INDEX object_place ON object (type, namespace, name);
 
--- One reconcile. Without an outcome it runs, or its process died. `document` has all that is not looked for; `bodies`
--- the rows of what its reads and the answers to its wishes held, as [[rows of a read, ...], [row of an answer, ...]].
+-- One reconcile. Without an outcome it is running or interrupted. `document` has all fields that no query selects by;
+-- `bodies` the rows of the objects that it read and was answered with: [[[row, ...] of each read], [row of each write]].
 CREATE TABLE attempt (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     run INTEGER NOT NULL,
@@ -71,7 +71,7 @@ CREATE TABLE attempt (
 );
 CREATE INDEX attempt_started ON attempt (run, started, outcome);
 
--- Which objects an attempt was asked about: one, except for controllers that are for several types.
+-- The objects that an attempt was for: one, except for controllers of several primary types.
 CREATE TABLE about (
     subject INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
@@ -80,7 +80,7 @@ CREATE TABLE about (
 ) WITHOUT ROWID;
 CREATE INDEX about_attempt ON about (attempt);
 
--- Versions that woke an attempt (role 0) or that its calls made (role 1): who caused what is a join of the two.
+-- Versions that triggered an attempt (role 0) or that its calls wrote (role 1). A join of the two gives causes.
 CREATE TABLE link (
     object INTEGER NOT NULL,
     version TEXT NOT NULL,
@@ -91,7 +91,7 @@ CREATE TABLE link (
 ) WITHOUT ROWID;
 CREATE INDEX link_attempt ON link (attempt);
 
--- Calls of attempts that have not ended, as they left or were answered; the ended ones have theirs in the document.
+-- Calls of running attempts, sent or answered. The calls of ended attempts are in the document of the attempt.
 CREATE TABLE sent (
     attempt INTEGER NOT NULL,
     call TEXT NOT NULL,
@@ -99,7 +99,7 @@ CREATE TABLE sent (
     PRIMARY KEY (attempt, call)
 ) WITHOUT ROWID;
 
--- What came of an attempt after it had ended (number 0: of none): background calls (kind 0) and echoes (kind 1).
+-- Background calls (kind 0) and echoes (kind 1) after the end of an attempt; number 0: of no attempt.
 CREATE TABLE later (
     id INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
@@ -109,7 +109,7 @@ CREATE TABLE later (
 );
 CREATE INDEX later_attempt ON later (run, number);
 
--- Objects as they were read or answered, once for each form of a version: zlib over JSON, and never a Secret.
+-- Objects as read or answered, once for each form of a version: zlib over JSON, and never a Secret.
 -- `seen`: no attempt that began more than ten minutes later refers to it.
 CREATE TABLE body (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -122,7 +122,7 @@ CREATE TABLE body (
 );
 CREATE INDEX body_seen ON body (seen);
 
--- How a controller of a run stood when it was last heard of.
+-- The last recorded state of a controller of a run.
 CREATE TABLE moment (
     run INTEGER NOT NULL,
     controller TEXT NOT NULL,
@@ -131,7 +131,7 @@ CREATE TABLE moment (
     PRIMARY KEY (run, controller)
 ) WITHOUT ROWID;
 
--- What a cluster that we made was called, by what it was made, and when it was deleted. `cluster` is as in a run.
+-- A deleted managed cluster: its name, its provider and the time. `cluster` is as in a run.
 CREATE TABLE deleted (
     cluster TEXT PRIMARY KEY,
     name TEXT NOT NULL,
@@ -139,7 +139,7 @@ CREATE TABLE deleted (
     at REAL NOT NULL
 ) WITHOUT ROWID;
 
--- How often rows were taken away: whoever remembers row ids forgets them then.
+-- The number of deletions of rows: a writer forgets the row ids that it remembers when this changes.
 CREATE TABLE upkeep (
     pruned INTEGER NOT NULL
 );

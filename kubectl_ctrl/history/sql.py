@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-# Kinds of what comes after an attempt, in the table `later`.
+# Kinds of rows in the table `later`.
 BACKGROUND, ECHO = 0, 1
 
 _HERE = Path(__file__).parent
@@ -29,7 +29,7 @@ def schema() -> str:
 
 
 def migrations() -> dict[int, str]:
-    """What leads to each version of the schema from the one before it."""
+    """The scripts that migrate to each version from the one before."""
     return {int(path.stem): path.read_text("utf-8") for path in sorted((_HERE / "migrations").glob("*.sql"))}
 
 

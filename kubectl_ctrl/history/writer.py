@@ -1,8 +1,11 @@
-"""The one writer of a run's recording: takes what is observed on the loop, and writes it on a thread of its own.
+"""Writes the recording of a run, on a thread of its own.
 
-On the loop nothing but a list grows. The thread encodes and commits what has come within 100 ms, in one transaction,
-while it holds the lock beside the file. Whatever goes wrong there is said once and tried again; the run goes on. What
-waits meanwhile is bounded: beyond that it is dropped, counted, and the count is recorded as the run's gaps.
+The event loop only appends to a queue. The thread encodes and commits the new values within 100 ms, in one transaction,
+holding the write lock. An error is logged once and the commit is retried; the run continues. The queue is bounded:
+further values are dropped and counted, and the count is recorded as the gaps of the run.
+
+kill -9 loses the values of the last 100 ms; the rest is committed. An attempt that was written when it began has no end
+then, and readers report it as interrupted because the process of its run is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ from kubectl_ctrl.errors import RecordingError
 from kubectl_ctrl.history import database
 from kubectl_ctrl.history.disk import WriteLock
 from kubectl_ctrl.history.pruning import Caps, Keeper
-from kubectl_ctrl.history.raw_json import loaded
 from kubectl_ctrl.history.rows import Store
 from kubectl_ctrl.history.sql import query
 from kubectl_ctrl.model.attempt import Attempt, Called, Observed, Started
@@ -29,73 +31,69 @@ from kubectl_ctrl.value import Value
 
 _log = logging.getLogger(__name__)
 
-# How long it gathers before it writes, and how much longer beginnings wait for their end; with the writing itself it
-# stays within 100 ms.
+# The delay before a commit. The start of an attempt may wait twice, for its end; with the commit this is below 100 ms.
 _GATHER = 0.04
-# So much may wait to be written; what comes beyond is dropped and counted.
+# The length of the queue; further values are dropped.
 _MOST_WAITING = 10_000
-# In one transaction, so that others who write to the same file come in between.
+# Values in one transaction, so that other processes can write between two.
 _MOST_AT_ONCE = 500
-# After something went wrong with the file.
-_TRY_AGAIN = 5.0
-# How often the caps are looked at, and whether the file is still there.
-_LOOK_EVERY = 10.0
-# How long an ending run waits for what is still to be written.
-_LAST_WORDS = 5.0
+# The delay after an error of the file.
+_RETRY_AFTER = 5.0
+# The interval of checks that the file still exists and is within its caps.
+_CHECK_EVERY = 10.0
+# The time that a stopping run waits for the last commit.
+_CLOSE_WITHIN = 5.0
 
 _DEFAULT_CAPS = Caps()
 
 
 class File(Value, kw_only=True):
-    """A file that can be recorded to."""
+    """A writable recording."""
 
-    runs: frozenset[str]  # names of the runs in it
+    runs: frozenset[str]  # names
     clusters: Mapping[tuple[str, str], tuple[str, ...]]  # the keys by server and hash of its CA, newest first
-    too_open: str  # what others may do with it, as a sentence; "" when nothing
+    too_open: str  # a warning if other users can read or change it
 
 
 def prepare(path: Path) -> File:
-    """Make the file if there is none, and look whether it can be written; RecordingError when not."""
+    """Create the file if it is missing, and check that it is writable; raises RecordingError."""
     database.create(path)
     lock = WriteLock(path)
     try:
         with database.mapped(path), lock, closing(database.writable(path)) as connection:
             runs = frozenset(name for (name,) in connection.execute(query("name_runs")))
-            return File(runs=runs, clusters=_clusters(connection), too_open=database.too_open(path))
+            found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+            for key, document in connection.execute(query("place_runs")):
+                run = database.loaded(document)
+                found[run["server"], run.get("ca", "")][key] = None
+            clusters = {place: tuple(keys) for place, keys in found.items()}
+            return File(runs=runs, clusters=clusters, too_open=database.too_open(path))
     finally:
         lock.close()
 
 
-def _clusters(connection: sqlite3.Connection) -> dict[tuple[str, str], tuple[str, ...]]:
-    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for key, document in connection.execute(query("place_runs")):
-        run = loaded(document)
-        found[run["server"], run.get("ca", "")][key] = None
-    return {place: tuple(keys) for place, keys in found.items()}
-
-
 class Recorder:
-    """One run's recording. Give `observe` to the run; `close` it after the run has told everything."""
+    """The recording of one run. The run calls `observe` with every value; `close` it after the last one."""
 
     def __init__(self, path: Path, run: Run, *, clock: Clock, caps: Caps = _DEFAULT_CAPS) -> None:
         self.path = path
-        self.gaps = 0  # values that were dropped
+        self.gaps = 0  # dropped values
         self._waiting: deque[Observed] = deque()
         self._known: deque[Known] = deque()
-        self._held: list[Observed] = []  # beginnings that wait for their end
+        self._held: list[Observed] = []  # starts of attempts that wait for their end
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._clock = clock
         self._session = _Session(path, run, caps)
-        self._complained = False
-        self._looked = clock.elapsed()
+        self._failing = False
+        self._checked = clock.elapsed()
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
-    # On the loop.
+    # Called by the event loop.
 
     def observe(self, value: Observed) -> None:
-        """Never waits."""
+        """Append the value; never waits."""
         if len(self._waiting) >= _MOST_WAITING:
             self.gaps += 1
             return
@@ -104,20 +102,20 @@ class Recorder:
             self._wake.set()
 
     def know(self, known: Iterable[Known]) -> None:
-        """The names that resource types go by."""
+        """Record the names of resource types."""
         self._known.extend(known)
         self._wake.set()
 
     def close(self) -> None:
-        """Write what is left and that the run has ended, within a few seconds."""
+        """Write the remaining values and the end of the run, within a few seconds."""
         self._closing.set()
         self._wake.set()
-        self._thread.join(_LAST_WORDS)
+        self._thread.join(_CLOSE_WITHIN)
 
     def __repr__(self) -> str:
         return f"Recorder({self._session!r}, waiting={len(self._waiting)}, gaps={self.gaps})"
 
-    # On the thread.
+    # On the writer's thread.
 
     def _work(self) -> None:
         self._write([])
@@ -126,18 +124,17 @@ class Recorder:
             self._closing.wait(_GATHER)
             self._wake.clear()
             if not self._drain():
-                # What is already dropped stays dropped; what comes now waits for the file to become well again.
-                self._closing.wait(_TRY_AGAIN)
+                self._closing.wait(_RETRY_AFTER)
                 self._wake.set()
-            self._look()
-        if not self._drain(last=True):  # the end may fit where all of this did not
+            self._check()
+        if not self._drain(last=True):  # on a full disk the end of the run may still fit
             self.gaps += len(self._waiting)
             self._waiting.clear()
         self._write([], ended=self._clock.now())
         self._session.close()
 
     def _drain(self, *, last: bool = False) -> bool:
-        """Write what waits; False when the file does not take it now, and then it waits on."""
+        """Write the queue; False if the file is not writable now, and the values wait."""
         values = [*self._held, *(self._waiting.popleft() for _ in range(len(self._waiting)))]
         ready, self._held = _parted(values, [] if last else values[len(self._held) :])
         while ready or self._known:
@@ -151,24 +148,28 @@ class Recorder:
         return True
 
     def _write(self, values: Sequence[Observed], *, ended: float | None = None) -> Sequence[Observed] | None:
-        """One transaction; when the file does not take it now, what is left. What no file would take is dropped."""
+        """One transaction; returns the values that could not be written now, None if all are done."""
         known = list(self._known)
         try:
             self._session.commit(values, known, seen=self._clock.now(), gaps=self.gaps, ended=ended)
+        except (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError) as error:
+            return self._one_by_one(values, error)  # an error of a value, not of the file
         except (RecordingError, OSError, sqlite3.Error, UnicodeDecodeError) as error:
-            if not _is_of_the_data(error):
-                self._failed(error)
-                return values
-            return self._one_by_one(values, error)
-        except Exception as error:  # noqa: BLE001  # a value that cannot be written must not end the recording
+            self._failed(error)
+            return values
+        except Exception as error:  # noqa: BLE001  # a value that cannot be written must not stop the recording
             return self._one_by_one(values, error)
         for _ in known:
             self._known.popleft()
-        self._went_well()
+        if self._failing:
+            self._failing = False
+            missing = f"; {self.gaps} values are missing" if self.gaps else ""
+            extra = {"action": "recording.resumed", "file": str(self.path)}
+            _log.warning("Recording resumed%s.", missing, extra=extra)
         return None
 
     def _one_by_one(self, values: Sequence[Observed], error: Exception) -> Sequence[Observed] | None:
-        """Something among them cannot be written: all the others are."""
+        """Write them one at a time, and drop the one that cannot be written."""
         if len(values) > 1:
             for at in range(len(values)):
                 if self._write(values[at : at + 1]) is not None:
@@ -183,30 +184,23 @@ class Recorder:
         )
         return None
 
-    def _went_well(self) -> None:
-        if self._complained:
-            self._complained = False
-            missing = f"; {self.gaps} values are missing" if self.gaps else ""
-            extra = {"action": "recording.resumed", "file": str(self.path)}
-            _log.warning("Recording resumed%s.", missing, extra=extra)
-
     def _failed(self, error: Exception) -> None:
         self._session.disconnect()
-        if not self._complained:
-            self._complained = True
-            said = error if isinstance(error, RecordingError) else database.unusable(self.path, error)
+        if not self._failing:
+            self._failing = True
+            shown = error if isinstance(error, RecordingError) else database.unusable(self.path, error)
             _log.warning(
                 "Recording stopped: %s The controllers continue, and recording is retried. Next: %s",
-                said.message,
-                said.next_step,
+                shown.message,
+                shown.next_step,
                 extra={"action": "recording.failed", "file": str(self.path)},
             )
 
-    def _look(self) -> None:
-        """Now and then: is the file still there, and not too big?"""
-        if self._clock.elapsed() - self._looked < _LOOK_EVERY:
+    def _check(self) -> None:
+        """From time to time, check that the file still exists, and prune it."""
+        if self._clock.elapsed() - self._checked < _CHECK_EVERY:
             return
-        self._looked = self._clock.elapsed()
+        self._checked = self._clock.elapsed()
         try:
             self._session.check()
             while self._session.prune(self._clock.now()) and not self._closing.is_set() and self._drain():
@@ -216,7 +210,7 @@ class Recorder:
 
 
 class _Session:
-    """The connection, and what belongs to it; made when it is needed, and again after it was lost."""
+    """The connection and the objects on it, opened when needed and again after an error."""
 
     def __init__(self, path: Path, run: Run, caps: Caps) -> None:
         self._path = path
@@ -226,7 +220,7 @@ class _Session:
         self._connection: sqlite3.Connection | None = None
         self._store: Store | None = None
         self._keeper: Keeper | None = None
-        self._place = (0, 0)  # of the file on its disk
+        self._place = (0, 0)  # device and inode of the open file
 
     def commit(
         self, values: Sequence[Observed], known: Iterable[Known], *, seen: float, gaps: int, ended: float | None
@@ -245,12 +239,12 @@ class _Session:
                 raise
 
     def prune(self, now: float) -> bool:
-        """One step towards the caps; whether there are more."""
+        """One step of pruning; True if there are more."""
         with self._lock:
             return self._opened()[2].step(now)
 
     def check(self) -> None:
-        """Let go of a file that was moved or deleted: what is written to it would be seen by nobody."""
+        """Disconnect from a file that was moved or deleted: no reader would see what is written to it."""
         try:
             there = _place(self._path)
         except FileNotFoundError:
@@ -274,7 +268,7 @@ class _Session:
 
     def close(self) -> None:
         try:
-            with self._lock:  # the last one to close makes a checkpoint
+            with self._lock:  # the last connection to be closed makes a checkpoint
                 self.disconnect()
         except (RecordingError, OSError, sqlite3.Error):
             self.disconnect()
@@ -285,25 +279,14 @@ class _Session:
 
 
 def _parted(values: list[Observed], young: list[Observed]) -> tuple[list[Observed], list[Observed]]:
-    """What is to be written, and what may wait: most attempts end soon, and then only the end need be written."""
+    """The values to write now, and those that may wait: most attempts end soon, and their end contains their start."""
     ended = {value.id for value in values if isinstance(value, Attempt)}
-    held = (
-        {id(value): value for value in young if (begun := _attempt_begun(value)) is not None and begun not in ended}
-        if young
-        else {}
-    )
+    held = {}
+    for value in young:
+        begun = value.id if isinstance(value, Started) else value.attempt if isinstance(value, Called) else None
+        if begun is not None and begun not in ended:
+            held[id(value)] = value
     return [value for value in values if id(value) not in held], list(held.values())
-
-
-def _attempt_begun(value: Observed) -> str | None:
-    if isinstance(value, Started):
-        return value.id
-    return value.attempt if isinstance(value, Called) else None
-
-
-def _is_of_the_data(error: Exception) -> bool:
-    """Whether it lies with what was to be written, and not with the file."""
-    return isinstance(error, sqlite3.DataError | sqlite3.InterfaceError | sqlite3.ProgrammingError)
 
 
 def _place(path: Path) -> tuple[int, int]:

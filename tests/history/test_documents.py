@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from msgspec import NODEFAULT
 from msgspec.structs import fields
 
+from kubectl_ctrl.history.database import Damaged
 from kubectl_ctrl.history.documents import decoded, encoded
-from kubectl_ctrl.history.raw_json import Damaged
 from kubectl_ctrl.model.attempt import Call, Echoed, Read, State, Tally, Wish
 from kubectl_ctrl.model.diffs import ABSENT, HIDDEN, Difference
 from kubectl_ctrl.model.objects import Key

@@ -27,7 +27,7 @@ def test_a_sound_recording_is_looked_through(file: Path) -> None:
 
 
 def test_without_time_it_is_not_looked_through_whole(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubectl_ctrl.history.integrity._LOOK_AFTER", 1)
+    monkeypatch.setattr("kubectl_ctrl.history.integrity._CHECK_AFTER", 1)
     assert not health(file, lambda: False).whole
 
 

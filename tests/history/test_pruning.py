@@ -129,7 +129,7 @@ def test_bodies_stay_as_long_as_somebody_may_refer_to_them(tmp_path: Path) -> No
 def test_a_recorder_keeps_within_its_cap_and_the_newest_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Sequence[Run]
 ) -> None:
-    monkeypatch.setattr(writer, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(writer, "_CHECK_EVERY", 0.0)
     clock, path, most = SystemClock(), tmp_path / "history.db", 400_000
     for run in runs:
         now = replace(run, began=clock.now())

@@ -96,7 +96,7 @@ def test_a_type_is_found_in_any_version_of_its_group(tmp_path: Path) -> None:
 def test_the_versions_that_writes_made_and_causes_had_are_joined(tmp_path: Path) -> None:
     with opened(tmp_path, *STORY) as read:
         assert read.writer_of("c1", "u-child", "13") == ("r7f3-2", "r7f3-2.1")
-        assert read.woken_by("c1", "u-child", "13") == ("r7f3-3",)
+        assert read.triggered_by("c1", "u-child", "13") == ("r7f3-3",)
         assert read.writer_of("c1", "u-web", "12") is None
         assert read.writer_of("c2", "u-child", "13") is None
         assert [attempt.id for attempt in read.related(cluster="c1", uid="u-child")] == ["r7f3-1", "r7f3-2", "r7f3-3"]

@@ -55,8 +55,8 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tried again is tried again soon."""
-    monkeypatch.setattr(writer, "_TRY_AGAIN", 0.02)
-    monkeypatch.setattr(writer, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(writer, "_RETRY_AFTER", 0.02)
+    monkeypatch.setattr(writer, "_CHECK_EVERY", 0.0)
     monkeypatch.setattr("kubectl_ctrl.history.disk._PATIENCE", 0.02)
 
 

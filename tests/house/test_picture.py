@@ -21,7 +21,7 @@ def test_recording_has_an_edit_failures_and_their_end(tmp_path: Path) -> None:
     file = tmp_path / "foo.db"
     record(file)
     with Recording.open(file) as recording:
-        attempts = recording.whole(cluster="ctrl", controller="foo")
+        attempts = recording.of_controller(cluster="ctrl", controller="foo")
     outcomes = [one.verdict.outcome for one in attempts if one.verdict is not None]
     assert outcomes.count(Outcome.RETRY) == 3
     assert outcomes[-1] is Outcome.DONE

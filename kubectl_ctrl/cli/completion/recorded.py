@@ -13,7 +13,7 @@ from kubectl_ctrl.cli.app import App
 from kubectl_ctrl.cli.completion import candidates
 from kubectl_ctrl.cli.parsing.verb import Given
 from kubectl_ctrl.errors import ConfigError, CtrlError
-from kubectl_ctrl.history.hints import AttemptHint, Hints, Nothing, Place, RunHint, TypeHint
+from kubectl_ctrl.history.hints import AttemptHint, Hints, Place, RunHint, TypeHint
 from kubectl_ctrl.history.location import recording_file
 from kubectl_ctrl.kubeconfig.resolution import ca_fingerprint
 from kubectl_ctrl.value import Value, replace
@@ -27,7 +27,7 @@ _LEAST_OF_RUN = 2
 class _Scene(Value, kw_only=True):
     """A recording, the cluster in it that is meant, and where the context looks for names."""
 
-    hints: Hints | Nothing
+    hints: Hints
     app: App
     given: Given
     runs: Sequence[RunHint]
@@ -56,11 +56,11 @@ def recalled(what: str, app: App, given: Given, last: str) -> list[tuple[str, st
         return list(SORTS[what](scene))
 
 
-def _opened(file: Path) -> Hints | Nothing:
+def _opened(file: Path) -> Hints:
     try:
         return Hints(file)
     except CtrlError:
-        return Nothing()
+        return Hints(None)
 
 
 def _context(app: App, given: Given) -> tuple[str, str, str]:

@@ -188,7 +188,7 @@ class _Explaining:
         case = self._cases.case(of, attempt.controller, {})
         recording, cluster = self._meant.recording, self._meant.cluster.key
         woken = {
-            made.call.id: recording.woken_by(cluster, made.call.uid, made.call.new_version)
+            made.call.id: recording.triggered_by(cluster, made.call.uid, made.call.new_version)
             for made in attempt.writes
             if made.call.uid and made.call.new_version
         }

@@ -104,7 +104,7 @@ def _about(recording: Recording, cluster: str, word: str) -> _About:
 
 def _account(recording: Recording, cluster: str, about: _About) -> Account:
     calls: list[CallOf] = []
-    for attempt in recording.whole(cluster=cluster, controller=about.name):
+    for attempt in recording.of_controller(cluster=cluster, controller=about.name):
         calls += [
             CallOf(run=attempt.run, attempt=attempt.id, request=attempt.request, call=made.call)
             for made in (*attempt.calls, *attempt.background)

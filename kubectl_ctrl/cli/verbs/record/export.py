@@ -13,7 +13,7 @@ from kubectl_ctrl.cli.parsing.query import query_of
 from kubectl_ctrl.cli.verbs.record.main import Asked
 from kubectl_ctrl.clock import SystemClock
 from kubectl_ctrl.errors import NotRecorded, UsageError
-from kubectl_ctrl.history.extract import Chosen, Copied, copy, made_anew
+from kubectl_ctrl.history.extract import Chosen, Copied, copy, create
 from kubectl_ctrl.history.reader import Recording
 from kubectl_ctrl.replay.casefile import case_of, dumps
 from kubectl_ctrl.runs.liveness import opened
@@ -56,7 +56,7 @@ def _case(asked: Asked, word: str) -> None:
         asked.app.answer(verbatim(text), end="")
         return
     target = _target(asked)
-    made_anew(target, text.encode())
+    create(target, text.encode())
 
 
 def _target(asked: Asked) -> Path:
