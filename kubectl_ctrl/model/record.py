@@ -6,7 +6,6 @@ writers, worked out once. `told` makes the one from the other, so a run and a re
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -317,23 +316,7 @@ def told(what: Attempt | Started, *, steps: bool = True, uid: str = "") -> Recor
 
 
 def why_told(cause: Cause) -> Why:
-    """A cause as it is to be told. Whoever shows a run and whoever records it ask for the same, a moment apart."""
-    known = _recent.get(id(cause))
-    if known is not None and known[0] is cause:
-        return known[1]
-    why = _compared(cause)
-    _recent[id(cause)] = (cause, why)
-    if len(_recent) > _MOST_RECENT:
-        _recent.popitem(last=False)
-    return why
-
-
-# By identity, which a cause that is held here keeps. Both threads use it: each step is one call.
-_recent: OrderedDict[int, tuple[Cause, Why]] = OrderedDict()
-_MOST_RECENT = 256
-
-
-def _compared(cause: Cause) -> Why:
+    """A cause as it is to be told."""
     stepped = cause.kind is CauseKind.MODIFIED
     found = diff(cause.old, cause.new, keys_only=cause.resource == SECRETS) if stepped else ()
     return Why(

@@ -149,7 +149,7 @@ def _plan(
     programs = tuple(map(_Embedded, controllers))
     return RunPlan(
         clock=SystemClock(),
-        rng=random.SystemRandom(),
+        rng=random.Random(),  # noqa: S311  # for names, spreading and jitter; SystemRandom makes a system call for each number
         controllers=programs,
         resolved=resolved,
         all_namespaces=all_namespaces,

@@ -94,7 +94,7 @@ class TerminalReporter:
         def show(value: Observed) -> None:
             if isinstance(value, Attempt):
                 self._secrecy.learn(secrets_in(value))
-                shown = self._secrecy.told(told(value, steps=False))
+                shown = self._secrecy.told(told(value if self._machine else _in_brief(value), steps=False))
                 if shown.traceback and self._app.verbosity >= _TRACEBACKS_FROM:
                     _log.info("%s failed:\n%s", shown.id, shown.traceback.rstrip(), extra={"action": "traceback"})
                 text = json.dumps(attempt_json(shown)) if self._machine else Text(attempt_text(shown, self._style))
@@ -187,6 +187,12 @@ class TerminalReporter:
         if any((sourced.folder / "crd.yaml").exists() for sourced in self._plan.controllers):
             return str(command)
         return f"apply its CRD; or put it beside the code as crd.yaml, and use {command}"
+
+
+def _in_brief(attempt: Attempt) -> Attempt:
+    """Only the parts that a line of text shows: to compare causes and to search texts for secrets takes time."""
+    start = replace(attempt.start, causes=attempt.start.causes[:1])
+    return replace(attempt, start=start, reads=(), wishes=(), intents=(), outside=())
 
 
 def _is_answer(value: Observed) -> TypeGuard[Called | Background]:
