@@ -108,26 +108,19 @@ class Timers(Generic[K, C]):
         return [timer for _, _, timer in heapq.nsmallest(count, found)]
 
     def set(self, item: Item[K, C], due: float, *, backoff: bool) -> Timer[K, C]:
-        """The item's timer, due at `due` or earlier: the earlier of two wins, and has what both are for."""
-        old = item.timer
-        if old is not None and old.due <= due:
-            self._mark(old, backoff)
-            return old
-        timer = Timer(item, due)
+        """Set the item's timer. It replaces a later one, and takes its causes over."""
+        timer, old = Timer(item, due), item.timer
+        timer.backoff = backoff
         if old is not None:
             timer.pile = old.pile
-            backoff = backoff or old.backoff
+            timer.backoff = backoff or old.backoff
             self.cancel(item)
         item.timer = timer
-        self._mark(timer, backoff)
         self.live += 1
+        self.backoffs += timer.backoff
         self._set += 1
         heapq.heappush(self._heap, (due, self._set, timer))
         return timer
-
-    def _mark(self, timer: Timer[K, C], backoff: bool) -> None:
-        self.backoffs += backoff and not timer.backoff
-        timer.backoff = timer.backoff or backoff
 
     def cancel(self, item: Item[K, C]) -> None:
         timer = item.timer

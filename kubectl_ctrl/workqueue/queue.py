@@ -83,16 +83,6 @@ class Queue(Generic[K, C]):
         item.pile.add(cause, self._keep, priority, self._clock.now() if fresh else 0.0)
         self._dirty(item, fresh, now)
 
-    def add_after(self, key: K, cause: C, delay: float, *, priority: int = LIVE) -> None:
-        """The key must run once `delay` seconds have passed.
-
-        A key has one timer: of two, the earlier wins and has the causes of both. Any run of the key takes it away.
-        """
-        if not delay > 0:
-            self.add(key, cause, priority=priority)
-        elif not self._closed:
-            self._carry_out(self._item(key), _Plan(delay, cause, priority))
-
     async def get(self) -> Work[K, C]:
         """The next key, once there is one; raises QueueClosed when it is closed and none is left.
 

@@ -8,10 +8,12 @@ from typing import Any
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import run_virtual
 from kubectl_ctrl.workqueue.queue import Queue
-from kubectl_ctrl.workqueue.values import Retry, Stage, Work
+from kubectl_ctrl.workqueue.values import LIVE, After, Retry, Stage, Work
 from tests.workqueue.fastslow import FastSlow
 
 Q = Queue[str, str]
+
+_FIRST = 1_000_000
 
 
 def virtual(test: Callable[[Q, FakeClock], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -34,6 +36,12 @@ def take(queue: Q) -> Work[str, str]:
     work = queue.take()
     assert work is not None, "nothing is ready"
     return work
+
+
+def later(queue: Q, key: str, cause: str, delay: float, *, priority: int = LIVE) -> None:
+    """Let the key run now, before all others, and ask for its next run after a delay."""
+    queue.add(key, "first run", priority=_FIRST)
+    queue.done(take(queue), then=After(delay, cause, priority=priority))
 
 
 def taken(queue: Q) -> list[str]:

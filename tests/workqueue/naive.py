@@ -131,7 +131,7 @@ class NaiveQueue:
         self.put(key, cause, priority, self.wall)
         self.place(key, self.now)
 
-    def add_after(self, key: Key, cause: str, delay: float, priority: int, *, backoff: bool = False) -> None:
+    def delay(self, key: Key, cause: str, delay: float, priority: int, *, backoff: bool = False) -> None:
         if self.closed:
             return
         if delay <= 0:
@@ -148,7 +148,7 @@ class NaiveQueue:
 
     def retry(self, key: Key, cause: str, priority: int) -> None:
         self.retries += 1
-        self.add_after(key, cause, self.limiter.when(key), priority, backoff=True)
+        self.delay(key, cause, self.limiter.when(key), priority, backoff=True)
 
     def keep_schedule(self, key: Key, asked: tuple[float, str, int] | None, *, failed: bool, taken_at: float) -> None:
         """After a run: what it asked for replaces what was asked for before, which a failure leaves as it was."""
@@ -161,7 +161,7 @@ class NaiveQueue:
             self.schedules[key] = before
             due, cause, priority = before
             if key not in self.timers or due < self.timers[key].due:
-                self.add_after(key, cause, due - self.now, priority)
+                self.delay(key, cause, due - self.now, priority)
 
     def pick(self) -> tuple[int, float, Key]:
         self.picks += 1

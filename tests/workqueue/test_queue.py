@@ -12,7 +12,7 @@ from kubectl_ctrl.errors import QueueClosed
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
 from kubectl_ctrl.workqueue.values import BULK, LIVE, After, Again, Retry, Settled, Stage
-from tests.workqueue.drive import Q, retry, states, take, taken, virtual
+from tests.workqueue.drive import Q, later, retry, states, take, taken, virtual
 
 # The work queue.
 
@@ -56,11 +56,10 @@ async def test_wq4_a_running_key_is_handed_to_nobody_else(queue: Q, clock: FakeC
     queue.add("k", "one")
     work = await queue.get()
     queue.add("k", "two", priority=50)
-    queue.add_after("k", "three", 1)
     clock.suspend(10)
     assert queue.take() is None
     queue.done(work)
-    assert take(queue).causes == ("two", "three")
+    assert take(queue).causes == ("two",)
 
 
 @virtual
@@ -126,8 +125,6 @@ async def test_wq8_close_ignores_adds_and_hands_out_what_is_ready(queue: Q, cloc
     queue.close()
     queue.close()
     queue.add("late", "x")
-    queue.add_after("late", "x", 0)
-    queue.add_after("late", "x", 1)
     assert queue.done(ready, then=Again("ignored")) == Settled()
     assert queue.done(running, then=After(1, "ignored")) == Settled(ready=True)
     assert queue.closed
@@ -163,9 +160,9 @@ async def test_wq9_an_abandoned_queue_lists_what_is_left_and_gives_nothing_out(q
 
 @virtual
 async def test_wq10_len_counts_what_is_ready(queue: Q, clock: FakeClock) -> None:
+    later(queue, "delayed", "x", 60)
     for key in ("ready", "running", "both"):
         queue.add(key, "x")
-    queue.add_after("delayed", "x", 60)
     for _ in range(2):
         queue.take()
     queue.add("both", "y")
@@ -180,20 +177,20 @@ async def test_wq10_len_counts_what_is_ready(queue: Q, clock: FakeClock) -> None
 @virtual
 async def test_dq1_no_delay_is_an_add(queue: Q, clock: FakeClock) -> None:
     for delay in (0.0, -5.0, float("nan")):
-        queue.add_after("k", "now", delay)
+        later(queue, "k", "now", delay)
         assert taken(queue) == ["k"]
     assert queue.snapshot() == []
 
 
 @virtual
-async def test_dq2_of_two_delays_the_earlier_wins_and_has_both_causes(queue: Q, clock: FakeClock) -> None:
+async def test_dq2_of_a_retry_and_a_schedule_the_earlier_wins_and_has_both_causes(queue: Q, clock: FakeClock) -> None:
     began = clock.elapsed()
-    queue.add_after("k", "later", 20)
-    queue.add_after("k", "earlier", 10)
-    queue.add_after("k", "latest", 30)
+    later(queue, "k", "schedule", 10)
+    queue.add("k", "event")
+    queue.done(take(queue), then=Retry(lambda failures, delay: "retry", at_least=20), failed=True)
     work = await queue.get()
     assert clock.elapsed() - began == pytest.approx(10)
-    assert work.causes == ("later", "earlier", "latest")
+    assert work.causes == ("retry", "schedule")
     queue.done(work)
     assert queue.snapshot() == []
 
@@ -203,7 +200,7 @@ async def test_dq3_never_early_and_on_time(queue: Q, clock: FakeClock) -> None:
     began = clock.elapsed()
     delays = [0.1 * number + 1 / 3 for number in range(200)]
     for delay in reversed(delays):
-        queue.add_after(f"a/{delay}", "x", delay)
+        later(queue, f"a/{delay}", "x", delay)
     for delay in delays:
         work = await queue.get()
         queue.done(work)
@@ -214,7 +211,7 @@ async def test_dq3_never_early_and_on_time(queue: Q, clock: FakeClock) -> None:
 @virtual
 async def test_dq3_not_a_moment_early(queue: Q, clock: FakeClock) -> None:
     due = clock.elapsed() + 10
-    queue.add_after("k", "x", 10)
+    later(queue, "k", "x", 10)
     clock.suspend(9.999)
     assert queue.take() is None
     clock.suspend(2)
@@ -223,7 +220,7 @@ async def test_dq3_not_a_moment_early(queue: Q, clock: FakeClock) -> None:
 
 @virtual
 async def test_dq3_after_a_suspend_within_five_seconds(queue: Q, clock: FakeClock) -> None:
-    queue.add_after("k", "x", 3600)
+    later(queue, "k", "x", 3600)
     getter = asyncio.create_task(queue.get())
     await clock.sleep(2)
     clock.suspend(86_400)
@@ -235,10 +232,10 @@ async def test_dq3_after_a_suspend_within_five_seconds(queue: Q, clock: FakeCloc
 @virtual
 async def test_dq3_an_earlier_timer_set_while_somebody_waits_is_on_time(queue: Q, clock: FakeClock) -> None:
     began = clock.elapsed()
-    queue.add_after("late", "x", 4)
+    later(queue, "late", "x", 4)
     getter = asyncio.create_task(queue.get())
     await clock.sleep(1)
-    queue.add_after("early", "x", 1)
+    later(queue, "early", "x", 1)
     assert (await getter).key == "early"
     assert clock.elapsed() - began == pytest.approx(2)
 
@@ -246,7 +243,7 @@ async def test_dq3_an_earlier_timer_set_while_somebody_waits_is_on_time(queue: Q
 @virtual
 async def test_dq4_a_plain_add_and_a_timer_give_one_run(queue: Q, clock: FakeClock) -> None:
     """The add is not delayed by the timer, and taking the key takes the timer away: no second run without a reason."""
-    queue.add_after("k", "timer", 10)
+    later(queue, "k", "timer", 10)
     queue.add("k", "event")
     work = await queue.get()
     assert work.causes == ("event",)
@@ -257,7 +254,7 @@ async def test_dq4_a_plain_add_and_a_timer_give_one_run(queue: Q, clock: FakeClo
 
 @virtual
 async def test_dq4_a_timer_that_is_due_before_the_key_is_taken_adds_its_causes(queue: Q, clock: FakeClock) -> None:
-    queue.add_after("k", "timer", 10)
+    later(queue, "k", "timer", 10)
     queue.add("k", "event")
     clock.suspend(11)
     work = await queue.get()
@@ -266,8 +263,8 @@ async def test_dq4_a_timer_that_is_due_before_the_key_is_taken_adds_its_causes(q
 
 @virtual
 async def test_dq5_timers_are_dropped_when_it_closes_but_not_those_that_are_due(queue: Q, clock: FakeClock) -> None:
-    queue.add_after("due", "x", 10)
-    queue.add_after("pending", "x", 60)
+    later(queue, "due", "x", 10)
+    later(queue, "pending", "x", 60)
     assert states(queue) == {"due": Stage.TIMER, "pending": Stage.TIMER}
     clock.suspend(30)
     queue.close()
@@ -304,11 +301,11 @@ async def test_pq2_a_raise_moves_to_the_tail_of_the_new_level_and_keeps_the_read
 
 @virtual
 async def test_pq3_a_delayed_key_stands_where_it_became_ready_and_blocks_nobody(queue: Q, clock: FakeClock) -> None:
-    queue.add_after("a/delayed", "x", 10, priority=50)
+    later(queue, "a/delayed", "x", 10, priority=50)
     queue.add("a/now", "x", priority=BULK)
     assert taken(queue) == ["a/now"]
     queue.add("a/before", "x", priority=50)
-    queue.add_after("a/other", "x", 9, priority=50)
+    later(queue, "a/other", "x", 9, priority=50)
     clock.suspend(20)
     queue.add("a/after", "x", priority=50)
     queue.add("a/low", "x", priority=BULK)

@@ -52,12 +52,6 @@ class Machine(RuleBasedStateMachine):
     def add_what_runs(self, data: st.DataObject, priority: int, echo: bool) -> None:
         self.add(data.draw(st.sampled_from(sorted(self.works))), priority, echo)
 
-    @rule(key=keys, delay=delays, priority=priorities)
-    def add_after(self, key: Key, delay: float, priority: int) -> None:
-        cause = self.cause()
-        self.queue.add_after(key, cause, delay, priority=priority)
-        self.naive.add_after(key, cause, delay, priority)
-
     @rule()
     def take(self) -> None:
         work = self.queue.take()
@@ -117,7 +111,7 @@ class Machine(RuleBasedStateMachine):
             return
         match ending:
             case "after":
-                self.naive.add_after(key, cause, delay, priority)
+                self.naive.delay(key, cause, delay, priority)
             case "again":
                 self.naive.add(key, cause, priority)
             case "retry":

@@ -8,8 +8,8 @@ import pytest
 
 from kubectl_ctrl.testing.clock import FakeClock
 from kubectl_ctrl.testing.loop import settle
-from kubectl_ctrl.workqueue.values import BULK, After, Again, Entry, Lane, Retry, Settled, Stage
-from tests.workqueue.drive import Q, retry, states, take, taken, virtual
+from kubectl_ctrl.workqueue.values import BULK, Again, Entry, Lane, Retry, Settled, Stage
+from tests.workqueue.drive import Q, later, retry, states, take, taken, virtual
 
 # The end of a run.
 
@@ -55,18 +55,8 @@ async def test_again_runs_behind_those_that_are_ready(queue: Q, clock: FakeClock
 
 
 @virtual
-async def test_a_timer_set_from_outside_during_a_run_outlives_it(queue: Q, clock: FakeClock) -> None:
-    queue.add("k", "x")
-    work = await queue.get()
-    queue.add_after("k", "outside", 10)
-    queue.done(work, then=After(60, "worker"))
-    clock.suspend(10)
-    assert take(queue).causes == ("outside", "worker")
-
-
-@virtual
 async def test_the_next_timer_is_the_workers_to_set_or_to_leave(queue: Q, clock: FakeClock) -> None:
-    queue.add_after("k", "old plan", 10)
+    later(queue, "k", "old plan", 10)
     queue.add("k", "event")
     queue.done(take(queue))
     assert queue.snapshot() == []
@@ -155,7 +145,7 @@ async def test_a_cancelled_get_that_took_part_in_nothing_leaves_the_key_ready(qu
 @virtual
 async def test_nobody_waits_nothing_rings(queue: Q, clock: FakeClock) -> None:
     """A timer holds the loop only while a worker waits for it: else a stopped program would not end."""
-    queue.add_after("k", "x", 3)
+    later(queue, "k", "x", 3)
     getter = asyncio.create_task(queue.get())
     await settle()
     assert queue._alarm is not None
@@ -176,10 +166,10 @@ async def test_snapshot_and_counts_tell_what_is_where(queue: Q, clock: FakeClock
     queue.done(take(queue), then=retry())
     clock.suspend(0.25)
     queue.add("running", "y")
+    later(queue, "live", "y", 7)
     queue.add("live", "x")
-    queue.add_after("live", "y", 7)
     queue.add("bulk", "x", priority=BULK)
-    queue.add_after("timer", "x", 60, priority=BULK)
+    later(queue, "timer", "x", 60, priority=BULK)
     assert queue.snapshot() == [
         Entry(key="running", state=Stage.RUNNING, since=began, due=None, failures=0, causes=1, priority=0),
         Entry(key="live", state=Stage.READY, since=began + 0.25, due=None, failures=0, causes=1, priority=0),
@@ -193,7 +183,7 @@ async def test_snapshot_and_counts_tell_what_is_where(queue: Q, clock: FakeClock
     assert [entry.key for entry in queue.snapshot(0)] == ["running"]
     assert queue.snapshot(2) == queue.snapshot()
     counts = queue.counts
-    assert (counts.adds, counts.retries) == (5, 1)
+    assert (counts.adds, counts.retries) == (7, 1)
     assert (counts.ready, counts.running, counts.backoff, counts.timers) == (((0, 1), (BULK, 1)), 1, 1, 2)
     assert (counts.longest_running, counts.unfinished) == (0.25, 0.25)
     assert repr(queue) == "<Queue 'foo': 2 ready, 1 running, 3 timers>"
@@ -210,7 +200,7 @@ async def test_lanes_tell_how_many_wait_where_and_since_when(queue: Q, clock: Fa
     clock.suspend(2)
     queue.add("b/2", "x", priority=BULK)
     queue.add("b/3", "x")
-    queue.add_after("d/1", "x", 60)
+    later(queue, "d/1", "x", 60)
     work = take(queue)
     assert work.key == "a/1"
     fullest = [
@@ -225,8 +215,8 @@ async def test_lanes_tell_how_many_wait_where_and_since_when(queue: Q, clock: Fa
 @virtual
 async def test_a_quiet_queue_remembers_nothing(queue: Q, clock: FakeClock) -> None:
     for number in range(1000):
+        later(queue, f"a/{number}", "x", 3600)
         queue.add(f"a/{number}", "x")
-        queue.add_after(f"a/{number}", "x", 3600)
         queue.done(take(queue))
     assert not queue._items
     assert len(queue._timers._heap) < 100
